@@ -76,7 +76,7 @@ DELETE_WAITING = Query(
 TAGS = Query(
     "SELECT tags.tenant_id, tags.service_call_id, tags.tag "
     # A join, not a list: with a list SQLite might use only the tenant and read all of its tags.
-    f"FROM GIVEN, service_call_tags AS tags WHERE {_SAME.format('tags')} "
+    f"FROM GIVEN CROSS JOIN service_call_tags AS tags WHERE {_SAME.format('tags')} "
     "ORDER BY tags.tenant_id, tags.service_call_id, tags.tag",
     given=KEY,
 )

@@ -2,8 +2,8 @@
 
 In a text, `:name` is a value. `GIVEN` is the caller's rows as a relation with the name `given`, in PostgreSQL one array per
 column, in SQLite one JSON text, or one execution per row where that is faster. So the text does not depend on the number of
-rows, which keeps it in the drivers' caches and below every limit on values. SQLite has no locks of rows: it gets the text
-without them.
+rows, which keeps it in the drivers' caches and below every limit on values. Locks of rows are for PostgreSQL only. `INDEXED BY`
+is for SQLite only, whose planner also keeps the order of a CROSS JOIN.
 
 The name of a column or value decides how its values are stored: instants, JSON, enumerations and numbers that the reference
 schema stores as text.
@@ -153,6 +153,7 @@ def _kind(name: str, *, postgresql: bool) -> Kind:
 # ---------------------------------------------------------------------- forms of a statement
 
 _LOCKS = re.compile(r" FOR (NO KEY UPDATE|KEY SHARE|UPDATE)( SKIP LOCKED)?")
+_INDEX = re.compile(r" INDEXED BY \w+")
 _VALUE = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)")
 _GIVEN_COLUMN = re.compile(r"\bgiven\.([a-z_]+)")
 
@@ -202,7 +203,7 @@ class _Statement:
         self.given = tuple(given)
         self._results = tuple(results)
         self._kinds = kinds or {}
-        self._sql = {True: sql, False: _LOCKS.sub("", sqlite or sql)}
+        self._sql = {True: _INDEX.sub("", sql), False: _LOCKS.sub("", sqlite or sql)}
         self._forms: dict[bool, Form] = {}
 
     def form(self, *, postgresql: bool) -> Form:

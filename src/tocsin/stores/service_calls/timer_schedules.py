@@ -66,7 +66,7 @@ FIND_DUE = Query(
     f"SELECT {', '.join(f'each_of.{name}' for name in _COLUMNS)} FROM GIVEN CROSS JOIN LATERAL "
     f"(SELECT {', '.join(f'due.{name}' for name in _COLUMNS)} {_DUE}) AS each_of "
     "ORDER BY each_of.due_at, each_of.tenant_id, each_of.service_call_id LIMIT :most",
-    sqlite=f"SELECT {', '.join(f'timer_schedules.{name}' for name in _COLUMNS)} FROM GIVEN, timer_schedules "
+    sqlite=f"SELECT {', '.join(f'timer_schedules.{name}' for name in _COLUMNS)} FROM GIVEN CROSS JOIN timer_schedules "
     "WHERE timer_schedules.tenant_id = given.tenant_id "
     f"AND timer_schedules.service_call_id IN (SELECT due.service_call_id {_DUE}) "
     "ORDER BY timer_schedules.due_at, timer_schedules.tenant_id, timer_schedules.service_call_id LIMIT :most",
