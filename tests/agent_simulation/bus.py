@@ -13,8 +13,7 @@ from tocsin.messaging.delivery import DeadLetter, RequestDispatcher, Subscriptio
 from tocsin.messaging.embedded import EmbeddedBus
 from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.posting import Completions, Done, publish_all
-from tocsin.model.envelope import Envelope
-from tocsin.ports.bus import BusUnavailable, Handler, InvalidMessage, RequestUnanswered, Responder
+from tocsin.ports.bus import BusUnavailable, Envelope, Handler, InvalidMessage, RequestUnanswered, Responder
 from tocsin.service_calls.messages import Registry
 
 if TYPE_CHECKING:

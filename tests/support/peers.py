@@ -18,10 +18,9 @@ from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import NodeReport, Owner, Write, WriteKind
+from tocsin.ports.forward import NodeReport, Owner, RowPlace, Whereabouts, Write, WriteKind
 from tocsin.ports.observer import Event
 from tocsin.ports.statistics import StatisticsReport
-from tocsin.ports.whereabouts import RowPlace, Whereabouts
 from tocsin.testing.clock import FakeClock
 
 SECOND = 1_000_000

@@ -27,9 +27,8 @@ from tocsin.cluster.wire import (
     encode_write,
 )
 from tocsin.model.access import hash_key
-from tocsin.ports.forward import NodeReport, Write, WriteKind
+from tocsin.ports.forward import NodeReport, RowPlace, Whereabouts, Write, WriteKind
 from tocsin.ports.observer import Event, PeerRefused
-from tocsin.ports.whereabouts import RowPlace, Whereabouts
 from tocsin.testing.clock import FakeClock
 
 OWN, A, B = b"n" * 16, b"a" * 16, b"b" * 16

@@ -22,10 +22,9 @@ from tocsin.cluster.tls_listener import TlsListener
 from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import LocalWrites, NodeReport, Placement
+from tocsin.ports.forward import LocalWrites, NodeReport, Placement, Whereabouts
 from tocsin.ports.observer import Event, PeerRefused
 from tocsin.ports.statistics import StatisticsReport
-from tocsin.ports.whereabouts import Whereabouts
 from tocsin.web.http.access import without_key
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from tocsin.http_client.request import TRACEPARENT, InvalidRequest, check, check
 from tocsin.http_client.signing import InvalidSecret, signatures
 from tocsin.http_client.target import InvalidUrl, Target, parse_url
 from tocsin.model.instants import US_PER_SECOND
-from tocsin.model.raw_body import BODILESS_METHODS
+from tocsin.model.timer import BODILESS_METHODS
 from tocsin.ports.http import Request, Signing
 
 #: Methods of service calls; without CONNECT and TRACE, which are for proxies.

@@ -20,15 +20,15 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from tocsin.messaging.limits import BusLimits
-from tocsin.model.backoff import backoff_us
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreError, Unavailable
+from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import (
     BusObserver,
     BusOverloaded,
     BusUnavailable,
     CommandFailed,
     DeliveryFailed,
+    Envelope,
     Handler,
     MessageDeadLettered,
     Responder,

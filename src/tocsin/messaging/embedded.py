@@ -13,12 +13,12 @@ from collections.abc import Collection, Sequence
 from tocsin.messaging.delivery import DeadLetter, RequestDispatcher, Subscription
 from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.posting import Completions, Done, publish_all
-from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import (
     BusObserver,
     BusOverloaded,
     BusUnavailable,
     Check,
+    Envelope,
     Handler,
     InvalidMessage,
     RequestUnanswered,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 
 Done = Callable[[Exception | None], None]
 

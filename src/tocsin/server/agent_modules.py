@@ -9,8 +9,8 @@ from functools import partial
 
 from tocsin.http_client.plain import check_request
 from tocsin.messaging.embedded import EmbeddedBus
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import INSTANT_MIN
-from tocsin.model.uuid7 import Uuid7Source
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tocsin.model.errors import ClockHalted, FieldError, InvalidInput, Unavailable
 from tocsin.model.instants import US_PER_DAY, format_duration, format_instant
-from tocsin.ports.clock_mover import AdvanceMode, ClockReading
+from tocsin.ports.clock import AdvanceMode, ClockReading
 from tocsin.server.dev_folder import DevFolder
 from tocsin.server.engine import Engine
 from tocsin.settings import Settings
@@ -29,7 +29,7 @@ _RECHECK_S = 0.1
 
 
 class DevClock:
-    """Implements `tocsin.ports.clock_mover.ClockMover`. `clock` is the node's; `observe` is to get the events of engine and
+    """Implements `tocsin.ports.clock.ClockMover`. `clock` is the node's; `observe` is to get the events of engine and
     agent, each of which may be the one that brings them to rest."""
 
     def __init__(

@@ -11,8 +11,8 @@ import structlog
 
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
-from tocsin.ports.callback import Caller
 from tocsin.ports.clock import Clock
+from tocsin.ports.http import Caller
 from tocsin.ports.store import Store
 from tocsin.server.observers import Observers
 from tocsin.server.peers import Peers

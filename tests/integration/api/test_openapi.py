@@ -19,7 +19,7 @@ from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.request import compose
 from tocsin.http_client.target import parse_url
 from tocsin.model.access import ApiKey, Role
-from tocsin.ports.callback import Invocation
+from tocsin.ports.http import Invocation
 from tocsin.settings import Settings, setting_name
 from tocsin.web.api.operations import OPERATIONS
 from tocsin.web.api.request import ApiLimits

@@ -17,7 +17,7 @@ import pytest
 from tests.support.http import Receiver
 from tocsin.model.errors import ClockHalted, ConfigError
 from tocsin.model.instants import US_PER_DAY, format_instant, parse_instant
-from tocsin.ports.clock_mover import AdvanceMode
+from tocsin.ports.clock import AdvanceMode
 from tocsin.ports.observer import DispatchPaused
 from tocsin.ports.store import Member, Store
 from tocsin.server.clock_mover import DevClock

@@ -28,14 +28,14 @@ from tocsin.messaging.nats.publisher import NatsPublisher
 from tocsin.messaging.nats.requests import read, request, take_command
 from tocsin.messaging.nats.streams import Subjects, check_name, ensure_streams, replace_consumers
 from tocsin.messaging.posting import Completions, Done, publish_all
-from tocsin.model.backoff import backoff_us
-from tocsin.model.envelope import Envelope
+from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import (
     BrokerConnection,
     BusObserver,
     BusOverloaded,
     BusUnavailable,
     Check,
+    Envelope,
     Handler,
     InvalidMessage,
     MessageDeadLettered,

@@ -8,9 +8,8 @@ from typing import Any
 
 from tocsin.messaging.limits import BusLimits
 from tocsin.messaging.nats.connection import JetStreamError, NatsConnection
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import ConfigError
-from tocsin.ports.bus import InvalidMessage
+from tocsin.ports.bus import Envelope, InvalidMessage
 
 _OWNER = "tocsin-owner"
 _STREAM_NOT_FOUND = 10059
