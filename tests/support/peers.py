@@ -9,11 +9,10 @@ from functools import partial
 
 import msgspec
 
-from tocsin.cluster.channel import PeerUnreachable
+from tocsin.cluster.channel import PeerUnreachable, ThisNode
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import PeerLink
 from tocsin.cluster.session import PeerSession
-from tocsin.cluster.this_node import ThisNode
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy

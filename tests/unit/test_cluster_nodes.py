@@ -10,8 +10,8 @@ from tests.support.peers import SECOND, TIMER, Map, Owned, Pair, Pipe
 
 from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.cluster import Cluster
+from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.cluster.wire import (
     Goodbye,
     LocateTimer,

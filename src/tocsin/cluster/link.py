@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tocsin.cluster import wire
-from tocsin.cluster.channel import Channel, Dial, PeerRefuses, PeerUnreachable
-from tocsin.cluster.this_node import ThisNode
+from tocsin.cluster.channel import Channel, Dial, PeerRefuses, PeerUnreachable, ThisNode
 from tocsin.model.errors import (
     Overloaded,
     RecordUndecodable,

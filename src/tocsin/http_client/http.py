@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from tocsin.http_client.attempt import Attempt, AttemptOutcome, Deadlines, OnceOnlyAttempt, RequestAttempt
-from tocsin.http_client.connector import Connector
+from tocsin.http_client.connection import Connector
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.faults import NO_CONNECTION_SLOT, PROCESS_STALLED
 from tocsin.http_client.limits import CallbackLimits

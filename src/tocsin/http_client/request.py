@@ -11,9 +11,9 @@ import msgspec
 
 from tocsin import __version__
 from tocsin.http_client.limits import CallbackLimits
-from tocsin.http_client.signing import InvalidSecret, signatures
 from tocsin.http_client.target import Target
 from tocsin.model.instants import US_PER_SECOND, format_instant
+from tocsin.model.secrets import InvalidSecret, signatures
 from tocsin.model.timer import BODILESS_METHODS, ENVELOPE_HEADERS, JSON_TYPE, RawBody
 from tocsin.model.validation import METHODS, is_reserved_header
 from tocsin.ports.http import Invocation
