@@ -24,7 +24,7 @@ from .chaos import Chaos
 from .clients import Client
 from .database import Tables
 from .outcomes import check_outcomes
-from .process import Process, SimulatedSettings
+from .process import Process
 from .receiver import Receivers
 
 SECOND = 1_000_000
@@ -43,7 +43,6 @@ LIMITS = AgentLimits(
     outbox_retention_us=86_400 * SECOND,
     purge_interval_us=600 * SECOND,
 )
-SETTINGS = SimulatedSettings()
 
 
 class World:
@@ -55,7 +54,6 @@ class World:
         self.violation: Violation | None = None
         rng = self.rng("world")
         self.loop = SimulationLoop(seconds_max=RUN_S_MAX)  # type: ignore[abstract]  # only what a simulation needs
-        self.settings = SETTINGS
         #: Whether processes end in this run. If none does, no execution may count as interrupted.
         self.mortal = seed % 3 != 0
         #: Nothing fails in this run except the services.
