@@ -23,7 +23,7 @@ from .chaos import Chaos
 from .clients import Client
 from .database import Tables
 from .outcomes import check_outcomes
-from .process import Process, SimulatedSettings
+from .process import Process
 from .receiver import Receivers
 
 SECOND = 1_000_000
@@ -42,7 +42,6 @@ LIMITS = AgentLimits(
     outbox_retention_us=86_400 * SECOND,
     purge_interval_us=600 * SECOND,
 )
-SETTINGS = SimulatedSettings()
 
 
 class World:
@@ -54,7 +53,6 @@ class World:
         self.violation: Violation | None = None
         rng = self.rng("world")
         self.loop = SimulationLoop(seconds_max=RUN_S_MAX)  # type: ignore[abstract]  # only what a simulation needs
-        self.settings = SETTINGS
         #: Whether processes end in this run. If none does, no execution may count as interrupted.
         self.mortal = seed % 3 != 0
         #: Nothing fails in this run except the services.

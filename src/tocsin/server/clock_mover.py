@@ -41,7 +41,7 @@ class DevClock:
         self.clock = MovableClock(machine, folder.offset_us)
         #: The machine's own clock, for what other machines check.
         self.real = machine
-        longest_us = max(settings.input_limits().callback_timeout_max_us, settings.agent_limits().request_timeout_us)
+        longest_us = max(settings.input.callback_timeout_max_us, settings.agent.request_timeout_us)
         self._patience_us = longest_us + _REST_MARGIN_US if patience_us is None else patience_us
         self._steps_max = steps_max
         self._engine: Engine

@@ -93,7 +93,7 @@ class Parent:
         limits: ClusterLimits | None = None,
     ) -> None:
         self._settings = settings
-        self._limits = limits or settings.cluster_limits()
+        self._limits = limits or settings.cluster
         self._command = command
         self._listener = listener
         self._url = url
