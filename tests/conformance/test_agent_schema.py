@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.agent_database import NOW, call, insert, rows
 from tocsin.model.errors import SchemaTooNew, StoreCorrupted
-from tocsin.model.uuid7 import is_uuid7
+from tocsin.model.ids import is_uuid7
 from tocsin.stores.service_calls import postgresql, sqlite
 from tocsin.stores.service_calls.database import AgentDatabase, agent_database
 

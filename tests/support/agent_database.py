@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from tests.support.postgresql import PostgresServer
-from tocsin.model.envelope import Envelope
-from tocsin.model.uuid7 import uuid7_text
+from tocsin.model.ids import uuid7_text
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey, CallStatus, RequestSpec
 from tocsin.service_calls.ports import Change, ExecutionEnd, ExecutionStart, ServiceCall, TimerEntry
 from tocsin.stores.service_calls.database import AgentDatabase, agent_database

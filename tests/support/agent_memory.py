@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tests.support.patience import PATIENCE_S
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.ports import WAITING, Change, OutboxRow, ServiceCall, TimerEntry, Transaction
 

@@ -10,8 +10,8 @@ from tocsin.cli import output
 from tocsin.cli.calls_shown import lag_text, outcome_text, took_text, trace_table
 from tocsin.cli.demo_stage import Demo, Scene
 from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import format_instant
-from tocsin.model.uuid7 import Uuid7Source
 
 CALLS = "/service-calls"
 FAILING_DELAY_S = 1.0

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
+from tocsin.model.retry import backoff_us
 from tocsin.ports.clock import Clock
 from tocsin.service_calls.events import AgentObserver, AgentStepFailed
 from tocsin.service_calls.limits import AgentLimits

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from tocsin.model.backoff import backoff_us
+from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import Bus, InvalidMessage
 from tocsin.service_calls.background import AgentContext, GroupCommit, Periodic, Wakeup, describe
 from tocsin.service_calls.events import (

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from tocsin.model.envelope import Envelope
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey, CallStatus, ErrorMeta, RequestSpec, ResponseMeta
 
 T = TypeVar("T")

@@ -7,11 +7,10 @@ import asyncio
 import hashlib
 from collections.abc import Collection, Sequence
 
-from tocsin.model.backoff import backoff_us
-from tocsin.model.envelope import Envelope
+from tocsin.model.ids import uuid7_text
 from tocsin.model.instants import INSTANT_MIN
-from tocsin.model.uuid7 import uuid7_text
-from tocsin.ports.bus import Bus, Delivery, InvalidMessage
+from tocsin.model.retry import backoff_us
+from tocsin.ports.bus import Bus, Delivery, Envelope, InvalidMessage
 from tocsin.service_calls.background import AgentContext, Batches, Wakeup, describe
 from tocsin.service_calls.events import (
     AgentStepFailed,

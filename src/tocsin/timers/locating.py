@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tocsin.model.errors import Unavailable
-from tocsin.ports.forward import Peers
-from tocsin.ports.whereabouts import Whereabouts
+from tocsin.ports.forward import Peers, Whereabouts
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.engine.whereabouts import whereabouts
 from tocsin.timers.explaining import Asked

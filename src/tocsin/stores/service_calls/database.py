@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 from tocsin.model.errors import ConfigError
-from tocsin.model.uuid7 import uuid7_text
+from tocsin.model.ids import uuid7_text
 from tocsin.stores.service_calls.execution_log import SqlExecutionLog
 from tocsin.stores.service_calls.outbox import SqlOutbox
 from tocsin.stores.service_calls.queries import SqlCallQueries

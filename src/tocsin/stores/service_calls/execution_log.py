@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart, LoggedExecution
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox
 from tocsin.stores.service_calls.statements import KEY, Batch, Database, Query, Row, Session

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import astuple
 
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.ports import OutboxRow
 from tocsin.stores.service_calls.statements import Batch, Database, Query, Session
 

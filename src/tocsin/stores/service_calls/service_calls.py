@@ -7,7 +7,7 @@ from itertools import starmap
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.ports import WAITING, Change, ServiceCall, Transaction
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox

@@ -2,8 +2,8 @@
 
 In a text, `:name` is a value. `GIVEN` is the caller's rows as a relation with the name `given`, in PostgreSQL one array per
 column, in SQLite one JSON text, or one execution per row where that is faster. So the text does not depend on the number of
-rows, which keeps it in the drivers' caches and below every limit on values. Locks of rows are for PostgreSQL only. `INDEXED BY`
-is for SQLite only, whose planner also keeps the order of a CROSS JOIN.
+rows, which keeps it in the drivers' caches and below every limit on values. Locks of rows are for PostgreSQL only, and
+`INDEXED BY` for SQLite only, whose planner also keeps the order of a CROSS JOIN.
 
 The name of a column or value decides how its values are stored: instants, JSON, enumerations and numbers that the reference
 schema stores as text.

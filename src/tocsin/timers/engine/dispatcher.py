@@ -7,7 +7,8 @@ from functools import partial
 
 from tocsin.model.answer import NoResponse, NotSent, Refused
 from tocsin.model.timer import Timer
-from tocsin.ports.callback import Exchange, Invocation
+from tocsin.ports.forward import REFUSED, Obstacle
+from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import (
     AttemptFinished,
     AttemptNotSent,
@@ -16,7 +17,6 @@ from tocsin.ports.observer import (
     TimerExpired,
     TimerSuspended,
 )
-from tocsin.ports.whereabouts import REFUSED, Obstacle
 from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Queue
 from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempts import conclude, conclude_expired

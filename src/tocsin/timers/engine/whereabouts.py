@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin.model.timer import Timer
-from tocsin.ports.whereabouts import Obstacle, RowPlace, Whereabouts
+from tocsin.ports.forward import Obstacle, RowPlace, Whereabouts
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.shard import Shard
 

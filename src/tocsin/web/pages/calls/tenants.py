@@ -8,7 +8,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from tocsin.model.access import Role
-from tocsin.model.uuid7 import is_uuid7
+from tocsin.model.ids import is_uuid7
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages.admin.cookies import cookie_name, cookie_value
 from tocsin.web.pages.context import RequestContext

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tocsin.model.errors import TimerNotFound
-from tocsin.ports.list_cursor import cursor_instant
+from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.lists import Listing, NamespaceList, TimeBudget, in_order
