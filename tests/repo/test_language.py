@@ -68,7 +68,6 @@ class Kept(NamedTuple):
     reason: str
 
 
-_COLUMN = "the name of a column or of a JSON field, which stays"
 _MEDIA_TYPE = "the media type application/octet-stream, or SQL's octet_length"
 
 KEPT = (
