@@ -11,10 +11,9 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable, StoreUnreachable
-from tocsin.sql.libpq import refuse_missing_files
 from tocsin.sql.migrations import migrations_of
 from tocsin.sql.pool import Activity
-from tocsin.stores.postgresql.connection import PostgresPool, PostgresSettings
+from tocsin.stores.postgresql.connection import PostgresPool, PostgresSettings, refuse_missing_files
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import is_unusable, translate_error
 from tocsin.stores.postgresql.schema import make_meta, run_pending
