@@ -33,7 +33,6 @@ from tocsin.web.api.heads import Head, KnownHeads
 from tocsin.web.api.keys import KeyHandlers
 from tocsin.web.api.mounted import Asgi, Scope, Send, serve_mounted
 from tocsin.web.api.namespaces import NamespaceHandlers
-from tocsin.web.api.openapi import describe
 from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest, Content, NotModified
 from tocsin.web.api.routes import Found, Route, Routes, read_query
@@ -130,7 +129,7 @@ class Api:
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, rules),
-            OperatorHandlers(service, metrics, describe),
+            OperatorHandlers(service, metrics),
         ]
         if agent is not None:
             families.append(ServiceCallHandlers(agent, parser, audit, traces))

@@ -19,17 +19,7 @@ class AuditHandlers:
         self._audit = audit
         self._rules = rules
 
-    @Operation(
-        "listAudit",
-        "/api/v1/audit/list",
-        "List the audit trail",
-        Role.ADMIN,
-        Reach.SERVICE,
-        tag="Audit",
-        body_optional=True,
-        errors=("SHARD_UNAVAILABLE",),
-        example={"action": ["key_created", "key_deleted"], "limit": 100},
-    )
+    @Operation("listAudit", "/api/v1/audit/list", Role.ADMIN, Reach.SERVICE, body_optional=True)
     async def list(self, request: ApiRequest, sent: wire.ListAudit) -> wire.AuditPage:
         """Sign-ins, sign-outs, and changes to keys and namespaces, newest first: which key, when, from which address, on
         which node. Entries are kept for the setting `audit_retention`."""

@@ -22,7 +22,7 @@ from tocsin.web.http.instants import format_instant, parse_instant
 #: The header with the instant that the clock shows.
 NOW_HEADER = b"tocsin-now"
 
-_operation = partial(Operation, role=Role.ADMIN, reach=Reach.SERVICE, documented=False)
+_operation = partial(Operation, role=Role.ADMIN, reach=Reach.SERVICE)
 
 
 class DevHandlers:
@@ -31,13 +31,13 @@ class DevHandlers:
     def __init__(self, clock: ClockMover) -> None:
         self._clock = clock
 
-    @_operation("getClock", "/api/v1/dev/clock/get", "Get the clock", body_optional=True)
+    @_operation("getClock", "/api/v1/dev/clock/get", body_optional=True)
     async def get(self, request: ApiRequest, sent: dev_wire.GetClock) -> dev_wire.DevClock:
         """What the clock shows."""
         reading = self._clock.read()
         return dev_wire.DevClock(format_instant(reading.now_us), format_duration(reading.offset_us))
 
-    @_operation("advanceClock", "/api/v1/dev/clock/advance", "Advance the clock", errors=("CLOCK_HALTED",))
+    @_operation("advanceClock", "/api/v1/dev/clock/advance")
     async def advance(self, request: ApiRequest, sent: dev_wire.AdvanceClock) -> dev_wire.AdvancedClock:
         """Moves the clock forward. The response is sent when it is there; in mode `step` all that fell due on the way has
         been done by then."""

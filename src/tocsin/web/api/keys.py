@@ -15,7 +15,7 @@ from tocsin.web.http.access import require_grant
 from tocsin.web.http.convert import created_key, key_request, keys_answer
 from tocsin.web.http.repeated import refuse_key
 
-_operation = partial(Operation, tag="Keys", role=Role.ADMIN, reach=Reach.VISIBLE, key_required=True)
+_operation = partial(Operation, role=Role.ADMIN, reach=Reach.VISIBLE, key_required=True)
 
 
 class KeyHandlers:
@@ -26,13 +26,7 @@ class KeyHandlers:
         self._keys = keys
         self._audit = audit
 
-    @_operation(
-        "createKey",
-        "/api/v1/keys/create",
-        "Create an API key",
-        errors=("TOO_MANY_KEYS", "STORE_FAILURE"),
-        example={"role": "write", "name": "billing service", "namespaces": ["billing"]},
-    )
+    @_operation("createKey", "/api/v1/keys/create")
     async def create(self, request: ApiRequest, sent: wire.CreateKey) -> wire.CreatedKey:
         """Only this response shows the key. It can't exceed the key of the request: no other namespaces or tenants, and no
         later expiry. The request always requires a key, even if the server requires none otherwise; `tocsin keys create`
@@ -45,19 +39,12 @@ class KeyHandlers:
         request.forbid_storing()
         return created_key(key, secret)
 
-    @_operation("listKeys", "/api/v1/keys/list", "List API keys", body_optional=True, errors=("STORE_FAILURE",))
+    @_operation("listKeys", "/api/v1/keys/list", body_optional=True)
     async def list(self, request: ApiRequest, sent: wire.ListKeys) -> wire.KeyList:
         """Lists the keys within the scope of the request's key."""
         return keys_answer(await self._keys.seen_by(_caller(request)))
 
-    @_operation(
-        "revokeKey",
-        "/api/v1/keys/revoke",
-        "Revoke an API key",
-        status=204,
-        errors=("KEY_NOT_FOUND", "STORE_FAILURE"),
-        example={"keyId": "1f0c9a7be2d4"},
-    )
+    @_operation("revokeKey", "/api/v1/keys/revoke", status=204)
     async def revoke(self, request: ApiRequest, sent: wire.RevokeKey) -> None:
         """Revokes one of the keys that `keys/list` shows. The responding node refuses it immediately, other nodes within
         `keys_refresh`. Its sign-ins end as well."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from msgspec import UNSET
 
 from tocsin.model.access import Role
@@ -18,8 +16,6 @@ from tocsin.web.http.audit import namespace_details, rotation_details
 from tocsin.web.http.convert import RequestParser, namespace_answer
 from tocsin.web.http.instants import optional_instant
 
-_operation = partial(Operation, tag="Namespaces")
-
 
 class NamespaceHandlers:
     """Handles create, list, update, and rotation of the secret."""
@@ -29,15 +25,7 @@ class NamespaceHandlers:
         self._service = service
         self._parser = parser
 
-    @_operation(
-        "createNamespace",
-        "/api/v1/namespaces/create",
-        "Create a namespace",
-        Role.ADMIN,
-        Reach.SERVICE,
-        errors=("NAMESPACE_EXISTS", "SHARD_UNAVAILABLE"),
-        example={"name": "orders", "history": "all", "retention": "3d"},
-    )
+    @Operation("createNamespace", "/api/v1/namespaces/create", Role.ADMIN, Reach.SERVICE)
     async def create(self, request: ApiRequest, sent: wire.CreateNamespace) -> wire.Namespace:
         """numShards is permanent; everything else can be changed later."""
         settings = self._parser.namespace_settings(sent)
@@ -53,15 +41,7 @@ class NamespaceHandlers:
         await self._audit.write(AuditAction.NAMESPACE_CREATED, request.actor, sent.name, namespace_details(sent))
         return namespace_answer(namespace, request.now_us)
 
-    @_operation(
-        "listNamespaces",
-        "/api/v1/namespaces/list",
-        "List namespaces",
-        Role.READ,
-        Reach.VISIBLE,
-        body_optional=True,
-        errors=("SHARD_UNAVAILABLE",),
-    )
+    @Operation("listNamespaces", "/api/v1/namespaces/list", Role.READ, Reach.VISIBLE, body_optional=True)
     async def list(self, request: ApiRequest, sent: wire.ListNamespaces) -> wire.NamespaceList:
         """Lists the namespaces that the key has access to."""
         visible = [
@@ -71,15 +51,7 @@ class NamespaceHandlers:
         ]
         return wire.NamespaceList(visible)
 
-    @_operation(
-        "updateNamespace",
-        "/api/v1/namespaces/update",
-        "Change a namespace",
-        Role.ADMIN,
-        Reach.SERVICE,
-        errors=("NAMESPACE_NOT_FOUND", "CONFLICT", "SHARD_UNAVAILABLE"),
-        example={"name": "orders", "paused": True},
-    )
+    @Operation("updateNamespace", "/api/v1/namespaces/update", Role.ADMIN, Reach.SERVICE)
     async def update(self, request: ApiRequest, sent: wire.UpdateNamespace) -> wire.Namespace:
         """Changes only the given fields. Timers of a paused namespace wait, and fire when it is resumed. The response is sent
         when every node has applied the change, which takes seconds if a node can't be reached."""
@@ -97,15 +69,7 @@ class NamespaceHandlers:
         await self._audit.write(AuditAction.NAMESPACE_CHANGED, request.actor, sent.name, namespace_details(sent))
         return namespace_answer(namespace, request.now_us)
 
-    @_operation(
-        "rotateNamespaceSecret",
-        "/api/v1/namespaces/rotateSecret",
-        "Rotate a namespace's signing secret",
-        Role.ADMIN,
-        Reach.NAMESPACE,
-        errors=("NAMESPACE_NOT_FOUND", "ROTATION_PENDING", "CONFLICT", "SHARD_UNAVAILABLE"),
-        example={"name": "orders", "grace": "24h"},
-    )
+    @Operation("rotateNamespaceSecret", "/api/v1/namespaces/rotateSecret", Role.ADMIN, Reach.NAMESPACE)
     async def rotate(self, request: ApiRequest, sent: wire.RotateSecret) -> wire.RotatedSecret:
         """The new secret signs immediately. The previous one keeps signing during the grace period, so that receivers can be
         updated: `webhook-signature` then has two signatures, the newest first. Only this response shows the secret; send your

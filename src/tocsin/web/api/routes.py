@@ -151,7 +151,6 @@ def read_query(query: bytes, operation: Operation) -> Mapping[str, list[str]]:
     not be repeated, and for text that isn't UTF-8."""
     if not query:
         return {}
-    known = {parameter.name: parameter for parameter in operation.parameters if parameter.place == "query"}
     try:
         pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
     except UnicodeDecodeError:
@@ -166,10 +165,10 @@ def read_query(query: bytes, operation: Operation) -> Mapping[str, list[str]]:
     none = "there are none" if operation.request is None else "there are none: send the fields in the body"
     errors = []
     for name, values in given.items():
-        if name not in known:
-            there = f"parameters are: {', '.join(known)}" if known else none
+        if name not in operation.query:
+            there = f"parameters are: {', '.join(operation.query)}" if operation.query else none
             errors.append(FieldError(name, f"is not a query parameter here; {there}"))
-        elif len(values) > 1 and not known[name].repeated:
+        elif len(values) > 1 and name not in operation.repeated:
             errors.append(FieldError(name, f"is given {len(values)} times; give it once"))
     if errors:
         raise InvalidInput(*errors)

@@ -1,7 +1,7 @@
 """The structs of HTTP requests and responses, in camelCase.
 
 They declare types, not limits: `tocsin.model.validation` checks limits, so that one response can name all bad fields, and
-`tocsin.web.api.openapi` describes them. UNSET means that a field is absent.
+`scripts.openapi` describes them. UNSET means that a field is absent.
 """
 
 from __future__ import annotations

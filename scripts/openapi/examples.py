@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from scripts.openapi.codes import CODES
 
 from tocsin.model.access import Role
 from tocsin.model.namespace import Answers, HistoryMode
@@ -14,7 +15,6 @@ from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http import agent_wire, cluster_wire, schedule_wire, wire
-from tocsin.web.http.codes import CODES
 from tocsin.web.http.errors import kind_of_code
 from tocsin.web.http.history_wire import RunAnswer, RunPageAnswer
 from tocsin.web.http.wire import BadField
