@@ -22,7 +22,7 @@ from scripts.openapi.schemas import components, ref, target
 from scripts.openapi.webhook import webhooks
 
 from tocsin.web.api.operation import Operation, Reach, declared_by
-from tocsin.web.api.operations import FAMILIES
+from tocsin.web.api.routes import FAMILIES
 from tocsin.web.http import agent_wire, schedule_wire, wire
 from tocsin.web.http.errors import kind_of_code
 

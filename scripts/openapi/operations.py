@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tocsin.service_calls.api.validation import PAGE_DEFAULT
-from tocsin.web.http import cluster_wire, wire
+from tocsin.web.http import cluster, wire
 
 Json = dict[str, Any]
 
@@ -271,8 +271,8 @@ OPERATIONS: dict[str, dict[str, About]] = {
         "getCluster": About(
             "Get the cluster's state",
             errors=("SHARD_UNAVAILABLE",),
-            answer=cluster_wire.Cluster,
-            other_answers=(cluster_wire.ShardOwners,),
+            answer=cluster.Cluster,
+            other_answers=(cluster.ShardOwners,),
             has_etag=True,
             request_headers={"if-none-match": "The ETag of the map of owners that the client has."},
             parameters={

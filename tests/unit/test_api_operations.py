@@ -10,7 +10,7 @@ from tocsin.model.errors import DefiniteFailure, FieldError, InvalidInput, Outco
 from tocsin.model.validation import InputLimits
 from tocsin.web.api import request
 from tocsin.web.api.operation import Reach
-from tocsin.web.api.operations import OPERATIONS
+from tocsin.web.api.routes import OPERATIONS
 from tocsin.web.http import errors
 
 

@@ -22,8 +22,8 @@ from tocsin.http_client.target import parse_url
 from tocsin.model.access import ApiKey, Role
 from tocsin.ports.callback import Invocation
 from tocsin.settings import Settings, setting_name
-from tocsin.web.api.operations import OPERATIONS
 from tocsin.web.api.request import ApiLimits
+from tocsin.web.api.routes import OPERATIONS
 from tocsin.web.http.errors import kind_of_code
 
 

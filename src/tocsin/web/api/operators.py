@@ -16,9 +16,8 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.timers.service import TimerService
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest, Content, NotModified, is_current
-from tocsin.web.http import cluster_wire
+from tocsin.web.http import cluster as wire
 from tocsin.web.http.access import require_service
-from tocsin.web.http.convert import cluster_answer, owners_answer
 from tocsin.web.http.errors import NotReady
 
 #: The page may only load its own script and style sheet, and only send requests to its own server.
@@ -45,33 +44,33 @@ class OperatorHandlers:
         self._encode = msgspec.json.Encoder().encode
 
     @Operation("getCluster", "/api/v1/cluster", Role.READ, Reach.VISIBLE, method="GET", query=("view",))
-    async def cluster(self, request: ApiRequest) -> cluster_wire.Cluster | bytes | NotModified:
+    async def cluster(self, request: ApiRequest) -> wire.Cluster | bytes | NotModified:
         """Nodes, and every shard with its owner; with window statistics if its owner could be reached. This view needs a key
         that is not limited to namespaces or tenants. With `view=owners` any key gets the map of owners: at once, without
         asking other nodes, and with an ETag, so that reading it again costs little."""
         if "view" not in request.query:
             if request.key is not None:
                 require_service(request.key, Role.READ)
-            return cluster_answer(await self._service.cluster())
+            return wire.cluster_answer(await self._service.cluster())
         if request.query["view"] != ["owners"]:
             raise InvalidInput(FieldError("view", "must be owners; leave it out for the state of nodes and shards"))
-        body = self._encode(owners_answer(self._service.owners()))
+        body = self._encode(wire.owners_answer(self._service.owners()))
         etag = b'"%b"' % blake2b(body, digest_size=8).hexdigest().encode()
         request.answer_headers = [(b"etag", etag), (b"cache-control", b"no-cache")]
         return NotModified() if is_current(etag, request.headers.get(b"if-none-match")) else body
 
     @_open("health", "/healthz")
-    async def health(self, request: ApiRequest) -> cluster_wire.Health:
+    async def health(self, request: ApiRequest) -> wire.Health:
         """Liveness probe: responds as long as the process runs."""
-        return cluster_wire.Health("ok")
+        return wire.Health("ok")
 
     @_open("readiness", "/readyz")
-    async def readiness(self, request: ApiRequest) -> cluster_wire.Health:
+    async def readiness(self, request: ApiRequest) -> wire.Health:
         """Readiness probe for load balancers: 503 with the reasons while the node should receive no traffic."""
         reasons = self._service.not_ready_because()
         if reasons:
             raise NotReady(reasons)
-        return cluster_wire.Health("ready")
+        return wire.Health("ready")
 
     @_open("metrics", "/metrics", Role.READ, Reach.SERVICE)
     async def metrics(self, request: ApiRequest) -> Content:

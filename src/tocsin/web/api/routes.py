@@ -8,14 +8,30 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.operation import Operation, Reach, declared_by
-from tocsin.web.api.operations import FAMILIES
+from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath
+from tocsin.web.api.schedules import ScheduleHandlers
+from tocsin.web.api.service_calls import ServiceCallHandlers
+from tocsin.web.api.timers import TimerHandlers
 from tocsin.web.http.reading import JsonReader
 
 T = TypeVar("T")
 #: Returns the answer: a wire struct, encoded JSON, `Content`, or None.
 Handler = Callable[..., Awaitable[object]]
+
+#: The handlers of all operations, in the order of the OpenAPI document.
+FAMILIES = (
+    TimerHandlers,
+    ScheduleHandlers,
+    NamespaceHandlers,
+    KeyHandlers,
+    AuditHandlers,
+    ServiceCallHandlers,
+    OperatorHandlers,
+)
+OPERATIONS: tuple[Operation, ...] = tuple(operation for family in FAMILIES for operation in declared_by(family))
 
 #: Maximum number of query parameters.
 QUERY_FIELDS_MAX = 200

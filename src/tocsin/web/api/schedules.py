@@ -12,8 +12,7 @@ from tocsin.model.schedule import Definition, ScheduleStatus, instants, next_ins
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules, ScheduleView
 from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiRequest
-from tocsin.web.api.tracing import traced
+from tocsin.web.api.request import ApiRequest, traced
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import format_instant

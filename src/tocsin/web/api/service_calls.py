@@ -21,8 +21,7 @@ from tocsin.service_calls.api.service_calls import CallDetail, ServiceCalls
 from tocsin.service_calls.api.validation import PageRequest
 from tocsin.service_calls.messages import CallStatus
 from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiRequest
-from tocsin.web.api.tracing import traced
+from tocsin.web.api.request import ApiRequest, traced
 from tocsin.web.http import agent_wire as wire
 from tocsin.web.http.access import require_tenant
 from tocsin.web.http.audit import rotation_details

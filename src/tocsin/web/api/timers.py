@@ -16,13 +16,18 @@ from tocsin.model.timer import Timer
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.service import TimerService, TimerView
 from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath
-from tocsin.web.api.tracing import begin_traced, traced
+from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath, begin_traced, traced
 from tocsin.web.http import wire
 from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of
-from tocsin.web.http.convert import RequestParser, below_path, explanation_answer, timer_answer, traceparent_of
+from tocsin.web.http.convert import (
+    RequestParser,
+    below_path,
+    explanation_answer,
+    history_answer,
+    timer_answer,
+    traceparent_of,
+)
 from tocsin.web.http.errors import MalformedBody, item_error
-from tocsin.web.http.history_wire import RunPageAnswer, TimerHistory, page_answer
 from tocsin.web.http.reading import JsonReader, check_utf8
 from tocsin.web.http.repeated import FIRST_TRY_HEADER, REPLAYED, condition_of, is_first_try, key_in
 from tocsin.web.http.repeated import HEADER as KEY_HEADER
@@ -117,12 +122,12 @@ class TimerHandlers:
         return explanation_answer(await self._service.explain(*self._parser.name(sent)))
 
     @_operation("timerHistory", "/api/v1/timers/history", Role.READ)
-    async def history(self, request: ApiRequest, sent: TimerHistory) -> RunPageAnswer:
+    async def history(self, request: ApiRequest, sent: wire.TimerHistory) -> wire.RunPageAnswer:
         """A run is what became of one instant of the timer. The current run comes first. Earlier ones stay within the
         namespace's retention, whatever became of the timer: rescheduled, changed, created again. The namespace's history mode
         decides which runs are kept. Paginated like lists."""
         request.permit(Role.READ, sent.namespace)
-        return page_answer(await self._service.history(*self._parser.history_request(sent)))
+        return history_answer(await self._service.history(*self._parser.history_request(sent)))
 
     @_operation("updateTimer", "/api/v1/timers/update", Role.WRITE)
     async def update(self, request: ApiRequest, sent: wire.UpdateTimer) -> wire.Timer:
