@@ -81,9 +81,7 @@ class TestSources:
         filled = {
             (setting.part, setting.attribute): field for field, setting in SETTINGS.items() if setting.part
         } | SHARED
-        numbers = {
-            key: field for key, field in filled.items() if not isinstance(SETTINGS[field].default, bool | str)
-        }
+        numbers = {key: field for key, field in filled.items() if not isinstance(SETTINGS[field].default, bool | str)}
         assert len(filled) - len(numbers) == 5
         for (_, limit), field in numbers.items():
             seconds = other.get(limit, 7_000_000) // 1_000_000

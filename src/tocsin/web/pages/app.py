@@ -21,8 +21,7 @@ from tocsin.ports.clock import Clock
 from tocsin.tasks import end_tasks
 from tocsin.web.http.access import RELAYED
 from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
-from tocsin.web.http.hosts import Hosts
-from tocsin.web.http.proxies import Proxies, headers_by_name
+from tocsin.web.http.hosts import Hosts, Proxies, headers_by_name
 from tocsin.web.http.reading import ClientGone, Receive, read_body
 from tocsin.web.pages.admin.cookies import cookie_name, cookie_value
 from tocsin.web.pages.admin.sessions import Principal, Sessions

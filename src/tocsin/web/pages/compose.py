@@ -9,11 +9,9 @@ from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock, ClockMover
 from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
-from tocsin.web.http.access import Keyring
-from tocsin.web.http.auth_failures import AuthFailures
+from tocsin.web.http.access import AuthFailures, Keyring
 from tocsin.web.http.convert import RequestParser
-from tocsin.web.http.hosts import Hosts
-from tocsin.web.http.proxies import Proxies
+from tocsin.web.http.hosts import Hosts, Proxies
 from tocsin.web.pages.admin.admin import Administration
 from tocsin.web.pages.admin.sessions import Sessions, SignIns
 from tocsin.web.pages.admin.sign_in import SignInPart
