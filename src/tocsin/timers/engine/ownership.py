@@ -11,12 +11,10 @@ from tocsin.ports.observer import ClaimFailed, ShardReleased
 from tocsin.timers.engine.committer import CommitLane
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
-from tocsin.timers.engine.handover import MARGIN_US, POLL_INTERVAL_S, HandedOverResults
 from tocsin.timers.engine.lease import NodeLease
-from tocsin.timers.engine.loader import NEWER_FORMAT, Loader
+from tocsin.timers.engine.loader import NEWER_FORMAT, Loader, sweep
 from tocsin.timers.engine.placement import ObservedPlacement
-from tocsin.timers.engine.shard import Shard
-from tocsin.timers.engine.suspension import sweep
+from tocsin.timers.engine.shard import HAND_OVER_MARGIN_US, POLL_INTERVAL_S, HandedOverResults, Shard
 
 #: Runs a coroutine as a task of the engine.
 Spawn = Callable[[Coroutine[Any, Any, object]], asyncio.Task[Any]]
@@ -169,7 +167,7 @@ class Ownership:
             successor = membership.successor(shard.shard_id)
             others = self._results.submit is not None and bool(successor and membership.address(successor))
             if others:
-                window.hand_over(MARGIN_US)
+                window.hand_over(HAND_OVER_MARGIN_US)
             if not (window.undecided if others else window.in_flight_count):
                 shard.closed = True
                 if not window.has_work() and not window.clients_wait:

@@ -76,7 +76,7 @@ def compose(
     sessions = Sessions(keys, sign_ins, limits, time.time)
     cluster_statistics = ClusterStatistics(statistics, service, clock, limits)
     paused = Paused(service, clock)
-    pages = Pages(assets, keys=keys, policy_of=service.retry_policy)
+    pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy)
     site = Site(
         service=service,
         schedules=Schedules(service),

@@ -59,7 +59,7 @@ class Paused(Refreshed):
 
     async def _read(self) -> None:
         try:
-            names = [each.name for each in await self._service.namespaces() if each.paused]
+            names = [each.name for each in await self._service.namespaces.all() if each.paused]
             now_us = self._clock.now_us()
             self.namespaces = [PausedNamespace(name, await count_due(self._service, name, now_us)) for name in names]
         except Unavailable:

@@ -169,7 +169,7 @@ class ScheduleEditing(Part):
         if following and definition.catch_up is not CatchUp.ALL:
             # No attempt begins at the next instant or after it.
             ends.append(following[0] - 1)
-        shown["plan"] = plan(self._service.retry_policy(timer), first, min(ends, default=None))
+        shown["plan"] = plan(self._service.namespaces.retry_policy(timer), first, min(ends, default=None))
         if not shown["unchanged"]:
             server = str(context.request.base_url).rstrip("/")
             path = "/api/v1/schedules/create" if view is None else "/api/v1/schedules/update"

@@ -85,7 +85,9 @@ class TimerDetail(Part):
             view=view,
             timer=view.timer,
             timeline=deferred_by_pause(
-                timeline(view, self._service.retry_policy(view.timer), context.now_us, chapters), known, context.now_us
+                timeline(view, self._service.namespaces.retry_policy(view.timer), context.now_us, chapters),
+                known,
+                context.now_us,
             ),
             chapters=chapters,
             older_runs=history.cursor is not None,

@@ -165,7 +165,7 @@ class TimerEditing(Part):
             timer = self._parser.timer(_create_reader.read(msgspec.json.encode(form.body())), context.now_us, None)
             first_at = timer.execute_at if view is None or form.when != "keep" else view.timer.execute_at
             shown["plan"] = plan(
-                self._service.retry_policy(timer),
+                self._service.namespaces.retry_policy(timer),
                 max(first_at, context.now_us),
                 None if timer.expire_after_us is None else first_at + timer.expire_after_us,
             )
