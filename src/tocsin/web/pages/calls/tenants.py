@@ -10,8 +10,7 @@ from starlette.responses import Response
 from tocsin.model.access import Role
 from tocsin.model.uuid7 import is_uuid7
 from tocsin.web.http.hosts import Hosts
-from tocsin.web.pages.admin.cookies import cookie_name, cookie_value
-from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.context import RequestContext, cookie_name, cookie_value
 from tocsin.web.pages.limits import UiLimits
 
 _SUFFIX = "-tenants"

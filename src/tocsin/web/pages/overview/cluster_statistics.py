@@ -17,7 +17,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.forward import NodeReport
 from tocsin.ports.statistics import StatisticsReport, StatisticsSlot, total
 from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.overview.refreshed import Refreshed
+from tocsin.web.pages.overview.paused import Refreshed
 from tocsin.web.pages.overview.statistics import Statistics
 
 _BEFORE_ALL = -(2**63)

@@ -21,13 +21,11 @@ from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.schedules import ScheduleParser, sentence
 from tocsin.web.pages.callback_forms import copy_secrets
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.forms import RETRY_LABELS, Body, by_field, curl
+from tocsin.web.pages.forms import RETRY_LABELS, Body, by_field, curl, fresh_id
 from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.schedules.forms import CRONS, ScheduleForm, command, zone_names
-from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, schedule_path, zoned
-from tocsin.web.pages.schedules.preview import Preview, preview
+from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, Preview, preview, schedule_path, zoned
 from tocsin.web.pages.site import Part, Site, preferred, route
-from tocsin.web.pages.timers.derived_ids import copy_ids, first_free
 from tocsin.web.pages.timers.plan import plan
 
 #: The labels of the fields by their names in the API, in their order on the page.
@@ -76,7 +74,7 @@ class ScheduleEditing(Part):
             context.permit(Role.WRITE, namespace)
             form = ScheduleForm.of(await self._schedules.get(namespace, schedule_id))
             form.like_namespace, form.like = namespace, schedule_id
-            form.id = await first_free(self._schedules, namespace, copy_ids(schedule_id, self._id_chars_max))
+            form.id = fresh_id(schedule_id, self._id_chars_max)
             return await self._form(context, form)
         namespace = query.exact("namespace") or preferred(await self.visible_namespaces(context, Role.WRITE))
         context.permit(Role.WRITE, namespace)
@@ -206,7 +204,7 @@ class ScheduleEditing(Part):
         status = 200 if problem is None and existing is None else 400 if isinstance(problem, InvalidInput) else 409
         free = ""
         if existing is not None:
-            free = await first_free(self._schedules, form.namespace, copy_ids(form.id, self._id_chars_max))
+            free = fresh_id(form.id, self._id_chars_max)
         return self._pages.page(
             "schedules/form.html",
             context,
