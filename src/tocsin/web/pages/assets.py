@@ -1,4 +1,4 @@
-"""The scripts and styles that `make web` builds, under file names that change with their content."""
+"""The scripts and styles that `make web` builds, under file names that change with their content; and the page shown until they are built."""
 
 from __future__ import annotations
 

@@ -21,12 +21,11 @@ from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls.actions import CallActions
-from tocsin.web.pages.calls.agent import AgentSource, Gate, Relay
+from tocsin.web.pages.calls.agent import AgentSource, Gate, Relay, Tenants
 from tocsin.web.pages.calls.detail import CallDetail
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.statistics import CallStatistics
 from tocsin.web.pages.calls.submitting import CallSubmission
-from tocsin.web.pages.calls.tenants import Tenants
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics

@@ -1,4 +1,4 @@
-"""One request to the pages, with the principal that makes it."""
+"""One request to the pages, with the principal that makes it; and the names of its cookies."""
 
 from __future__ import annotations
 
@@ -155,7 +155,8 @@ Handler = Callable[[RequestContext], Awaitable[Response]]
 
 
 def cookie_name(hosts: Hosts, request: Request, suffix: str = "") -> tuple[str, bool]:
-    """The name of this server's cookie, and whether it is sent over HTTPS only."""
+    """The name of this server's cookie, and whether it is sent over HTTPS only. It contains the port, because browsers share
+    cookies between the ports of a host."""
     host = request.headers.get("host", "")
     if hosts.secure(host):
         return f"__Host-tocsin{suffix}", True

@@ -15,9 +15,8 @@ from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
 from tocsin.web.http.access import Keyring
 from tocsin.web.http.convert import RequestParser
-from tocsin.web.pages.calls.agent import Gate
+from tocsin.web.pages.calls.agent import Gate, Tenants
 from tocsin.web.pages.calls.statistics import CallStatistics
-from tocsin.web.pages.calls.tenants import Tenants
 from tocsin.web.pages.context import Handler, RequestContext
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams

@@ -1,4 +1,4 @@
-"""`/calls/{tenantId}/{serviceCallId}`: the page of one service call."""
+"""`/calls/{tenantId}/{serviceCallId}`: the page of one service call, with its trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/calls`: the list of a tenant's service calls, and the choice of a tenant."""
+"""`/calls`: the list of a tenant's service calls with its filters, and the choice of a tenant."""
 
 from __future__ import annotations
 

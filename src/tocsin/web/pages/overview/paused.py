@@ -1,4 +1,5 @@
-"""Paused namespaces and the number of their overdue timers, read while an overview is open."""
+"""Data that is read while an overview is open, at most once in an interval, however many pages there are: such as paused
+namespaces and the number of their overdue timers."""
 
 from __future__ import annotations
 

@@ -19,14 +19,13 @@ from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.schedules import ScheduleParser, sentence
-from tocsin.web.pages.callback_forms import copy_secrets
+from tocsin.web.pages.callback_forms import copy_secrets, plan
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.forms import RETRY_LABELS, Body, by_field, curl, fresh_id
 from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.schedules.forms import CRONS, ScheduleForm, command, zone_names
 from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, Preview, preview, schedule_path, zoned
 from tocsin.web.pages.site import Part, Site, preferred, route
-from tocsin.web.pages.timers.plan import plan
 
 #: The labels of the fields by their names in the API, in their order on the page.
 _LABELS = {

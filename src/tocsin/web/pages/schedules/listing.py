@@ -1,4 +1,4 @@
-"""`/schedules`: the list of schedules."""
+"""`/schedules`: the list of schedules, with its filters."""
 
 from __future__ import annotations
 

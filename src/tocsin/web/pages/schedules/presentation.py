@@ -1,4 +1,4 @@
-"""Presentation of schedules: their states, and instants in their own time zone."""
+"""Presentation of schedules: their states, and instants in their own time zone; and the preview of a rule."""
 
 from __future__ import annotations
 

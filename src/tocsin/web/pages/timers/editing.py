@@ -1,4 +1,4 @@
-"""`/timers/new` and `/timers/edit`: the form of a timer, with the equivalent commands beside it."""
+"""`/timers/new` and `/timers/edit`: the form of a timer, with the equivalent API request and the equivalent commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tocsin.web.http import wire
 from tocsin.web.http.instants import format_instant
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.repeated import condition_of
-from tocsin.web.pages.callback_forms import CallbackForm, callback_flags, copy_secrets, with_empty_callback
+from tocsin.web.pages.callback_forms import CallbackForm, callback_flags, copy_secrets, plan, with_empty_callback
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.forms import (
     DELAYS,
@@ -44,7 +44,6 @@ from tocsin.web.pages.forms import (
 )
 from tocsin.web.pages.presentation import timer_path, version, with_query
 from tocsin.web.pages.site import Part, preferred, route
-from tocsin.web.pages.timers.plan import plan
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""`/timers`: the list of timers."""
+"""`/timers`: the list of timers, with its filters."""
 
 from __future__ import annotations
 
