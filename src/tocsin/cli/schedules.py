@@ -1,4 +1,4 @@
-"""`tocsin schedules`: everything but `import` and `export`, which are in a module of their own."""
+"""`tocsin schedules`: `import` and `export` are in `transfer`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli import output, schedule_files
+from tocsin.cli import output, transfer
 from tocsin.cli.command import command, group
 from tocsin.cli.failure import WrongUsage
 from tocsin.cli.options import (
@@ -29,8 +29,8 @@ app = group(
     "Create, show, change, import and export schedules: callbacks that repeat.",
     example='schedules create nightly-report http://127.0.0.1:9000/ --cron "0 2 * * *"',
 )
-command(app, "import", example="schedules import schedules.jsonl --namespace billing")(schedule_files.import_schedules)
-command(app, "export", example="schedules export --output schedules.jsonl")(schedule_files.export)
+command(app, "import", example="schedules import schedules.jsonl --namespace billing")(transfer.import_schedules)
+command(app, "export", example="schedules export --output schedules.jsonl")(transfer.export_schedules)
 
 #: The options that `--clear` names, and the fields that it sets to null.
 _CLEARED = {

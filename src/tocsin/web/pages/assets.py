@@ -1,4 +1,5 @@
-"""The scripts and styles that `make web` builds, under file names that change with their content; and the page shown until they are built."""
+"""The scripts and styles that `make web` builds, under file names that change with their content; and the page that is
+shown until they are built."""
 
 from __future__ import annotations
 

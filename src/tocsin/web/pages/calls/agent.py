@@ -99,8 +99,8 @@ _SEPARATOR = "."
 
 
 class Tenants:
-    """The tenants to choose from: those that the browser remembers in a cookie, the most recent first. A tenant needs no setup,
-    since any id names one, but an API key may be limited to some."""
+    """The tenants to choose from: those that the browser remembers in a cookie, the most recent first. A tenant needs no
+    setup, since any id names one, but an API key may be limited to some."""
 
     def __init__(self, hosts: Hosts, limits: UiLimits) -> None:
         self._hosts = hosts
