@@ -144,5 +144,7 @@ def version(as_json: AsJson = False) -> None:
     }
     if as_json:
         output.print_json(versions)
-    else:
-        output.print_fields(versions)
+        return
+    # Without a table: importing what draws one takes longer than all the rest.
+    for name, found in versions.items():
+        output.print_plain(f"{name:6}  {found}")

@@ -9,7 +9,6 @@ import json
 import pytest
 
 from tests.integration.cli.conftest import problem
-from tocsin.cli import importing
 
 HOOK = "http://hook.example/x"
 
@@ -110,7 +109,7 @@ class TestImport:
                 raise KeyboardInterrupt
             return concurrent.futures.wait(*arguments, **options)
 
-        monkeypatch.setattr(importing, "wait", interrupted)
+        monkeypatch.setattr("concurrent.futures.wait", interrupted)
         ran = tocsin("timers", "import", "t.jsonl", "--in-flight", "1", "--json", "--server", scripted.url)
         assert ran.code == 130
         # What was on its way is waited for, so that every line was either sent and answered or is named as unsent.
