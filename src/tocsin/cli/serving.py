@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -18,13 +18,20 @@ SHARDS_SHOWN = (
 )
 
 
+Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default="127.0.0.1")]
+Port = Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.", show_default="8080")]
+AgentTimer = Annotated[
+    str | None,
+    typer.Option(metavar="KIND", help="How the agent detects due calls: polling or engine.", show_default="polling"),
+]
+NoAgent = Annotated[bool, typer.Option("--no-agent", help="Disable the service agent: timers only.")]
+LogLevel = Annotated[str | None, typer.Option(metavar="LEVEL", help="Log level: debug, info, warning or error.")]
+LogFormat = Annotated[str | None, typer.Option(metavar="FORMAT", help="Log format: auto, console or json.")]
+
+
 def serve(
-    host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.", show_default="127.0.0.1")
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(help="Port to listen on; 0 takes a free one.", show_default="8080")
-    ] = None,
+    host: Host = None,
+    port: Port = None,
     data_dir: DataDir = None,
     store: Store = None,
     shards: Annotated[
@@ -44,18 +51,11 @@ def serve(
         typer.Option(metavar="URL", help="Broker of the agent's messages: nats://host:4222.", show_default="embedded"),
     ] = None,
     agent_database: AgentDatabase = None,
-    agent_timer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND", help="How the agent detects due calls: polling or engine.", show_default="polling"
-        ),
-    ] = None,
-    no_agent: Annotated[bool, typer.Option("--no-agent", help="Disable the service agent: timers only.")] = False,
+    agent_timer: AgentTimer = None,
+    no_agent: NoAgent = False,
     insecure: Annotated[bool, typer.Option("--insecure", help="Never require an API key.")] = False,
-    log_level: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="Log level: debug, info, warning or error.")
-    ] = None,
-    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="Log format: auto, console or json.")] = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
     drain_timeout: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Time limit for callbacks in flight at shutdown.")
     ] = None,
@@ -69,33 +69,24 @@ def serve(
     """
     # A reload that comes during the start would end the process; what it reloads is read later in the start anyway.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    from tocsin.settings import load_settings, unknown_variables
-
-    settings = load_settings(
-        {
-            "config": config,
-            "host": host,
-            "port": port,
-            "data_dir": data_dir,
-            "store": store,
-            "shards": shards,
-            "workers": workers,
-            "advertise": advertise,
-            "broker": broker,
-            "agent_database": agent_database,
-            "agent_timer": agent_timer,
-            "agent_enabled": False if no_agent else None,
-            "insecure": insecure or None,
-            "log_level": log_level,
-            "log_format": log_format,
-            "drain_timeout": drain_timeout,
-        }
+    _run_server(
+        config=config,
+        host=host,
+        port=port,
+        data_dir=data_dir,
+        store=store,
+        shards=shards,
+        workers=workers,
+        advertise=advertise,
+        broker=broker,
+        agent_database=agent_database,
+        agent_timer=agent_timer,
+        agent_enabled=False if no_agent else None,
+        insecure=insecure or None,
+        log_level=log_level,
+        log_format=log_format,
+        drain_timeout=drain_timeout,
     )
-    for line in unknown_variables():
-        typer.echo(f"Warning: {line}", err=True)
-    from tocsin.server import serve as run_server
-
-    raise typer.Exit(run_server(settings))
 
 
 #: Beside `data`, the folder of `tocsin serve`.
@@ -106,9 +97,7 @@ def dev(
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Loopback address to listen on.", show_default="127.0.0.1")
     ] = None,
-    port: Annotated[
-        int | None, typer.Option(help="Port to listen on; 0 takes a free one.", show_default="8080")
-    ] = None,
+    port: Port = None,
     data_dir: Annotated[
         Path,
         typer.Option(
@@ -118,17 +107,10 @@ def dev(
             show_default=True,
         ),
     ] = FOLDER,
-    agent_timer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND", help="How the agent detects due calls: polling or engine.", show_default="polling"
-        ),
-    ] = None,
-    no_agent: Annotated[bool, typer.Option("--no-agent", help="Disable the service agent: timers only.")] = False,
-    log_level: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="Log level: debug, info, warning or error.")
-    ] = None,
-    log_format: Annotated[str | None, typer.Option(metavar="FORMAT", help="Log format: auto, console or json.")] = None,
+    agent_timer: AgentTimer = None,
+    no_agent: NoAgent = False,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
     config: ConfigFile = None,
 ) -> None:
     """Run a server with a clock that `tocsin clock advance` moves forward, to test flows of days in a second. It serves this
@@ -136,25 +118,28 @@ def dev(
 
     After a restart with the same folder the clock is as far ahead as before.
     """
+    _run_server(
+        movable_clock=True,
+        config=config,
+        host=host,
+        port=port,
+        data_dir=data_dir,
+        agent_timer=agent_timer,
+        agent_enabled=False if no_agent else None,
+        log_level=log_level,
+        log_format=log_format,
+    )
+
+
+def _run_server(*, movable_clock: bool = False, **flags: object) -> NoReturn:
     from tocsin.settings import load_settings, unknown_variables
 
-    settings = load_settings(
-        {
-            "config": config,
-            "host": host,
-            "port": port,
-            "data_dir": data_dir,
-            "agent_timer": agent_timer,
-            "agent_enabled": False if no_agent else None,
-            "log_level": log_level,
-            "log_format": log_format,
-        }
-    )
+    settings = load_settings(flags)
     for line in unknown_variables():
         typer.echo(f"Warning: {line}", err=True)
     from tocsin.server import serve as run_server
 
-    raise typer.Exit(run_server(settings, movable_clock=True))
+    raise typer.Exit(run_server(settings, movable_clock=movable_clock))
 
 
 def demo(

@@ -101,13 +101,13 @@ class TestImport:
 
     def test_ctrl_c_reports_the_line_to_continue_from(self, tocsin, scripted, tmp_path, monkeypatch):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
-        waited = []
+        waited, wait = [], concurrent.futures.wait
 
         def interrupted(*arguments, **options):
             waited.append(arguments)
             if len(waited) == 2:
                 raise KeyboardInterrupt
-            return concurrent.futures.wait(*arguments, **options)
+            return wait(*arguments, **options)
 
         monkeypatch.setattr("concurrent.futures.wait", interrupted)
         ran = tocsin("timers", "import", "t.jsonl", "--in-flight", "1", "--json", "--server", scripted.url)
