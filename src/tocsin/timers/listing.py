@@ -20,8 +20,6 @@ from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
 
 _R = TypeVar("_R", bound=StoredRow | HistoryRow)
 
-#: Python 3.11 takes long to find a member of an enum.
-_PENDING = Status.PENDING
 #: Bounded reads of the store in one list call, before it returns a short page and a cursor.
 LIST_READS_MAX = 20
 #: Bytes of records on a page of a list, or one record more. With large payloads a page is shorter than its limit: reading and
@@ -161,7 +159,7 @@ def view_of(
     timer: Timer, uuid: bytes, shard_id: int, at: int, outcome: Outcome, *, forwarded: bool = False
 ) -> TimerView:
     """The view of a timer that was just written, or of the existing one that was found instead. `at` is its row's instant."""
-    next_attempt_at = at if timer.status is _PENDING else None
+    next_attempt_at = at if timer.status is Status.PENDING else None
     return TimerView(timer, uuid, shard_id, next_attempt_at, None, outcome, forwarded)
 
 

@@ -56,8 +56,6 @@ from tocsin.timers.engine.runs import (
 )
 from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
 
-#: Python 3.11 takes long to find a member of an enum.
-_CREATE = OpKind.CREATE
 #: The key of a stored row.
 _key_of_stored = itemgetter(0, 1)
 #: Schedules planned for one batch. Planning one takes 0.1 ms, during which the event loop does nothing else.
@@ -139,7 +137,7 @@ class Assembly:
     def _resolve(self, op: WriteOp) -> WriteAnswer:
         """Adds the operation's effect to the batch; returns its answer."""
         uuid, kind, window, batch = op.uuid, op.kind, self._window, self._batch
-        if kind is _CREATE:
+        if kind is OpKind.CREATE:
             assert op.timer is not None
             if op.condition is None:
                 row = Row((op.timer.execute_at, uuid), op.generation, op.timer, 0)

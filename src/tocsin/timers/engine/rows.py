@@ -78,7 +78,7 @@ class OpKind(IntEnum):
     MOVE_ON = 11
 
 
-#: The last kind of operation that supersedes results. Python 3.11 takes long to find a member of an enum.
+#: The last kind of operation that supersedes results.
 LAST_SUPERSEDING = OpKind.HAND_OVER
 #: The answer to a write: the row as durably written, or as found (ExistingRow); None for a delete; or an error.
 WriteAnswer = Row | TocsinError | None

@@ -48,8 +48,6 @@ from tocsin.timers.engine.rows import (
     conclusion_op,
 )
 
-#: Python 3.11 takes long to find a member of an enum.
-_HAND_OVER = OpKind.HAND_OVER
 #: Operations that depend on nothing but memory.
 _WITHOUT_STORE = frozenset((OpKind.CREATE, OpKind.RETRY, OpKind.HAND_OVER, OpKind.RECUR))
 #: Those of them that write the row, if at all.
@@ -468,7 +466,7 @@ class Window:
         """Releases the attempts whose rows the batch hands over; returns the operations that report those already ended."""
         results = []
         for op in batch.ops:
-            row = batch.final.get(op.uuid) if op.kind is _HAND_OVER else None
+            row = batch.final.get(op.uuid) if op.kind is OpKind.HAND_OVER else None
             if row is None or row.generation != op.generation:
                 continue
             conclusion = self.superseded.get(op.uuid)
