@@ -31,7 +31,7 @@ from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.request import compose
 from tocsin.http_client.target import parse_url
 from tocsin.model.answer import Response
-from tocsin.ports.callback import Exchange, Invocation
+from tocsin.ports.http import Exchange, Invocation
 
 ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{"ok":true}'
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()

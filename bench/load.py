@@ -13,9 +13,8 @@ from collections.abc import Iterator
 import uvloop
 
 from bench.wire import Caller, request
-from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
+from tocsin.model.ids import namespace_hash, shard_of, timer_uuid, uuid7_text
 from tocsin.model.instants import format_instant
-from tocsin.model.uuid7 import uuid7_text
 
 
 def _timer(identifier: str, url: str, execute_at: str) -> str:

@@ -1,13 +1,10 @@
-"""The page of all settings, and the example file, made from the groups of settings."""
+"""The page of all settings, and the example file, made from the declarations of settings."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tocsin.model.instants import format_duration
-from tocsin.settings import Settings, env_name, setting_name
-from tocsin.settings.settings import GROUPS, holds_bytes, holds_duration
-from tocsin.settings.values import bytes_text
+from tocsin.settings.declared import Setting, by_topic, env_name
 
 INTRO = """# Settings
 
@@ -45,38 +42,26 @@ def settings_page(generated: str) -> str:
     """The page of all settings, by group."""
     head = "| setting | variable | default | meaning |\n| --- | --- | --- | --- |\n"
     parts = [generated, INTRO]
-    for group in GROUPS:
+    for topic, declared in by_topic().items():
         rows = "".join(
-            f"| `{setting_name(name)}` | `{env_name(name)}` | {_default(name)} | {field.description} |\n"
-            for name, field in group.model_fields.items()
+            f"| `{setting.name}` | `{env_name(setting.field)}` | {_default(setting)} | {setting.declaration.description} |\n"
+            for setting in declared
         )
-        parts.append(f"## {group.title}\n\n{group.intro}\n\n{head}{rows}")
+        parts.append(f"## {topic.title}\n\n{topic.intro}\n\n{head}{rows}")
     return "\n".join(parts)
 
 
 def example_file() -> str:
     """A settings file with every setting at its default, commented out."""
     parts = [EXAMPLE_INTRO]
-    for group in GROUPS:
-        lines = "".join(f"#{setting_name(name)} = {_toml(name)}\n" for name in group.model_fields)
-        parts.append(f"# {group.title}\n\n{lines}")
+    for topic, declared in by_topic().items():
+        lines = "".join(f"#{setting.name} = {_toml(setting)}\n" for setting in declared)
+        parts.append(f"# {topic.title}\n\n{lines}")
     return "\n".join(parts)
 
 
-def _value(name: str) -> Any:
-    """The default as it is written in the file, and in TOML's types; None if it is unset."""
-    value: Any = Settings.model_fields[name].get_default(call_default_factory=True)
-    if value is None or isinstance(value, bool | list):
-        return value
-    if holds_duration(name):
-        return format_duration(value)
-    if holds_bytes(name):
-        return bytes_text(value)
-    return value if isinstance(value, int) else str(value)
-
-
-def _default(name: str) -> str:
-    value = _value(name)
+def _default(setting: Setting) -> str:
+    value = setting.written(setting.default)
     if value is None:
         return "unset"
     if isinstance(value, bool):
@@ -84,8 +69,8 @@ def _default(name: str) -> str:
     return "none" if value == [] else f"`{value}`"
 
 
-def _toml(name: str) -> str:
-    value = _value(name)
+def _toml(setting: Setting) -> str:
+    value: Any = setting.written(setting.default)
     if value is None:
         return "  # unset"
     if isinstance(value, bool):

@@ -9,9 +9,9 @@ import json
 import uuid
 from typing import Any
 
-from tocsin.http_client.signing import signatures
 from tocsin.model.ids import schedule_uuid, timer_uuid
 from tocsin.model.instants import format_instant
+from tocsin.model.secrets import signatures
 
 from .cases import Json, case_of
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx
 
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import format_instant, parse_duration, parse_instant
-from tocsin.model.uuid7 import Uuid7Source
 
 from .expectations import at_path, differences, filled
 from .http import Response

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput, KeyNotFound, TooManyKeys
+from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import US_PER_DAY, format_instant
 from tocsin.model.namespace import NAME
-from tocsin.model.uuid7 import is_uuid7
 from tocsin.model.validation import new_name_reason
 from tocsin.ports.store import Store
 

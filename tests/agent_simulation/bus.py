@@ -9,12 +9,10 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from tocsin.messaging.delivery import DeadLetter, RequestDispatcher, Subscription
+from tocsin.messaging.delivery import Completions, DeadLetter, Done, RequestDispatcher, Subscription, publish_all
 from tocsin.messaging.embedded import EmbeddedBus
 from tocsin.messaging.limits import BusLimits
-from tocsin.messaging.posting import Completions, Done, publish_all
-from tocsin.model.envelope import Envelope
-from tocsin.ports.bus import BusUnavailable, Handler, InvalidMessage, RequestUnanswered, Responder
+from tocsin.ports.bus import BusUnavailable, Envelope, Handler, InvalidMessage, RequestUnanswered, Responder
 from tocsin.service_calls.messages import Registry
 
 if TYPE_CHECKING:

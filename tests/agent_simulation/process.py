@@ -9,15 +9,11 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.support.simulation_loop import NODE
-from tocsin.http_client.limits import CallbackLimits
-from tocsin.messaging.limits import BusLimits
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.ports.bus import Bus
 from tocsin.server.agent_modules import AgentModules
-from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import Registry
 from tocsin.settings import Settings
-from tocsin.timers.engine.limits import EngineLimits
 
 from .bus import SimulatedBus, WatchedEmbeddedBus
 from .database import SimulatedDatabase
@@ -29,28 +25,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class SimulatedSettings(Settings):
-    """Settings with the simulation's limits."""
-
-    def agent_limits(self) -> AgentLimits:
-        """Set by the world."""
-        return _limits[0]
-
-    def engine_limits(self) -> EngineLimits:
-        """The default limits."""
-        return _ENGINE
-
-    def callback_limits(self) -> CallbackLimits:
-        """The default limits."""
-        return _CALLBACKS
-
-    def bus_limits(self) -> BusLimits:
-        """Set by the world."""
-        return _limits[1]
-
-
-_ENGINE, _CALLBACKS = EngineLimits(), CallbackLimits()
-_limits: list[Any] = [AgentLimits(), BusLimits()]
 _RULES = InputRules(InputLimits(), lambda url: None)
 
 
@@ -94,10 +68,9 @@ class Process:
         world = self._world
         while not self.over:
             world.log(self.name, "starts")
-            _limits[:] = world.limits, world.bus_limits
             self.database = database = SimulatedDatabase(world, world.tables)
             modules = AgentModules(
-                world.settings,
+                Settings(agent=world.limits, bus=world.bus_limits),
                 database,  # type: ignore[arg-type]
                 SimulatedClient(world.receivers),
                 None,  # type: ignore[arg-type]  # of timers by the engine

@@ -12,9 +12,8 @@ from unittest.mock import patch
 
 from tests.simulation.ledger import Violation
 from tests.support.simulation_loop import NoEnd, NothingScheduled, SimulationLoop, TimeNotAdvancing
-from tocsin.model import uuid7
-from tocsin.model.envelope import Envelope
-from tocsin.ports.bus import MessageDeadLettered
+from tocsin.model import ids
+from tocsin.ports.bus import Envelope, MessageDeadLettered
 from tocsin.service_calls.events import AgentEvent, CallRescued, MessageSuspended
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.testing.clock import EPOCH_US
@@ -24,7 +23,7 @@ from .chaos import Chaos
 from .clients import Client
 from .database import Tables
 from .outcomes import check_outcomes
-from .process import Process, SimulatedSettings
+from .process import Process
 from .receiver import Receivers
 
 SECOND = 1_000_000
@@ -43,7 +42,6 @@ LIMITS = AgentLimits(
     outbox_retention_us=86_400 * SECOND,
     purge_interval_us=600 * SECOND,
 )
-SETTINGS = SimulatedSettings()
 
 
 class World:
@@ -55,7 +53,6 @@ class World:
         self.violation: Violation | None = None
         rng = self.rng("world")
         self.loop = SimulationLoop(seconds_max=RUN_S_MAX)  # type: ignore[abstract]  # only what a simulation needs
-        self.settings = SETTINGS
         #: Whether processes end in this run. If none does, no execution may count as interrupted.
         self.mortal = seed % 3 != 0
         #: Nothing fails in this run except the services.
@@ -71,7 +68,7 @@ class World:
         self.posts: dict[str, list[str]] = {}
         self._posted: set[str] = set()
         self._random_bytes = self.rng("ids").randbytes
-        self.new_id = uuid7.Uuid7Source(self.now_us, self._random_bytes)
+        self.new_id = ids.Uuid7Source(self.now_us, self._random_bytes)
         self.tenants = [self.new_id() for _ in range(2)]
         self.submitting_s = rng.choice((20.0, 60.0, ACTIVE_S))
         self.clients = [Client(self, number, self.rng("client", number)) for number in range(rng.randint(6, 16))]
@@ -142,7 +139,7 @@ class World:
     def run(self) -> Violation | None:
         """From the start to the final check."""
         try:
-            with patch.object(uuid7, "RandomPool", lambda: self._random_bytes):
+            with patch.object(ids, "RandomPool", lambda: self._random_bytes):
                 self.loop.run_until_complete(self._main())
         except (NothingScheduled, TimeNotAdvancing, NoEnd) as error:
             waiting = ", ".join(task.get_name() for task in self.awaited if not task.done())

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from tests.support.agent_database import NOW, call, entry, insert, load, new_id, rows
 from tocsin.model.errors import SchemaTooNew, StoreCorrupted
-from tocsin.model.uuid7 import is_uuid7
+from tocsin.model.ids import is_uuid7
 from tocsin.service_calls.messages import CallKey, CallStatus
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.stores.service_calls.factory import agent_database

@@ -15,7 +15,7 @@ from tocsin.http_client.http import HttpCaller
 from tocsin.model.validation import InputRules
 from tocsin.server.agent import ServiceAgent
 from tocsin.service_calls.engine_timers import DueCaller
-from tocsin.settings import Settings
+from tocsin.settings import load_settings
 from tocsin.stores.service_calls.factory import agent_database
 from tocsin.stores.service_calls.postgresql_lock import Claimant
 from tocsin.stores.service_calls.settings import SqlSettings
@@ -26,16 +26,16 @@ GATE = random.randrange(2**31)
 
 async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, postgresql_url: str) -> None:
     """Otherwise other nodes would wait for the agent until the process ends, which may take as long as its callbacks."""
-    settings = Settings(store="memory://", agent_database=postgresql_url, data_dir=tmp_path)
+    settings = load_settings({"store": "memory://", "agent_database": postgresql_url, "data_dir": tmp_path})
     clock, egress = SystemClock(), EgressPolicy(True, ())
-    http = HttpCaller(settings.callback_limits(), egress, clock)
+    http = HttpCaller(settings.callbacks, egress, clock)
     caller = DueCaller(clock, 1)
     agent = ServiceAgent(
         settings,
         http,
         caller,
         clock,
-        InputRules(settings.input_limits(), egress.check_url),
+        InputRules(settings.input, egress.check_url),
         lambda event: None,
         Claimant("one", "one"),
         timers_shared=False,

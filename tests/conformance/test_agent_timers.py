@@ -14,11 +14,11 @@ import pytest
 from tests.support.agent_memory import MemoryTimerStore
 from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import TimerNotFound
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import INSTANT_MAX
 from tocsin.model.timer import Status as TimerStatus
-from tocsin.model.uuid7 import Uuid7Source
 from tocsin.ports.bus import BusUnavailable
-from tocsin.ports.callback import Exchange, Invocation
+from tocsin.ports.http import Exchange, Invocation
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller, EngineTimers
 from tocsin.service_calls.events import AgentEvent, DuePollFailed

@@ -12,8 +12,7 @@ from tests.support.dynamodb import DynamoServer
 from tocsin.ports.store import Store
 from tocsin.stores.dynamodb.store import DynamoStore
 from tocsin.testing.store_conformance import StoreConformance
-from tocsin.testing.store_conformance_batches import FetchConformance, LoadConformance
-from tocsin.testing.store_conformance_claims import FenceConformance
+from tocsin.testing.store_conformance_batches import FenceConformance, FetchConformance, LoadConformance
 from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance, ScheduleConformance
 from tocsin.testing.store_conformance_machine import MachineConformance
 

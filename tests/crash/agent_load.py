@@ -15,8 +15,8 @@ from tests.support.http import Client
 from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import format_instant, parse_instant
-from tocsin.model.uuid7 import Uuid7Source
 
 CLIENTS = 8
 #: A client's pause between two calls: enough calls are in flight at any moment, and few enough to be checked in time.

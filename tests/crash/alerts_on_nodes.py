@@ -23,7 +23,7 @@ from tests.support.postgresql import PostgresServer
 from tests.support.prometheus import Prometheus, prometheus
 from tests.support.scripted import Reply, ScriptedReceiver
 from tests.support.server import ServerProcess
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.ids import Uuid7Source
 
 RULES = Path(__file__).parents[2] / "deploy/prometheus"
 #: A `for` or a range of the rules takes this part of its time, and at least some scrapes.

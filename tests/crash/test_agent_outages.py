@@ -17,7 +17,7 @@ from tests.support.postgresql import PostgresServer
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.ids import Uuid7Source
 
 CALLS = 20
 #: Requests take this long, so that the outage begins while all of them are in flight.

@@ -19,8 +19,8 @@ from tests.support.http import Client
 from tests.support.nats import NatsServer
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import format_instant, parse_instant
-from tocsin.model.uuid7 import Uuid7Source
 
 KILLS = 3
 CLIENTS = 12

@@ -10,9 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tocsin.settings.declared import SETTINGS, env_name
 from tocsin.settings.load import OTHER_ENV
-from tocsin.settings.names import env_name
-from tocsin.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -44,7 +43,7 @@ def image_command() -> list[str]:
 
 def unknown_settings(variables: set[str]) -> set[str]:
     """Variables with Tocsin's prefix that are no setting."""
-    known = {env_name(field) for field in Settings.model_fields} | OTHER_ENV
+    known = {env_name(field) for field in SETTINGS} | OTHER_ENV
     return {name for name in variables if name.startswith("TOCSIN_")} - known
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from tests.support.http import Client
 from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import format_instant
-from tocsin.model.uuid7 import Uuid7Source
 
 new_id = Uuid7Source(lambda: time.time_ns() // 1_000)
 

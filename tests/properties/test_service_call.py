@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.uuid7 import Uuid7Source
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
     CallStatus,

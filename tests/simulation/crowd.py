@@ -15,7 +15,7 @@ from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused, Response
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
-from tocsin.ports.callback import Exchange, Invocation
+from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import Event
 from tocsin.ports.store import ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore

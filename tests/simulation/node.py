@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.support.simulation_loop import NODE
 from tocsin.cluster.cluster import Cluster
-from tocsin.cluster.secrets import ClusterSecrets
+from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import (
     AttemptFinished,

@@ -12,7 +12,7 @@ import msgspec
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused, Response
 from tocsin.model.ids import schedule_uuid, timer_uuid
 from tocsin.model.instants import format_instant
-from tocsin.ports.callback import Exchange, Invocation
+from tocsin.ports.http import Exchange, Invocation
 
 from .ledger import ReceiverAnswer
 

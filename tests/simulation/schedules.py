@@ -31,7 +31,7 @@ from tocsin.model.schedule import (
     State,
 )
 from tocsin.model.timer import Changes, Status, Timer, decode_record
-from tocsin.ports.callback import Invocation
+from tocsin.ports.http import Invocation
 from tocsin.ports.store import Applied, ShardBatch
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp
 

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from tests.simulation.crowd import Crowd
+from tocsin.ports.forward import REFUSED
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
 from tocsin.ports.store import FireKey, Loaded
-from tocsin.ports.whereabouts import REFUSED
 from tocsin.timers.engine.admission import IDLE_DESTINATION_US, IDLE_DESTINATIONS_MAX
 from tocsin.timers.engine.limits import EngineLimits
 

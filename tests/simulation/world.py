@@ -16,7 +16,7 @@ from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import HistoryMode, Namespace
 from tocsin.model.timer import NULL_PAYLOAD, Timer, decode_record
-from tocsin.ports.callback import Invocation
+from tocsin.ports.http import Invocation
 from tocsin.ports.store import Capabilities, ShardBatch, StoredRow, generation
 from tocsin.testing.clock import EPOCH_US, FakeClock
 from tocsin.timers.engine.limits import EngineLimits

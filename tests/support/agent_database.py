@@ -13,8 +13,8 @@ import pytest_asyncio
 from sqlalchemy import Connection
 
 from tests.support.postgresql import PostgresServer
-from tocsin.model.envelope import Envelope
-from tocsin.model.uuid7 import uuid7_text
+from tocsin.model.ids import uuid7_text
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart
 from tocsin.service_calls.messages import CallKey, CallStatus, RequestSpec
 from tocsin.service_calls.orchestration.ports import Change, Transaction

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from tests.support.patience import PATIENCE_S
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.orchestration.ports import Change, Transaction
 from tocsin.service_calls.orchestration.service_call import WAITING, ServiceCall

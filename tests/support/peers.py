@@ -9,19 +9,17 @@ from functools import partial
 
 import msgspec
 
-from tocsin.cluster.channel import PeerUnreachable
+from tocsin.cluster.channel import PeerUnreachable, ThisNode
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import PeerLink
 from tocsin.cluster.session import PeerSession
-from tocsin.cluster.this_node import ThisNode
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import NodeReport, Owner, Write, WriteKind
+from tocsin.ports.forward import NodeReport, Owner, RowPlace, Whereabouts, Write, WriteKind
 from tocsin.ports.observer import Event
 from tocsin.ports.statistics import StatisticsReport
-from tocsin.ports.whereabouts import RowPlace, Whereabouts
 from tocsin.testing.clock import FakeClock
 
 SECOND = 1_000_000

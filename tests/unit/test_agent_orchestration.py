@@ -8,10 +8,9 @@ import msgspec
 import pytest
 from tests.support.agent_memory import MemoryServiceCalls, MemoryTables
 
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
-from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import InvalidMessage
+from tocsin.model.ids import Uuid7Source
+from tocsin.ports.bus import Envelope, InvalidMessage
 from tocsin.service_calls.background import Wakeup
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import (

@@ -12,10 +12,9 @@ import pytest
 from tests.support.agent_memory import MemoryOutbox, MemoryTables
 from tests.support.patience import PATIENCE_S
 
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
-from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import BusOverloaded, BusUnavailable, InvalidMessage
+from tocsin.model.ids import Uuid7Source
+from tocsin.ports.bus import BusOverloaded, BusUnavailable, Envelope, InvalidMessage
 from tocsin.service_calls.background import Wakeup
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import (

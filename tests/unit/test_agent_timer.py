@@ -10,11 +10,10 @@ import pytest
 from tests.support.agent_memory import MemoryTimerStore
 from tests.support.patience import PATIENCE_S
 
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
+from tocsin.model.ids import Uuid7Source, is_uuid7
 from tocsin.model.instants import format_instant
-from tocsin.model.uuid7 import Uuid7Source, is_uuid7
-from tocsin.ports.bus import BusUnavailable, InvalidMessage
+from tocsin.ports.bus import BusUnavailable, Envelope, InvalidMessage
 from tocsin.service_calls.background import Wakeup
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import (

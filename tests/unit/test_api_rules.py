@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from tocsin.model.errors import InvalidInput, PayloadTooLarge
+from tocsin.model.ids import uuid7_text
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN
-from tocsin.model.uuid7 import uuid7_text
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.ports import PagePosition
 from tocsin.service_calls.api.validation import (

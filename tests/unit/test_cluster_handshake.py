@@ -9,9 +9,8 @@ import socket
 import pytest
 
 from tocsin.cluster.channel import PeerUnreachable
-from tocsin.cluster.handshake import Handshake, Seal
+from tocsin.cluster.handshake import ClusterSecrets, Handshake, Seal
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.cluster.stream import AcceptedConnection, dial
 
 SECRET, OTHER = "correct horse battery", "wrong horse battery!!"

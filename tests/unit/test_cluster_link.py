@@ -10,9 +10,8 @@ from tests.support.peers import SECOND, TIMER, Pair
 
 from tocsin.cluster.wire import decode_reply, decode_request
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, ShardUnavailable, TimerNotFound
-from tocsin.ports.forward import Written
+from tocsin.ports.forward import RowPlace, Whereabouts, Written
 from tocsin.ports.observer import WritesSent
-from tocsin.ports.whereabouts import RowPlace, Whereabouts
 
 
 async def test_concurrent_writes_are_sent_together_and_answered_one_by_one() -> None:

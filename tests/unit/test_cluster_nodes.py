@@ -10,8 +10,8 @@ from tests.support.peers import SECOND, TIMER, Map, Owned, Pair, Pipe
 
 from tocsin.cluster.channel import PeerUnreachable
 from tocsin.cluster.cluster import Cluster
+from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.cluster.wire import (
     Goodbye,
     LocateTimer,
@@ -27,9 +27,8 @@ from tocsin.cluster.wire import (
     encode_write,
 )
 from tocsin.model.access import hash_key
-from tocsin.ports.forward import NodeReport, Write, WriteKind
+from tocsin.ports.forward import NodeReport, RowPlace, Whereabouts, Write, WriteKind
 from tocsin.ports.observer import Event, PeerRefused
-from tocsin.ports.whereabouts import RowPlace, Whereabouts
 from tocsin.testing.clock import FakeClock
 
 OWN, A, B = b"n" * 16, b"a" * 16, b"b" * 16

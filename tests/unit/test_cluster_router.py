@@ -10,9 +10,9 @@ import pytest
 from tests.support.peers import SECOND, TIMER
 
 from tocsin.cluster.cluster import Cluster
+from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.router import Router
-from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.forward import NodeReport, Owner, Settle, Write, WriteKind, Written
 from tocsin.testing.clock import FakeClock

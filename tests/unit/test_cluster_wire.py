@@ -43,13 +43,11 @@ from tocsin.cluster.wire import (
 from tocsin.model import errors
 from tocsin.model.condition import Condition, OnConflict, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
-from tocsin.model.raw_body import RawBody
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.schedule import DefinitionChanges, Edit, Fire, Pause, Put, Refill, Resume, ScheduleChange
-from tocsin.model.timer import Changes, CreateKey, Timer, encode_record
-from tocsin.ports.forward import NodeReport, ShardReport, Write, WriteKind, Written
+from tocsin.model.timer import Changes, CreateKey, RawBody, Timer, encode_record
+from tocsin.ports.forward import NodeReport, ShardReport, Whereabouts, Write, WriteKind, Written
 from tocsin.ports.statistics import Failures, Latencies, StatisticsReport, StatisticsSlot
-from tocsin.ports.whereabouts import Whereabouts
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 

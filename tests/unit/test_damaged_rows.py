@@ -13,9 +13,8 @@ from tests.unit.test_forwarded_writes import Node, timer
 from tocsin.model.errors import ConfigError, PayloadTooLarge, TimerNotFound, TimerNotPending, Unavailable
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import DamagedNamespace
-from tocsin.model.raw_body import RawBody
 from tocsin.model.run import Run, RunStatus, encode_run
-from tocsin.model.timer import Changes, Status, damaged_record
+from tocsin.model.timer import Changes, RawBody, Status, damaged_record
 from tocsin.ports.observer import Event, NamespaceDamaged
 from tocsin.ports.store import Capabilities, HistoryRow, RunRow, StoredRow
 from tocsin.server.stores import check_payload_limit

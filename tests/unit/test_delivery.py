@@ -11,9 +11,8 @@ from tests.support.simulation_loop import SimulationLoop
 
 from tocsin.messaging.delivery import DeadLetter, Subscription
 from tocsin.messaging.limits import BusLimits
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreUnavailable
-from tocsin.ports.bus import BusEvent, Delivery, DeliveryFailed
+from tocsin.ports.bus import BusEvent, Delivery, DeliveryFailed, Envelope
 
 LIMITS = BusLimits(deliveries_max=8, backoff_initial_us=100_000, backoff_max_us=1_000_000, pause_max_us=400_000)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tocsin.settings import Settings, setting_name
-from tocsin.settings.names import TABLES
+from tocsin.settings.declared import SETTINGS, TABLES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*/*.md")]
@@ -25,4 +24,4 @@ class TestPage:
     def test_names_settings_that_exist(self, page):
         named = set(re.findall(rf"`((?:{'|'.join(TABLES)})\.\w+)\b(?!/)", page.read_text(encoding="utf-8")))
         files = {name for name in named if name.rpartition(".")[2] in ("py", "db", "md", "log", "yaml")}
-        assert named - files - {setting_name(field) for field in Settings.model_fields} == set()
+        assert named - files - {setting.name for setting in SETTINGS.values()} == set()

@@ -8,7 +8,7 @@ import time
 from tocsin.ports.store import Member
 from tocsin.server.doctor import Verdict, check_keys
 from tocsin.server.neighbours import alive_members
-from tocsin.settings import Settings
+from tocsin.settings import load_settings
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
 
@@ -33,7 +33,7 @@ def test_keys_that_expire_soon_and_a_public_server_without_any_are_reported():
     now_us = time.time_ns() // 1_000
 
     def verdict(expiries: list[int | None], **settings: object) -> Verdict:
-        (found,) = check_keys(Settings(**settings), expiries)
+        (found,) = check_keys(load_settings(settings), expiries)
         return found.verdict
 
     assert verdict([]) is Verdict.OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailable
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.ids import Uuid7Source
 from tocsin.service_calls.background import GroupCommit
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import AgentEvent, AgentStepFailed

@@ -13,7 +13,7 @@ from tests.simulation.crowd import SECOND, Crowd
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
-from tocsin.ports.whereabouts import Obstacle, RowPlace, Whereabouts
+from tocsin.ports.forward import Obstacle, RowPlace, Whereabouts
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.explaining import Asked, TimerState, WaitsFor, explain
 from tocsin.timers.listing import TimerView

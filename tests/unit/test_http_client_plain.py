@@ -13,9 +13,8 @@ from tocsin import __version__
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.plain import IDEMPOTENT, METHODS, check_request, compose_plain
 from tocsin.http_client.request import InvalidRequest
-from tocsin.http_client.signing import signatures
 from tocsin.http_client.target import parse_url
-from tocsin.model.secrets import SigningSecrets
+from tocsin.model.secrets import SigningSecrets, signatures
 from tocsin.ports.http import CallTrace, Request, Signing
 
 NOW = 1_801_396_800_000_000

@@ -19,9 +19,9 @@ from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.request import InvalidRequest, check_headers, compose
 from tocsin.http_client.target import parse_url
 from tocsin.model.instants import US_PER_SECOND
-from tocsin.model.raw_body import RawBody
+from tocsin.model.timer import RawBody
 from tocsin.model.validation import METHODS
-from tocsin.ports.callback import Invocation
+from tocsin.ports.http import Invocation
 
 NOW = 1_801_396_800 * US_PER_SECOND
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tocsin.model.envelope import Envelope
-from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import InvalidMessage
+from tocsin.model.ids import Uuid7Source
+from tocsin.ports.bus import Envelope, InvalidMessage
 from tocsin.service_calls.messages import DueTimeReached, Instant, Registry
 from tocsin.testing.clock import EPOCH_US
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import (
     COMMANDS,
     EVENTS,

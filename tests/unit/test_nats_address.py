@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.messaging.nats.address import NatsAddress, parse_nats_address
+from tocsin.messaging.nats.connection import NatsAddress, parse_nats_address
 from tocsin.model.errors import ConfigError
 
 

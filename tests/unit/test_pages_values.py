@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from tocsin.model.errors import InvalidInput
-from tocsin.model.raw_body import RawBody
-from tocsin.model.timer import Status, Timer
+from tocsin.model.timer import RawBody, Status, Timer
 from tocsin.ports.observer import AttemptFinished, TimersChanged, TimersCreated
 from tocsin.ports.statistics import OTHER_DESTINATIONS
 from tocsin.timers.service import TimerView

@@ -21,11 +21,10 @@ from tests.support.certificates import NodeFiles
 from tests.support.patience import PATIENCE_S
 
 from tocsin.cluster.channel import PeerUnreachable
+from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.cluster.secrets import ClusterSecrets
-from tocsin.cluster.stream import AcceptedConnection, dial
+from tocsin.cluster.stream import AcceptedConnection, TlsListener, dial
 from tocsin.cluster.tls import PeerTls, TlsFiles
-from tocsin.cluster.tls_listener import TlsListener
 from tocsin.model.errors import ConfigError
 from tocsin.ports.observer import Event, PeerCertificateLoaded, PeerCertificateNotLoaded
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tocsin.cluster.secrets import ClusterSecrets
+from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.model.errors import ConfigError
 from tocsin.server.peers import peering_of
 from tocsin.settings import load_settings

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.http_client.signing import sign
 from tocsin.model.errors import RotationPending
 from tocsin.model.instants import format_instant
 from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
-from tocsin.model.secrets import SIGNING_MAX, SigningSecrets, decode_secrets, encode_secrets, new_secret
+from tocsin.model.secrets import SIGNING_MAX, SigningSecrets, decode_secrets, encode_secrets, new_secret, sign
 
 HOUR = 3_600_000_000
 NOW = 1_801_396_800_000_000

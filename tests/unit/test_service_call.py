@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 import tocsin
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.uuid7 import Uuid7Source
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
     CallStatus,

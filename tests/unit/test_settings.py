@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import os
-import re
 from pathlib import Path
 
 import pytest
 
-from tocsin.http_client.limits import CallbackLimits
 from tocsin.model.errors import ConfigError
-from tocsin.model.validation import InputLimits
-from tocsin.service_calls.limits import AgentLimits
-from tocsin.settings import Origin, Settings, env_name, load_settings, setting_name, sources, unknown_variables
-from tocsin.settings.limits import TABLE_OF, setting_of
-from tocsin.timers.engine.limits import EngineLimits
-from tocsin.web.api.request import ApiLimits
+from tocsin.settings import Origin, Settings, env_name, load_settings, sources, unknown_variables
+from tocsin.settings.declared import SETTINGS
+from tocsin.settings.settings import SHARED
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +32,10 @@ def file(tmp_path):
     return write
 
 
+#: The fields of Settings that hold the dataclass of a part.
+PARTS = [field for field in dataclasses.fields(Settings) if "part" in field.metadata]
+
+
 def refusal(**flags) -> str:
     with pytest.raises(ConfigError) as caught:
         load_settings(flags)
@@ -47,11 +45,9 @@ def refusal(**flags) -> str:
 class TestSources:
     def test_without_any_the_defaults_are_those_of_the_limits(self):
         settings = load_settings()
-        assert settings.engine_limits() == EngineLimits()
-        assert settings.callback_limits() == CallbackLimits()
-        assert settings.input_limits() == InputLimits()
-        assert settings.api_limits() == ApiLimits()
-        assert settings.agent_limits() == AgentLimits()
+        assert settings == Settings()
+        for part in PARTS:
+            assert getattr(settings, part.name) == type(part.default)()
         assert (settings.host, settings.port, settings.shards) == ("127.0.0.1", 8080, None)
         assert settings.store_url() == "sqlite:///data/tocsin.db"
 
@@ -61,7 +57,7 @@ class TestSources:
         monkeypatch.setenv("TOCSIN_SHARDS", "2")
         flags = {"config": path, "port": 3, "data_dir": None}
         settings = load_settings(flags)
-        assert (settings.port, settings.shards, settings.lanes, settings.data_dir) == (3, 2, 1, Path("data"))
+        assert (settings.port, settings.shards, settings.engine.lanes, settings.data_dir) == (3, 2, 1, Path("data"))
         found = sources(flags)
         assert [found[name] for name in ("port", "shards", "lanes", "host")] == [
             (Origin.FLAG, "--port"),
@@ -72,7 +68,7 @@ class TestSources:
 
     def test_the_environment_can_name_the_file(self, file, monkeypatch):
         monkeypatch.setenv("TOCSIN_CONFIG", str(file('[egress]\nallow = ["10.0.0.0/8", "hook:80"]\n')))
-        assert load_settings().egress_allow == ["10.0.0.0/8", "hook:80"]
+        assert load_settings().egress_allow == ("10.0.0.0/8", "hook:80")
 
     def test_every_setting_of_a_limit_fills_it(self, monkeypatch):
         # The others are seven or seven seconds; these must be shorter or longer than some of those.
@@ -83,34 +79,23 @@ class TestSources:
             "namespaces_interval_us": 3_000_000,
         }
         filled = {
-            (kind, field.name): setting_of(kind, field.name)
-            for kind in TABLE_OF
-            for field in dataclasses.fields(kind)
-            if setting_of(kind, field.name) in Settings.model_fields
-        }
-        for (_, limit), setting in filled.items():
+            (setting.part, setting.attribute): field for field, setting in SETTINGS.items() if setting.part
+        } | SHARED
+        numbers = {key: field for key, field in filled.items() if not isinstance(SETTINGS[field].default, bool | str)}
+        assert len(filled) - len(numbers) == 5
+        for (_, limit), field in numbers.items():
             seconds = other.get(limit, 7_000_000) // 1_000_000
-            text = f"{seconds}s" if limit.endswith(("_us", "_ms", "_s")) else "7"
-            monkeypatch.setenv(env_name(setting), "NORMAL" if limit == "synchronous" else text)
+            monkeypatch.setenv(env_name(field), f"{seconds}s" if limit.endswith(("_us", "_ms", "_s")) else "7")
         settings = load_settings()
-        made = {
-            type(limits): limits
-            for limits in (
-                settings.engine_limits(),
-                settings.callback_limits(),
-                settings.input_limits(),
-                settings.api_limits(),
-                settings.agent_limits(),
-                settings.bus_limits(),
-                settings.sql_settings(),
-                settings.cluster_limits(),
-                settings.ui_limits(),
-            )
-        }
-        assert made.keys() == TABLE_OF.keys()
-        for kind, limit in filled:
-            seven = {"_us": 7_000_000, "_ms": 7_000}.get(limit[-3:], "NORMAL" if limit == "synchronous" else 7)
-            assert getattr(made[kind], limit) == other.get(limit, seven), limit
+        for part, limit in numbers:
+            seven = {"_us": 7_000_000, "_ms": 7_000}.get(limit[-3:], 7)
+            assert getattr(getattr(settings, part), limit) == other.get(limit, seven), limit
+
+    def test_a_setting_of_two_parts_has_one_default(self):
+        defaults = load_settings()
+        for (part, attribute), field in SHARED.items():
+            assert SETTINGS[field].attribute == attribute
+            assert SETTINGS[field].default == getattr(getattr(defaults, part), attribute)
 
     def test_values_as_people_write_them(self, file):
         settings = load_settings(
@@ -122,15 +107,15 @@ class TestSources:
             }
         )
         assert settings.insecure is True
-        assert settings.engine_limits().look_ahead_max_us == 90_000_000
-        assert settings.engine_limits().window_bytes_max == 2 * 1024 * 1024
-        assert settings.callback_limits().connections_max == 5
+        assert settings.engine.look_ahead_max_us == 90_000_000
+        assert settings.engine.window_bytes_max == 2 * 1024 * 1024
+        assert settings.callbacks.connections_max == 5
         assert settings.log_level == "info"
-        assert settings.sqlite_options()["synchronous"] == "NORMAL"
+        assert (settings.sqlite.synchronous, settings.agent_sql.synchronous) == ("NORMAL", "NORMAL")
 
     def test_lists_in_the_environment(self, monkeypatch):
         monkeypatch.setenv("TOCSIN_EGRESS_ALLOW", "10.0.0.0/8, hook:80")
-        assert load_settings().egress_allow == ["10.0.0.0/8", "hook:80"]
+        assert load_settings().egress_allow == ("10.0.0.0/8", "hook:80")
 
     @pytest.mark.parametrize(("text", "value"), [("1", True), ("no", False), ("True", True), ("off", False)])
     def test_truth_in_the_environment(self, monkeypatch, text, value):
@@ -138,7 +123,7 @@ class TestSources:
         assert load_settings().metrics_open is value
 
     def test_settings_are_fixed(self):
-        with pytest.raises(ValueError, match="frozen"):
+        with pytest.raises(dataclasses.FrozenInstanceError):
             load_settings().port = 1
 
 
@@ -198,7 +183,7 @@ class TestSecretFiles:
         assert "are both set; remove one of them" in refusal(config=path)
         monkeypatch.setenv("TOCSIN_STORE", "memory://")
         monkeypatch.setenv("TOCSIN_STORE_FILE", "/nowhere")
-        assert "TOCSIN_STORE and TOCSIN_STORE_FILE are both set" in refusal()
+        assert "store (TOCSIN_STORE) and store_file (TOCSIN_STORE_FILE) are both set" in refusal()
 
     def test_tls_between_nodes_takes_all_its_files(self, monkeypatch):
         monkeypatch.setenv("TOCSIN_CLUSTER_TLS_KEY_FILE", "tls.key")
@@ -293,7 +278,7 @@ class TestRefusals:
 
 
 def test_names_are_unique():
-    names = [setting_name(field) for field in Settings.model_fields]
+    names = [setting.name for setting in SETTINGS.values()]
     assert len(set(names)) == len(names)
 
 
@@ -311,8 +296,8 @@ class TestTheAgent:
         monkeypatch.setenv("DB_PATH", "./event_service.db")
         monkeypatch.setenv("TIMER_BROKER_URL", "nats://127.0.0.1:4222")
         settings = load_settings()
-        assert settings.agent_limits().polling_interval_us == 1_500_000
-        assert settings.agent_limits().polling_batch_max == 7
+        assert settings.agent.polling_interval_us == 1_500_000
+        assert settings.agent.polling_batch_max == 7
         assert settings.agent_database_url() == "sqlite:///./event_service.db"
         assert settings.broker == "nats://127.0.0.1:4222"
         assert sources()["broker"] == (Origin.ENVIRONMENT, "TIMER_BROKER_URL")
@@ -345,10 +330,7 @@ def test_the_agent_runs_where_nodes_would_share_its_database_or_it_is_asked_for(
     assert load_settings(flags).has_agent() is runs
 
 
-@pytest.mark.parametrize("kind", TABLE_OF, ids=lambda kind: kind.__name__)
-def test_limits_dataclasses_list_settings_before_constants(kind):
-    settings, heading, constants = inspect.getsource(kind).partition("    # Constants. ")
-    assert heading
-    for field in dataclasses.fields(kind):
-        part = settings if setting_of(kind, field.name) in Settings.model_fields else constants
-        assert re.search(rf"^    {field.name}: ", part, re.MULTILINE), field.name
+def test_dataclasses_list_settings_before_constants():
+    for part in PARTS:
+        declared = ["setting" in field.metadata for field in dataclasses.fields(part.default)]
+        assert declared == sorted(declared, reverse=True), part.name

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook
 
-from tocsin.http_client.signing import InvalidSecret, sign
+from tocsin.model.secrets import InvalidSecret, sign
 
 KEYS = st.binary(min_size=24, max_size=64)
 IDS = st.text("abcdefghijklmnopqrstuvwxyz0123456789_", min_size=1, max_size=40)

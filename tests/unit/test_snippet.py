@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.model.redaction import secrets_of
-from tocsin.model.snippet import ANSWER_CHARS_MAX, answer_snippet
+from tocsin.model.redaction import ANSWER_CHARS_MAX, answer_snippet, secrets_of
 
 
 @pytest.mark.parametrize(

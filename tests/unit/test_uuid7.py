@@ -7,7 +7,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.model.uuid7 import CountedUuid7, Uuid7Source, is_uuid7, uuid7_text
+from tocsin.model.ids import CountedUuid7, Uuid7Source, is_uuid7, uuid7_text
 
 
 @given(st.integers(0, 2**48 - 1), st.integers(0, 2**74 - 1))

@@ -265,7 +265,7 @@ def _change(method: str, tenant: str | None, call_id: str, tag: str, server: Ser
 
 
 def _path(tenant: str | None) -> str:
-    from tocsin.model.uuid7 import is_uuid7
+    from tocsin.model.ids import is_uuid7
 
     if not tenant:
         raise WrongUsage(
@@ -278,7 +278,7 @@ def _path(tenant: str | None) -> str:
 
 
 def _checked(call_id: str) -> str:
-    from tocsin.model.uuid7 import is_uuid7
+    from tocsin.model.ids import is_uuid7
 
     if not is_uuid7(call_id.lower()):
         raise WrongUsage(f"ID: {call_id!r} is not a UUID v7, the form of call ids; `tocsin calls list` shows them")
@@ -293,7 +293,7 @@ def _call_id(given_id: str | None, idempotency_key: str | None) -> str | None:
 
 
 def _new_id() -> str:
-    from tocsin.model.uuid7 import Uuid7Source
+    from tocsin.model.ids import Uuid7Source
 
     return Uuid7Source(lambda: time.time_ns() // 1_000)()
 

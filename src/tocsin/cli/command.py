@@ -74,9 +74,8 @@ class SettingFlags(TyperCommand):
 
 def _refuse_setting(flag: str) -> None:
     from tocsin.model.errors import ConfigError
-    from tocsin.settings.names import env_name, setting_name
-    from tocsin.settings.settings import Settings
+    from tocsin.settings.declared import SETTINGS, env_name
 
     field = flag.removeprefix("--").replace("-", "_")
-    if field in Settings.model_fields:
-        raise ConfigError(f"{flag} is not a flag; set {env_name(field)}, or {setting_name(field)} in the file")
+    if field in SETTINGS:
+        raise ConfigError(f"{flag} is not a flag; set {env_name(field)}, or {SETTINGS[field].name} in the file")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +12,7 @@ from tocsin.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from tocsin.settings import Settings
+    from tocsin.settings.declared import Setting
 
 app = group("Show and check the settings.", example="config show --changed")
 
@@ -24,32 +24,32 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show every setting's value and its source, by group. Passwords in URLs are redacted."""
-    from tocsin.settings import load_settings, setting_name, sources
-    from tocsin.settings.settings import GROUPS
+    from tocsin.settings import load_settings, sources
+    from tocsin.settings.declared import by_topic
 
     flags = {"config": config}
     settings, found = load_settings(flags), sources(flags)
     groups = {
-        group.title: [
-            (field, found[field].place or found[field].origin.value)
-            for field in group.model_fields
-            if found[field].place or not changed
+        topic.title: [
+            (setting, source.place or source.origin.value)
+            for setting in declared
+            if (source := found[setting.field]).place or not changed
         ]
-        for group in GROUPS
+        for topic, declared in by_topic().items()
     }
     if as_json:
         output.print_json(
             {
-                setting_name(field): {"value": value_text(settings, field), "source": source}
+                setting.name: {"value": value_text(setting, settings), "source": source}
                 for rows in groups.values()
-                for field, source in rows
+                for setting, source in rows
             }
         )
         return
     output.print_groups(
         ("setting", "value", "source"),
         {
-            title: [(setting_name(field), _shown(settings, field), source) for field, source in rows]
+            title: [(setting.name, _shown(setting, settings), source) for setting, source in rows]
             for title, rows in groups.items()
         },
     )
@@ -68,34 +68,29 @@ def check(
     typer.echo("The settings are valid.")
 
 
-def _shown(settings: Settings, field: str) -> str:
+def _shown(setting: Setting, settings: Settings) -> str:
     """The value for people: with its unit, and a word where there is none."""
-    from tocsin.settings.settings import holds_bytes
-    from tocsin.settings.values import bytes_text
-
-    value = getattr(settings, field)
+    value = setting.value(settings)
     if value is None:
         return "unset"
-    if value == []:
+    if value == ():
         return "none"
-    return bytes_text(value) if holds_bytes(field) else value_text(settings, field)
+    return str(setting.written(value)) if setting.counts_bytes else value_text(setting, settings)
 
 
-def value_text(settings: Settings, field: str) -> str:
-    """The value as it is written in the environment; empty if it is unset."""
-    from tocsin.model.instants import format_duration
-    from tocsin.settings.settings import SECRETS, holds_duration
+def value_text(setting: Setting, settings: Settings) -> str:
+    """The value as it is written in the environment; empty if it is unset. Sizes are numbers of bytes."""
+    from tocsin.settings.settings import SECRETS
     from tocsin.settings.values import redacted
 
-    value = getattr(settings, field)
+    value = setting.value(settings)
     if value is None:
         return ""
-    if field in SECRETS:
+    if setting.field in SECRETS:
         return "…"
-    if holds_duration(field):
-        return format_duration(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return ",".join(value)
-    return redacted(value) if isinstance(value, str) else str(Path(value)) if isinstance(value, Path) else str(value)
+    written = value if setting.counts_bytes else setting.written(value)
+    if isinstance(written, bool):
+        return "true" if written else "false"
+    if isinstance(written, list):
+        return ",".join(written)
+    return redacted(str(written))

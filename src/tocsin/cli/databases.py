@@ -46,7 +46,7 @@ async def _migrate(settings: Settings) -> dict[str, Any]:
     result = {"store": settings.store_url_redacted(), "schema": newest_schema(settings), "shards": shards}
     if not settings.has_agent():
         return result
-    database = agent_database(settings.agent_database_url(), settings.sql_settings())
+    database = agent_database(settings.agent_database_url(), settings.agent_sql)
     try:
         await database.open()
         return result | {

@@ -21,8 +21,8 @@ from tocsin.cli import output
 from tocsin.cli.calls_shown import lag_text, outcome_text, took_text, trace_table
 from tocsin.cli.failure import Refused
 from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import format_instant, parse_instant
-from tocsin.model.uuid7 import Uuid7Source
 from tocsin.server import Server
 from tocsin.settings import load_settings
 from tocsin.telemetry.logs import configure_logging

@@ -107,7 +107,7 @@ def client_of(server: str, key: str | None, **more: Any) -> Client:
     from tocsin.cli.client import Client
 
     if key is None and (path := os.environ.get("TOCSIN_KEY_FILE")):
-        from tocsin.settings.secret_files import read_secret
+        from tocsin.settings.sources import read_secret
 
         key = read_secret(path, "TOCSIN_KEY_FILE")
     return Client(server, key, **more)

@@ -9,23 +9,20 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from tocsin.cluster.channel import CallerEnd, Channel, Dial, PeerRefuses
+from tocsin.cluster.channel import CallerEnd, Channel, Dial, PeerRefuses, ThisNode
+from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import NotSent, PeerLink
 from tocsin.cluster.router import Router
-from tocsin.cluster.secrets import ClusterSecrets
 from tocsin.cluster.session import PeerSession
-from tocsin.cluster.stream import AcceptedConnection, dial
-from tocsin.cluster.this_node import ThisNode
+from tocsin.cluster.stream import AcceptedConnection, TlsListener, dial
 from tocsin.cluster.tls import PeerTls
-from tocsin.cluster.tls_listener import TlsListener
 from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import LocalWrites, NodeReport, Placement
+from tocsin.ports.forward import LocalWrites, NodeReport, Placement, Whereabouts
 from tocsin.ports.observer import Event, PeerRefused
 from tocsin.ports.statistics import StatisticsReport
-from tocsin.ports.whereabouts import Whereabouts
 from tocsin.web.http.access import without_key
 
 T = TypeVar("T")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin.model.setting import Topic, setting
+
 MS = 1_000
 SECOND = 1_000 * MS
 
@@ -12,14 +14,38 @@ SECOND = 1_000 * MS
 class ClusterLimits:
     """Durations in microseconds (`_us`)."""
 
-    # Settings of the table `[cluster]`. `tocsin.settings.groups` describes each under the same name.
-
-    waiting_writes_max: int = 50_000
-    send_queue_max: int = 20_000
-    message_age_max_us: int = 2 * SECOND
-    peer_timeout_us: int = 2 * SECOND
-    agent_wait_us: int = 15 * SECOND
-    leave_delay_us: int = 1 * SECOND
+    leave_delay_us: int = setting(
+        1 * SECOND,
+        "How long a stopping node keeps serving requests while `/readyz` reports it as not ready, and then again as "
+        "long without accepting connections. Set it to the time that the load balancer takes to notice.",
+        topic=Topic.LOGGING,
+        least=0,
+    )
+    waiting_writes_max: int = setting(
+        50_000,
+        "Writes that wait on a node while their shard has no owner; further ones are refused with OVERLOADED (429). "
+        "Higher values refuse fewer writes during takeovers, for more memory.",
+    )
+    send_queue_max: int = setting(
+        20_000,
+        "Writes queued for one other node; further ones are refused with OVERLOADED (429). Higher values bridge "
+        "longer pauses of that node.",
+    )
+    message_age_max_us: int = setting(
+        2 * SECOND,
+        "How long a forwarded write may be in transit; an older one is returned and sent again. It bounds how late a "
+        "write can still be done after the node that sent it died. Raise it if the network between nodes is slower.",
+    )
+    peer_timeout_us: int = setting(
+        2 * SECOND,
+        "How long a connection to another node may be silent before it is closed. Lower values detect broken "
+        "connections sooner; if too low, short pauses close live ones.",
+    )
+    agent_wait_us: int = setting(
+        15 * SECOND,
+        "How long a request for a service call waits while no node runs the agent; then it is answered 503. Higher "
+        "values bridge longer takeovers; clients wait longer.",
+    )
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 

@@ -22,9 +22,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tocsin.cluster import wire
-from tocsin.cluster.channel import Channel, Dial, PeerRefuses, PeerUnreachable
-from tocsin.cluster.this_node import ThisNode
-from tocsin.model.backoff import backoff_us
+from tocsin.cluster.channel import Channel, Dial, PeerRefuses, PeerUnreachable, ThisNode
 from tocsin.model.errors import (
     Overloaded,
     RecordUndecodable,
@@ -34,9 +32,9 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.ports.forward import Settle, Write, Written
+from tocsin.model.retry import backoff_us
+from tocsin.ports.forward import Settle, Whereabouts, Write, Written
 from tocsin.ports.observer import PeerConnected, PeerLost, WritesForwarded, WritesSent
-from tocsin.ports.whereabouts import Whereabouts
 
 _TOO_LATE = "the request's deadline passed before the write could be sent to the shard's owner"
 

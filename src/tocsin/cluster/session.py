@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from tocsin.cluster import wire
-from tocsin.cluster.channel import Channel
-from tocsin.cluster.this_node import ThisNode
+from tocsin.cluster.channel import Channel, ThisNode
 from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable, TocsinError
 from tocsin.ports.forward import Write, Written
 

@@ -18,10 +18,9 @@ from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.schedule import Edit, Put, ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
-from tocsin.ports.forward import NodeReport, Write, WriteKind, Written
+from tocsin.ports.forward import NodeReport, Whereabouts, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
 from tocsin.ports.store import GENERATION_BYTES
-from tocsin.ports.whereabouts import Whereabouts
 
 
 class PeerWrite(msgspec.Struct, array_like=True, gc=False):

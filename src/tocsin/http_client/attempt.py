@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tocsin.http_client.target import Origin
 from tocsin.model.answer import Outcome
-from tocsin.ports.callback import Exchange
-from tocsin.ports.http import Reply, Result
+from tocsin.ports.http import Exchange, Reply, Result
 
 if TYPE_CHECKING:
     from tocsin.http_client.connection import Connection

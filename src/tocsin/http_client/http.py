@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from tocsin.http_client.attempt import Attempt, AttemptOutcome, Deadlines, OnceOnlyAttempt, RequestAttempt
-from tocsin.http_client.connector import Connector
+from tocsin.http_client.connection import Connector
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.faults import NO_CONNECTION_SLOT, PROCESS_STALLED
 from tocsin.http_client.limits import CallbackLimits
@@ -20,9 +20,8 @@ from tocsin.http_client.request import InvalidRequest, compose
 from tocsin.http_client.resolver import Lookup, Resolver, SystemLookup
 from tocsin.http_client.target import InvalidUrl, parse_url
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused
-from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.clock import Clock
-from tocsin.ports.http import Request, Result
+from tocsin.ports.http import Exchange, Invocation, Request, Result
 
 T = TypeVar("T")
 
@@ -32,7 +31,7 @@ _STALL_NS_MIN = 1_000_000_000
 
 
 class HttpCaller:
-    """Implements `tocsin.ports.callback.Caller` and `tocsin.ports.http.Requester`, with a separate connection pool for each,
+    """Implements `tocsin.ports.http.Caller` and `tocsin.ports.http.Requester`, with a separate connection pool for each,
     so that neither can exhaust the other's. All methods are called on one event loop's thread.
 
     An attempt costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin.model.setting import setting
+
 MS = 1_000
 SECOND = 1_000 * MS
 
@@ -12,14 +14,38 @@ SECOND = 1_000 * MS
 class CallbackLimits:
     """Durations in microseconds (`_us`)."""
 
-    # Settings of the table `[callbacks]`. `tocsin.settings.groups` describes each under the same name.
-
-    connections_max: int = 2_000
-    agent_connections_max: int = 2_048
-    idle_timeout_us: int = 30 * SECOND
-    response_body_bytes_max: int = 128 * 1024
-    dns_ttl_us: int = 10 * SECOND
-    dns_lookups_max: int = 4_096
+    connections_max: int = setting(
+        2_000,
+        "Connections to the receivers of timers, all destinations together; idle ones are closed to make room. A "
+        "timer that finds no free connection fires a little later, which does not count as an attempt. Higher values "
+        "take more memory and file descriptors.",
+    )
+    agent_connections_max: int = setting(
+        2_048,
+        "Connections for service calls, separate from those of timers so that neither can exhaust the other's. Must "
+        "be at least `agent.executions_in_flight_max`. Higher values keep more idle connections for later calls.",
+    )
+    idle_timeout_us: int = setting(
+        30 * SECOND,
+        "How long an idle connection to a receiver is kept open. Keep it below the receivers' own keep-alive timeout, "
+        "so that no request meets a connection that is being closed; lower values open more connections.",
+    )
+    response_body_bytes_max: int = setting(
+        128 * 1024,
+        "Bytes of a response's body that are read; a longer body is cut and its connection closed. Keep it above "
+        "`payload_bytes_max`, for responses that reschedule. Higher values take more memory for each callback "
+        "in flight.",
+    )
+    dns_ttl_us: int = setting(
+        10 * SECOND,
+        "How long a resolved address is used before the host name is resolved again. Higher values query DNS less; "
+        "with lower values a host that moved is followed sooner.",
+    )
+    dns_lookups_max: int = setting(
+        4_096,
+        "Host names being resolved at once. A request to a further one counts as not sent (RESOLVER_FULL) and is made "
+        "again. Higher values help while many host names do not resolve, for more memory.",
+    )
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 

@@ -8,10 +8,10 @@ from functools import lru_cache
 from tocsin import __version__
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.request import TRACEPARENT, InvalidRequest, check, check_form
-from tocsin.http_client.signing import InvalidSecret, signatures
 from tocsin.http_client.target import InvalidUrl, Target, parse_url
 from tocsin.model.instants import US_PER_SECOND
-from tocsin.model.raw_body import BODILESS_METHODS
+from tocsin.model.secrets import InvalidSecret, signatures
+from tocsin.model.timer import BODILESS_METHODS
 from tocsin.ports.http import Request, Signing
 
 #: Methods of service calls; without CONNECT and TRACE, which are for proxies.

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 
 from tocsin.http_client.attempt import Attempt, AttemptOutcome
-from tocsin.http_client.connection import Connection, ResponseCache
-from tocsin.http_client.connector import Connector
+from tocsin.http_client.connection import Connection, Connector, ResponseCache
 from tocsin.http_client.faults import NO_DESCRIPTOR
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.model.answer import NoResponse, NotSent

@@ -11,12 +11,12 @@ import msgspec
 
 from tocsin import __version__
 from tocsin.http_client.limits import CallbackLimits
-from tocsin.http_client.signing import InvalidSecret, signatures
 from tocsin.http_client.target import Target
 from tocsin.model.instants import US_PER_SECOND, format_instant
-from tocsin.model.raw_body import BODILESS_METHODS, ENVELOPE_HEADERS, JSON_TYPE, RawBody
+from tocsin.model.secrets import InvalidSecret, signatures
+from tocsin.model.timer import BODILESS_METHODS, ENVELOPE_HEADERS, JSON_TYPE, RawBody
 from tocsin.model.validation import METHODS, is_reserved_header
-from tocsin.ports.callback import Invocation
+from tocsin.ports.http import Invocation
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 _VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?", re.ASCII)

@@ -1,4 +1,5 @@
-"""Delivers messages to handlers, from arrival until they are settled, and commands to responders; shared by the buses.
+"""Delivers messages to handlers, from arrival until they are settled, and commands to responders; reports to senders whether
+their messages were accepted. Shared by the buses.
 
 Rules for the messages of one subscription:
 
@@ -16,19 +17,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from tocsin.messaging.limits import BusLimits
-from tocsin.model.backoff import backoff_us
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import StoreError, Unavailable
+from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import (
     BusObserver,
     BusOverloaded,
     BusUnavailable,
     CommandFailed,
     DeliveryFailed,
+    Envelope,
     Handler,
     MessageDeadLettered,
     Responder,
@@ -406,3 +407,47 @@ class RequestDispatcher(HandlerLoop):
 def _fail(asked: _Asked, error: Exception) -> None:
     if not asked[1].done():
         asked[1].set_exception(error)
+
+
+Done = Callable[[Exception | None], None]
+
+
+class Completions:
+    """Calls senders back: never within `post`, but soon after, many in one step of the event loop."""
+
+    def __init__(self) -> None:
+        self._pending: list[tuple[Done, Exception | None]] = []
+
+    def add(self, done: Done, error: Exception | None) -> None:
+        """`done` will be called with `error`."""
+        if not self._pending:
+            asyncio.get_running_loop().call_soon(self._run)
+        self._pending.append((done, error))
+
+    def _run(self) -> None:
+        pending, self._pending = self._pending, []
+        for done, error in pending:
+            done(error)
+
+
+async def publish_all(post: Callable[[Envelope, Done], None], envelopes: Sequence[Envelope]) -> None:
+    """Posts the messages in order. Returns when all are accepted; raises the first error once each has been accepted or
+    failed."""
+    if not envelopes:
+        return
+    finished = asyncio.get_running_loop().create_future()
+    left = len(envelopes)
+    first: Exception | None = None
+
+    def done(error: Exception | None) -> None:
+        nonlocal left, first
+        left -= 1
+        first = first or error
+        if left == 0 and not finished.done():
+            finished.set_result(None)
+
+    for envelope in envelopes:
+        post(envelope, done)
+    await finished
+    if first is not None:
+        raise first

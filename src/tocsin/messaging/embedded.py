@@ -10,15 +10,14 @@ import asyncio
 from collections import deque
 from collections.abc import Collection, Sequence
 
-from tocsin.messaging.delivery import DeadLetter, RequestDispatcher, Subscription
+from tocsin.messaging.delivery import Completions, DeadLetter, Done, RequestDispatcher, Subscription, publish_all
 from tocsin.messaging.limits import BusLimits
-from tocsin.messaging.posting import Completions, Done, publish_all
-from tocsin.model.envelope import Envelope
 from tocsin.ports.bus import (
     BusObserver,
     BusOverloaded,
     BusUnavailable,
     Check,
+    Envelope,
     Handler,
     InvalidMessage,
     RequestUnanswered,

@@ -4,21 +4,54 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin.model.setting import Topic, setting
+
 
 @dataclass(frozen=True, slots=True)
 class BusLimits:
     """Durations in microseconds (`_us`). Names that begin with `nats_` concern NATS alone."""
 
-    # Settings of the table `[bus]`. `tocsin.settings.groups` describes each under the same name.
-
-    deliveries_max: int = 10
-    queue_max: int = 20_000
-    nats_connect_timeout_us: int = 10_000_000
-    nats_publish_timeout_us: int = 5_000_000
-    nats_ack_wait_us: int = 30_000_000
-    nats_ack_pending_max: int = 2_000
-    nats_stream_age_max_us: int = 7 * 86_400_000_000
-    nats_replicas: int = 1
+    nats_stream_age_max_us: int = setting(
+        7 * 86_400_000_000,
+        "How long messages stay in the streams on NATS, handled or not. Higher values let others read further back, "
+        "and keep any secrets in messages for longer.",
+        topic=Topic.RETENTION,
+    )
+    deliveries_max: int = setting(
+        10,
+        "Failed deliveries after which a message becomes a dead letter. Failures that affect every message, such as "
+        "an unreachable database, do not count. Higher values repeat failing messages for longer.",
+    )
+    queue_max: int = setting(
+        20_000,
+        "Messages on the bus that are not yet published or handled; further ones are refused and stay in the outbox. "
+        "Higher values take more memory.",
+    )
+    nats_connect_timeout_us: int = setting(
+        10_000_000,
+        "How long one attempt to connect to NATS may take, with the setup of its streams. With lower values the next "
+        "attempt begins sooner.",
+    )
+    nats_publish_timeout_us: int = setting(
+        5_000_000,
+        "How long NATS may take to acknowledge a published message before it is published again. Lower values publish "
+        "more duplicates, which handlers drop.",
+    )
+    nats_ack_wait_us: int = setting(
+        30_000_000,
+        "How long NATS waits for the acknowledgement of a delivered message, or a sign of progress, before it "
+        "delivers the message again. Lower values move the messages of a failed node to another sooner.",
+    )
+    nats_ack_pending_max: int = setting(
+        2_000,
+        "Messages that NATS delivers to one subscription before they are acknowledged. Higher values keep more "
+        "messages in memory.",
+    )
+    nats_replicas: int = setting(
+        1,
+        "Replicas of the streams in a NATS cluster, at most as many as there are servers. With higher values servers "
+        "may fail without loss, for slower publishing.",
+    )
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 

@@ -1,11 +1,21 @@
-"""Redaction: secrets are kept out of what is stored and shown. A header or query parameter is a secret by its name."""
+"""Redaction: secrets are kept out of what is stored and shown. A header or query parameter is a secret by its name.
+
+Responses show `[redacted]` in place of a secret, and a request that sends it back refers to the stored value.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, unquote_plus
+
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.visible import visible
+
+if TYPE_CHECKING:
+    from tocsin.model.timer import Timer
 
 #: What is shown in a secret's place.
 REDACTED = "[redacted]"
@@ -127,3 +137,86 @@ def secret_parameters(url: str) -> list[str]:
 def _redact_parameter(match: re.Match[str]) -> str:
     separator, name, value = match.groups()
     return f"{separator}{name}={REDACTED if is_secret_name(unquote_plus(name)) else value}"
+
+
+#: Characters that are kept of an answer: enough to recognise an error. The rest is stored nowhere.
+ANSWER_CHARS_MAX = 200
+#: Bytes of a body that are searched: more than what is kept, because white space and secrets shrink.
+_SEARCHED_BYTES = 2_000
+
+
+def answer_snippet(body: bytes, *, truncated: bool = False, secrets: Sequence[bytes] = ()) -> str | None:
+    """The beginning of a body with white space collapsed, invisible characters as escapes, and secrets redacted; None for an
+    empty one. Of a body that is not UTF-8 text, its length. `truncated`: the body was longer. `secrets` are values that a
+    receiver may have repeated from the request."""
+    begin = body[: _SEARCHED_BYTES + max(map(len, secrets), default=0)]
+    for secret in secrets:
+        begin = begin.replace(secret, REDACTED.encode())
+    text = _text(begin[:_SEARCHED_BYTES], cut=truncated or len(body) > _SEARCHED_BYTES)
+    if text is None:
+        return f"[{'more than ' if truncated else ''}{len(body)} bytes]"
+    line = visible(redact_text(" ".join(text.split())))
+    if len(line) > ANSWER_CHARS_MAX:
+        return line[: ANSWER_CHARS_MAX - 1] + "…"
+    return line or None
+
+
+def _text(data: bytes, *, cut: bool) -> str | None:
+    """The text of the bytes; None if they are no text. `cut`: the last character may be incomplete."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        if not cut or error.start < len(data) - 3:
+            return None
+        text = data[: error.start].decode()
+    return None if "\0" in text else text
+
+
+#: `[redacted]` in a URL, as it is or percent-encoded by a program that parsed the URL.
+_IN_URL = re.compile(r"(?:\[|%5[Bb])redacted(?:\]|%5[Dd])")
+_MARK = REDACTED.strip("[]")
+_REASON = f"has {REDACTED} in place of a secret, and no stored timer has a value for it"
+
+
+def withheld(url: str | None, headers: Mapping[str, str] | None) -> bool:
+    """Whether the URL or a header has `[redacted]` in place of a stored secret."""
+    return (url is not None and _in_url(url)) or (headers is not None and any(map(_is_mark, headers.values())))
+
+
+def with_headers(headers: Mapping[str, str], stored: Mapping[str, str] | None) -> dict[str, str]:
+    """The headers, with the stored values in place of `[redacted]`. Raises InvalidInput with those that are not stored."""
+    known = {name.lower(): value for name, value in (stored or {}).items()}
+    errors = [
+        FieldError(f"headers.{name}", f"{_REASON}; send the header's value")
+        for name, value in headers.items()
+        if _is_mark(value) and name.lower() not in known
+    ]
+    if errors:
+        raise InvalidInput(*errors)
+    return {name: known[name.lower()] if _is_mark(value) else value for name, value in headers.items()}
+
+
+def with_url(url: str, stored: str | None) -> str:
+    """The URL, or the stored one if this is its redacted form. Raises InvalidInput for any other URL with `[redacted]`: the
+    stored secrets would be sent to another destination."""
+    if not _in_url(url):
+        return url
+    if stored is not None and not _in_url(stored) and _IN_URL.sub(REDACTED, url) == redact_url(stored):
+        return stored
+    raise InvalidInput(FieldError("callbackUrl", f"{_REASON}; send the whole URL"))
+
+
+def take_secrets(timer: Timer, stored: Timer | None) -> None:
+    """Gives a timer the secrets of a stored one where its URL and headers have `[redacted]`. Raises InvalidInput like
+    `with_url` and `with_headers`."""
+    timer.url = with_url(timer.url, None if stored is None else stored.url)
+    if timer.headers is not None:
+        timer.headers = with_headers(timer.headers, None if stored is None else stored.headers)
+
+
+def _is_mark(value: str) -> bool:
+    return value.strip() == REDACTED
+
+
+def _in_url(url: str) -> bool:
+    return _MARK in url and _IN_URL.search(url) is not None

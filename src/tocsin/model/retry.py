@@ -1,4 +1,4 @@
-"""Retry policies: whether and when a failed attempt is followed by another."""
+"""Retry policies: whether and when a failed attempt is followed by another; the backoff of all else that is tried again."""
 
 from __future__ import annotations
 
@@ -88,3 +88,12 @@ def next_attempt_at(
     if policy.max_duration_us is not None and instant > first_attempt_at + policy.max_duration_us:
         return None
     return instant
+
+
+#: Beyond this count the pause no longer grows: integers are unbounded.
+_FAILURES_COUNTED_MAX = 40
+
+
+def backoff_us(failures: int, initial_us: int, max_us: int) -> int:
+    """The pause after this many consecutive failures (≥ 1): the initial one, doubled with each further failure."""
+    return min(initial_us << min(failures - 1, _FAILURES_COUNTED_MAX), max_us)

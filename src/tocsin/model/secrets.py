@@ -1,9 +1,13 @@
-"""Signing secrets and their rotation."""
+"""Signing secrets, their rotation, and signatures as in the Standard Webhooks specification, symmetric scheme (`v1`)."""
 
 from __future__ import annotations
 
 import base64
+import binascii
+import hmac
 import secrets
+from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 
@@ -23,7 +27,7 @@ _SECRET_BYTES = 32
 
 def new_secret() -> str:
     """A new random secret, `whsec_…`."""
-    return "whsec_" + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
 
 
 class PreviousSecret(msgspec.Struct, frozen=True):
@@ -88,3 +92,41 @@ def encode_secrets(secrets: SigningSecrets) -> str:
 def decode_secrets(record: str) -> SigningSecrets:
     """Decodes what `encode_secrets` wrote. Raises msgspec.DecodeError."""
     return _decoder.decode(record)
+
+
+SECRET_PREFIX = "whsec_"
+#: The specification asks for keys of 24 to 64 bytes.
+KEY_BYTES_MIN = 24
+KEY_BYTES_MAX = 64
+
+
+class InvalidSecret(ValueError):
+    """The secret is not `whsec_` followed by the base64 of 24 to 64 bytes. The message never contains the secret."""
+
+
+@lru_cache(maxsize=1_024)
+def _key(secret: str) -> bytes:
+    if not secret.startswith(SECRET_PREFIX):
+        raise InvalidSecret(f"must begin with {SECRET_PREFIX}")
+    try:
+        key = base64.b64decode(secret[len(SECRET_PREFIX) :], validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidSecret(f"is not valid base64 after {SECRET_PREFIX}") from None
+    if not KEY_BYTES_MIN <= len(key) <= KEY_BYTES_MAX:
+        raise InvalidSecret(f"has {len(key)} bytes; {KEY_BYTES_MIN} to {KEY_BYTES_MAX} are required")
+    return key
+
+
+def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
+    """The signature of a message; `timestamp_s` is its `webhook-timestamp`, in seconds since 1970.
+
+    Raises InvalidSecret.
+    """
+    content = b"%b.%d.%b" % (message_id.encode(), timestamp_s, body)
+    return "v1," + binascii.b2a_base64(hmac.digest(_key(secret), content, "sha256"), newline=False).decode()
+
+
+def signatures(secrets: Iterable[str], message_id: str, timestamp_s: int, body: bytes) -> str:
+    """The `webhook-signature` of a message: one signature for each secret, in their order, separated by spaces. A receiver
+    that knows any of the secrets accepts the message. Raises InvalidSecret."""
+    return " ".join([sign(secret, message_id, timestamp_s, body) for secret in secrets])

@@ -18,6 +18,7 @@ from tocsin.model.errors import FieldError
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration, format_instant
 from tocsin.model.namespace import NAME
 from tocsin.model.retry import RetryPolicy
+from tocsin.model.setting import Topic, setting
 from tocsin.model.visible import JOINERS, hidden_in, named
 
 METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD")
@@ -61,17 +62,51 @@ def is_reserved_header(name: str) -> bool:
 class InputLimits:
     """Limits on what clients send. Lengths in characters (code points), sizes in bytes, durations in microseconds."""
 
-    # Settings. `tocsin.settings.groups` describes each under the same name.
-
-    payload_bytes_max: int = 100 * 1024
-    payload_depth_max: int = 100
-    callback_timeout_max_us: int = 60_000_000
-    attempts_max: int = 1_000
-    retry_duration_max_us: int = 366 * US_PER_DAY
-    execute_past_max_us: int = 3_653 * US_PER_DAY
-    execute_ahead_max_us: int = 100 * 366 * US_PER_DAY
-    retention_max_us: int = 3_653 * US_PER_DAY
-    list_rows_max: int = 1_000
+    payload_bytes_max: int = setting(
+        100 * 1024,
+        "Bytes of a timer's payload, in a request or in a response that reschedules. Higher values take more memory; "
+        "keep `api.request_bytes_max`, `callbacks.response_body_bytes_max` and `ui.form_bytes_max` above them.",
+    )
+    payload_depth_max: int = setting(
+        100,
+        "Nesting depth of arrays and objects in a timer's payload. It protects the programs that parse the payload "
+        "later. Higher values accept payloads that such programs may refuse.",
+    )
+    callback_timeout_max_us: int = setting(
+        60_000_000,
+        "Longest `callbackTimeoutSeconds` of a timer; must be shorter than `drain_timeout`. With higher values a "
+        "receiver that hangs occupies a slot for longer.",
+    )
+    attempts_max: int = setting(
+        1_000,
+        "Highest `maxAttempts` of a retry policy. Lower values bound the load of retries.",
+    )
+    retry_duration_max_us: int = setting(
+        366 * US_PER_DAY,
+        "Longest interval between attempts, and longest `maxAttemptsDuration`, of a retry policy. Lower values refuse "
+        "policies that would retry for very long.",
+    )
+    execute_past_max_us: int = setting(
+        3_653 * US_PER_DAY,
+        "How far in the past `executeAt` may lie; such a timer is due at once. An earlier instant is refused as a "
+        "mistake. The default, ten years, allows imports of old timers.",
+        least=0,
+    )
+    execute_ahead_max_us: int = setting(
+        100 * 366 * US_PER_DAY,
+        "How far in the future an instant may lie, in a request or in a response that reschedules. Lower values catch "
+        "instants in the wrong unit.",
+    )
+    list_rows_max: int = setting(
+        1_000,
+        "Highest `limit` of a list request. Higher values allow larger responses, each of which takes more memory.",
+    )
+    retention_max_us: int = setting(
+        3_653 * US_PER_DAY,
+        "Longest `retention` that a namespace can ask for its finished timers. Lower values bound the disk space that "
+        "a namespace can ask for.",
+        topic=Topic.RETENTION,
+    )
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 

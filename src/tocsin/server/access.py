@@ -24,7 +24,7 @@ from tocsin.server.observers import Observers
 from tocsin.server.peers import loopback
 from tocsin.server.sign_ins import SignIns
 from tocsin.settings import Settings
-from tocsin.settings.secret_files import read_secret
+from tocsin.settings.sources import read_secret
 from tocsin.tasks import end_tasks
 from tocsin.web.http.auth_failures import AuthFailures
 
@@ -172,7 +172,7 @@ async def open_access(
             "ui.origins, or accept the risk with --insecure"
         )
     count = observers.metrics.count
-    sign_ins = SignIns(store, settings.ui_limits())
+    sign_ins = SignIns(store, settings.ui)
     audit = Audit(store, node, settings.audit_retention_s, partial(count, "tocsin_audit_write_failures"))
     observers.gauges.add(lambda: {"tocsin_api_keys_expiring": keys.expiring})
     ends.push_async_callback(sign_ins.close)

@@ -36,7 +36,7 @@ from tocsin.timers.service import TimerService
 
 def agent_database_shared(settings: Settings) -> bool:
     """Whether nodes can take over the agent from one another through its database. If so, any worker may run the agent."""
-    return agent_database(settings.agent_database_url(), settings.sql_settings()).shared
+    return agent_database(settings.agent_database_url(), settings.agent_sql).shared
 
 
 class ServiceAgent:
@@ -64,8 +64,8 @@ class ServiceAgent:
         timers_shared: bool,
     ) -> None:
         self._settings = settings
-        self.limits = settings.agent_limits()
-        self._sql = settings.sql_settings()
+        self.limits = settings.agent
+        self._sql = settings.agent_sql
         self._clock = clock
         self._client = client
         self._rules = rules

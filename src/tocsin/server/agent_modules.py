@@ -9,8 +9,8 @@ from functools import partial
 
 from tocsin.http_client.plain import check_request
 from tocsin.messaging.embedded import EmbeddedBus
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import INSTANT_MIN
-from tocsin.model.uuid7 import Uuid7Source
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock
@@ -52,12 +52,12 @@ class AgentModules:
         chance: random.Random | None = None,
     ) -> None:
         """`bus` replaces the bus that the settings select. `chance` is the source of the jitter of retries."""
-        limits = settings.agent_limits()
+        limits = settings.agent
         new_id = Uuid7Source(clock.now_us)
         registry = Registry(new_id, clock.now_us)
         self._observe = observe
         self._abandon_timeout_us = limits.command_timeout_us
-        self._drain_timeout_us = settings.engine_limits().drain_timeout_us
+        self._drain_timeout_us = settings.engine.drain_timeout_us
         context = AgentContext(registry, clock, limits, observe)
         made = _make_bus(settings, registry, observe, database) if bus is None else bus(registry)
         self._bus = made
@@ -76,7 +76,7 @@ class AgentModules:
         self._executor = Executor(database.executions, database.secrets, client, context)
         ExecutionHandlers(self._executor, database.executions, context).attach(made)
         self._dispatcher = OutboxDispatcher(database.outbox, made, context, chance or random.Random())
-        check = partial(check_request, limits=settings.callback_limits())
+        check = partial(check_request, limits=settings.callbacks)
         self.calls = ServiceCalls(made, database.queries, database.secrets, context, new_id, rules, check)
 
     async def start(self) -> None:
@@ -151,7 +151,7 @@ class AgentModules:
 
 
 def _make_bus(settings: Settings, registry: Registry, observe: AgentObserver, database: AgentDatabase) -> Bus:
-    limits = settings.bus_limits()
+    limits = settings.bus
     if settings.broker is None:
         return EmbeddedBus(limits, registry.check, observe)
     # Its driver imports aiohttp where that is installed, which takes a tenth of a second.

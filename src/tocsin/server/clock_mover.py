@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tocsin.model.errors import ClockHalted, FieldError, InvalidInput, Unavailable
 from tocsin.model.instants import US_PER_DAY, format_duration, format_instant
-from tocsin.ports.clock_mover import AdvanceMode, ClockReading
+from tocsin.ports.clock import AdvanceMode, ClockReading
 from tocsin.server.dev_folder import DevFolder
 from tocsin.server.engine import Engine
 from tocsin.settings import Settings
@@ -29,7 +29,7 @@ _RECHECK_S = 0.1
 
 
 class DevClock:
-    """Implements `tocsin.ports.clock_mover.ClockMover`. `clock` is the node's; `observe` is to get the events of engine and
+    """Implements `tocsin.ports.clock.ClockMover`. `clock` is the node's; `observe` is to get the events of engine and
     agent, each of which may be the one that brings them to rest."""
 
     def __init__(
@@ -41,7 +41,7 @@ class DevClock:
         self.clock = MovableClock(machine, folder.offset_us)
         #: The machine's own clock, for what other machines check.
         self.real = machine
-        longest_us = max(settings.input_limits().callback_timeout_max_us, settings.agent_limits().request_timeout_us)
+        longest_us = max(settings.input.callback_timeout_max_us, settings.agent.request_timeout_us)
         self._patience_us = longest_us + _REST_MARGIN_US if patience_us is None else patience_us
         self._steps_max = steps_max
         self._engine: Engine

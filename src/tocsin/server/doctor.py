@@ -23,8 +23,7 @@ from tocsin.server.neighbours import alive_members, fault_of
 from tocsin.server.peers import loopback
 from tocsin.server.sockets import bind, url_of
 from tocsin.server.stores import newest_schema, open_store
-from tocsin.settings import Settings, sources, unknown_variables
-from tocsin.settings.load import Origin
+from tocsin.settings import Origin, Settings, sources, unknown_variables
 from tocsin.sql.file_lock import lock_holder
 from tocsin.stores.sqlite.connection import APPLICATION_ID
 from tocsin.stores.sqlite.reading import Glance, glance
@@ -197,7 +196,7 @@ async def _questions(settings: Settings, store: Store, text: str) -> list[Findin
         else Finding("store", Verdict.OK, text)
     ]
     # The clock of a store may have whole seconds only (docs/reference/stores.md).
-    limit_s = settings.engine_limits().clock_skew_max_us / 1e6 + trip_s
+    limit_s = settings.engine.clock_skew_max_us / 1e6 + trip_s
     off = abs(offset_s) > limit_s + (1.0 if store_us % 1_000_000 == 0 else 0.0)
     findings.append(
         Finding("clock", Verdict.FAIL, f"{offset_s:+.3f} s from the store's", "synchronize it with NTP")
@@ -210,7 +209,7 @@ async def _questions(settings: Settings, store: Store, text: str) -> list[Findin
 
 
 async def _check_neighbours(settings: Settings, store: Store) -> list[Finding]:
-    alive, silent = await alive_members(store, settings.engine_limits().heartbeat_interval_us / 1e6)
+    alive, silent = await alive_members(store, settings.engine.heartbeat_interval_us / 1e6)
     findings = [await _neighbour(settings, member) for member in alive]
     if silent:
         names = ", ".join(sorted({member.node for member in silent}))

@@ -11,8 +11,8 @@ import structlog
 
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
-from tocsin.ports.callback import Caller
 from tocsin.ports.clock import Clock
+from tocsin.ports.http import Caller
 from tocsin.ports.store import Store
 from tocsin.server.observers import Observers
 from tocsin.server.peers import Peers
@@ -92,7 +92,7 @@ async def start_engine(
         caller=caller,
         internal=internal,
         clock=machine,
-        limits=settings.engine_limits(),
+        limits=settings.engine,
         observe=observers.observe,
         random=random.Random(),
         incarnation=identity.incarnation,
@@ -111,7 +111,7 @@ async def start_engine(
         context,
         supervisor,
         namespace_num_shards=settings.namespace_num_shards,
-        retention_us=settings.retention_us(),
+        retention_us=settings.history_retention_us,
     )
     service.has_agent = has_agent
     service.largest_shard_bytes = observers.metrics.largest_shard_bytes
@@ -124,7 +124,7 @@ async def start_engine(
             service.report,
             secrets=peers.peering.secrets,
             clock=machine,
-            limits=settings.cluster_limits(),
+            limits=settings.cluster,
             observe=observers.observe,
             tls=peers.tls,
         )

@@ -17,6 +17,7 @@ import structlog
 
 from tocsin.cluster.tls import PeerTls
 from tocsin.keys import ApiKeys
+from tocsin.model.instants import US_PER_SECOND
 from tocsin.ports.clock import Clock
 from tocsin.ports.store import Store
 from tocsin.private_files import tighten_folder
@@ -39,7 +40,7 @@ from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller
 from tocsin.service_calls.events import AgentEvent, AgentObserver
 from tocsin.settings import Settings, secret_files
-from tocsin.settings.secret_files import open_to_everybody
+from tocsin.settings.sources import open_to_everybody
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.telemetry.disk import DiskMetrics
 from tocsin.telemetry.metrics import Metrics
@@ -140,7 +141,7 @@ class Server:
         for name, path in open_to_everybody(secret_files(settings)):
             self._log.warning("secret file readable by every user", setting=name, path=str(path), remedy="chmod o-r")
         machine = SystemClock() if dev is None else dev.clock
-        clock = ConfirmedClock(machine, settings.engine_limits().clock_skew_max_us)
+        clock = ConfirmedClock(machine, settings.engine.clock_skew_max_us)
         tracer = self._open_tracer(ends)
         more = [part.observe for part in (dev, tracer) if part is not None]
         watching = observers(settings, clock, more)
@@ -159,10 +160,10 @@ class Server:
         signed_by = None if dev is None else dev.real
         sending = outgoing(settings, access.keys, clock, published=access.published, signed_by=signed_by)
         watching.gauges.add(sending.gauges)
-        relay = AgentRelay(settings.cluster_limits(), expected=settings.has_agent())
+        relay = AgentRelay(settings.cluster, expected=settings.has_agent())
         # The agent's timers fire on the node that owns their shard, which may never run the agent.
         due_caller = relay.due_caller = DueCaller(
-            clock, settings.agent_limits().polling_batch_max, None if peers is None else relay.report_due
+            clock, settings.agent.polling_batch_max, None if peers is None else relay.report_due
         )
         ends.push_async_callback(sending.client.close)
         ends.push_async_callback(due_caller.close)
@@ -318,14 +319,12 @@ class Server:
             relay=ask,
             # With a shared port or several nodes, the URL might lead to another node.
             own_url=self.url if loopback(settings.host) and engine.cluster is None and own_port else None,
-            limits=settings.ui_limits(),
+            limits=settings.ui,
             clock_mover=self._dev,
         )
-        callback_limits = settings.callback_limits()
+        callback_limits = settings.callbacks
         callbacks_max = callback_limits.connections_max + (callback_limits.agent_connections_max if agent else 0)
-        clients = Clients(
-            settings.api_limits(), connections_max(settings.api_connections_max, callbacks_max), watching.observe
-        )
+        clients = Clients(settings.api, connections_max(settings.api_connections_max, callbacks_max), watching.observe)
         watching.gauges.add(
             lambda: {
                 "tocsin_client_connections": clients.count,
@@ -338,7 +337,7 @@ class Server:
             rules=sending.rules,
             agent=None if agent is None else self.calls,
             relay=ask,
-            limits=settings.api_limits(),
+            limits=settings.api,
             clock=clock,
             keys=access.keys,
             api_keys=ApiKeys(access.store, access.keys.changed),
@@ -358,7 +357,8 @@ class Server:
         http = HttpServer(
             app,
             listener,
-            keep_alive_timeout_s=settings.keep_alive_timeout_s,
+            # In whole seconds, rounded up, as the HTTP server counts.
+            keep_alive_timeout_s=-(-settings.keep_alive_timeout_us // US_PER_SECOND),
             write_timeout_us=engine.context.limits.write_timeout_us,
         )
         ends.push_async_callback(http.close)
@@ -367,7 +367,7 @@ class Server:
         ui.start()
         await http.start()
         if engine.cluster is not None:
-            delay_s = settings.cluster_limits().leave_delay_us / 1e6
+            delay_s = settings.cluster.leave_delay_us / 1e6
             ends.push_async_callback(http.ask_clients_to_leave, delay_s, own_port=own_port)
         ends.push_async_callback(_drain, engine, agent)
         ends.callback(_leave, engine, app)

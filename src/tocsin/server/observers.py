@@ -50,7 +50,7 @@ class Observers:
 
 def observers(settings: Settings, clock: Clock, more: Sequence[Observer] = ()) -> Observers:
     """The observers of a node whose parts do not exist yet; `more` get the events of the engine as well."""
-    limits, gauges = settings.ui_limits(), Gauges()
+    limits, gauges = settings.ui, Gauges()
     metrics = Metrics(gauges, settings.metrics_namespaces_max)
     statistics = Statistics(limits, clock.now_us(), gauges)
     observe = fan_out([metrics, EventLog(time.monotonic), statistics, *more])

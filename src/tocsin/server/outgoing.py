@@ -38,9 +38,9 @@ def outgoing(
     server without a key."""
     open_here = not published and not keys.required
     allow_private = open_here if settings.egress_allow_private is None else settings.egress_allow_private
-    egress, limits = EgressPolicy(allow_private, settings.egress_allow), settings.callback_limits()
+    egress, limits = EgressPolicy(allow_private, settings.egress_allow), settings.callbacks
     rules = InputRules(
-        settings.input_limits(),
+        settings.input,
         egress.check_url,
         headers_sent_max=limits.request_headers_max,
         header_bytes_sent_max=limits.request_header_bytes_max,

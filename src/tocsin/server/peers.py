@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from tocsin.cluster.secrets import ClusterSecrets, mark_of_chosen, mark_of_stored
+from tocsin.cluster.handshake import ClusterSecrets, mark_of_chosen, mark_of_stored
 from tocsin.cluster.tls import PeerTls, TlsFiles
 from tocsin.ports.observer import Event
 from tocsin.ports.store import Store

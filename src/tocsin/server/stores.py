@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
@@ -17,6 +19,7 @@ from tocsin.stores.cassandra import settings as cassandra_settings
 from tocsin.stores.dynamodb import settings as dynamodb_settings
 from tocsin.stores.memory import MemoryStore
 from tocsin.stores.mongodb import settings as mongodb_settings
+from tocsin.stores.options import CassandraOptions, DynamoOptions, MongoOptions, MysqlOptions, PostgresOptions
 from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 
@@ -48,19 +51,23 @@ def open_store(
     if scheme == "postgresql":
         from tocsin.stores.postgresql.store import PostgresStore
 
-        return PostgresStore(settings.store_url(), create=create, **settings.postgresql_options())
+        return PostgresStore(settings.store_url(), create=create, **_of_server(settings, settings.postgresql))
     if scheme == "mysql":
         from tocsin.stores.mysql.store import MysqlStore
 
-        return MysqlStore(settings.store_url(), create=create, **settings.mysql_options())
+        return MysqlStore(settings.store_url(), create=create, **_of_server(settings, settings.mysql))
     if scheme == "dynamodb":
         from tocsin.stores.dynamodb.store import DynamoStore
 
-        return DynamoStore(settings.store_url(), create=create, observe=observe, **settings.dynamodb_options())
+        return DynamoStore(
+            settings.store_url(), create=create, observe=observe, **_options(settings, settings.dynamodb)
+        )
     if scheme == "cassandra":
         from tocsin.stores.cassandra.store import CassandraStore
 
-        return CassandraStore(settings.store_url(), create=create, observe=observe, **settings.cassandra_options())
+        return CassandraStore(
+            settings.store_url(), create=create, observe=observe, **_options(settings, settings.cassandra)
+        )
     if scheme in mongodb_settings.SCHEMES:
         return _mongodb(settings, create=create)
     if scheme not in ("sqlite", "memory"):
@@ -82,13 +89,24 @@ def open_store(
         clock=clock,
         on_commit_io_error=on_fatal,
         on_checkpoint_error=_log_checkpoint_error,
-        **settings.sqlite_options(),
+        **asdict(settings.sqlite),
     )
+
+
+def _options(
+    settings: Settings, chosen: PostgresOptions | MysqlOptions | DynamoOptions | CassandraOptions | MongoOptions
+) -> dict[str, Any]:
+    return {**asdict(chosen), "application_name": settings.application_name()}
+
+
+def _of_server(settings: Settings, chosen: PostgresOptions | MysqlOptions) -> dict[str, Any]:
+    """Each of the engine's lanes has a writing connection."""
+    return {**asdict(settings.database), "writers": settings.engine.lanes, **_options(settings, chosen)}
 
 
 def check_payload_limit(settings: Settings, capabilities: Capabilities) -> None:
     """Raises ConfigError if `payload_bytes_max` is more than the store can hold, with room for what the engine adds."""
-    allowed, reserve = settings.input_limits().payload_bytes_max, settings.engine_limits().row_reserve_bytes
+    allowed, reserve = settings.input.payload_bytes_max, settings.engine.row_reserve_bytes
     if capabilities.row_bytes_max is not None and allowed > (most := capabilities.row_bytes_max - reserve):
         raise ConfigError(
             f"payload_bytes_max: {allowed} must be at most {most}, which is what this store can hold of a timer "
@@ -103,7 +121,7 @@ def _mongodb(settings: Settings, *, create: bool) -> Store:
         if error.name not in ("pymongo", "bson"):
             raise
         raise ConfigError("store: MongoDB's driver is not installed; run: pip install 'tocsin[mongodb]'") from error
-    return MongoStore(settings.store_url(), create=create, **settings.mongodb_options())
+    return MongoStore(settings.store_url(), create=create, **_options(settings, settings.mongodb))
 
 
 def _log_checkpoint_error(error: Exception) -> None:

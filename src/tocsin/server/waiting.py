@@ -12,9 +12,9 @@ from typing import Any
 import structlog
 import uvicorn
 
-from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import OutcomeUnknown, StoreUnreachable
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.ids import Uuid7Source
+from tocsin.model.retry import backoff_us
 from tocsin.server.front import QuietServer
 from tocsin.tasks import end_tasks
 from tocsin.web.http.errors import NotReady, problem

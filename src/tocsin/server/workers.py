@@ -21,8 +21,8 @@ from typing import NamedTuple
 import structlog
 
 from tocsin.cluster.limits import ClusterLimits
-from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import ConfigError
+from tocsin.model.retry import backoff_us
 from tocsin.server.sockets import bind, url_of
 from tocsin.settings import Settings
 from tocsin.tasks import end_tasks
@@ -93,7 +93,7 @@ class Parent:
         limits: ClusterLimits | None = None,
     ) -> None:
         self._settings = settings
-        self._limits = limits or settings.cluster_limits()
+        self._limits = limits or settings.cluster
         self._command = command
         self._listener = listener
         self._url = url

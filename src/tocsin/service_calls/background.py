@@ -7,8 +7,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
+from tocsin.model.retry import backoff_us
 from tocsin.service_calls.context import AgentContext
 from tocsin.tasks import end_tasks
 

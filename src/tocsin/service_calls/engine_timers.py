@@ -16,8 +16,8 @@ from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import NamespaceExists, TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
-from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.clock import Clock
+from tocsin.ports.http import Exchange, Invocation
 from tocsin.service_calls.background import Batches
 from tocsin.service_calls.context import AgentContext, describe
 from tocsin.service_calls.messages import CallKey
@@ -62,7 +62,7 @@ class _PendingDue(NamedTuple):
 
 
 class DueCaller:
-    """A tocsin.ports.callback.Caller for the agent's timers: their due times are published, no request is sent.
+    """A tocsin.ports.http.Caller for the agent's timers: their due times are published, no request is sent.
 
     An invocation succeeds (200) once its due time is published. It fails with a NoResponse, and the engine retries it,
     if the agent does not run here, or if publishing fails or exceeds the invocation's timeout.

@@ -4,28 +4,85 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin.model.setting import Topic, setting
+
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
     """Durations in microseconds (`_us`), sizes in bytes of UTF-8."""
 
-    # Settings of the table `[agent]`. `tocsin.settings.groups` describes each under the same name.
+    retention_us: int = setting(
+        30 * 86_400_000_000,
+        "How long finished service calls are kept, with their executions.",
+        topic=Topic.RETENTION,
+    )
+    outbox_retention_us: int = setting(
+        86_400_000_000,
+        "How long published messages of service calls are kept in the agent's database. Traces are built from them, "
+        "and they may contain secrets.",
+        topic=Topic.RETENTION,
+    )
+    request_timeout_us: int = setting(
+        30_000_000,
+        "How long a service may take to respond, with name resolution and connecting. With higher values slow "
+        "services succeed and occupy their slot for longer.",
+    )
+    request_body_bytes_max: int = setting(
+        102_400,
+        "Bytes of a service call's request body; a larger one is refused. A broker must accept messages of this size. "
+        "Higher values take more memory and a larger database.",
+    )
+    executions_in_flight_max: int = setting(
+        2_048,
+        "Executions of service calls at once, all services together; more wait. Higher values take more memory and "
+        "connections (`callbacks.agent_connections_max`).",
+    )
+    executions_per_destination_max: int = setting(
+        512,
+        "Executions of service calls at once to one scheme, host and port. With lower values a slow service occupies "
+        "fewer of `agent.executions_in_flight_max`.",
+    )
+    executions_max: int = setting(
+        3,
+        "How often one attempt of a call is executed if the process ends in the middle of it; then the attempt fails "
+        "(INTERRUPTED). Without a retry policy the call fails then: with 1, no request is ever sent twice. Higher "
+        "values survive more crashes, and may send a request more often.",
+    )
+    snippet_bytes_max: int = setting(
+        4_096,
+        "Bytes of a response's body, and of a request's in the execution log, that are stored. Higher values make a "
+        "larger database.",
+    )
+    start_timeout_us: int = setting(
+        3_600_000_000,
+        "How late an execution may begin after it was ordered; later the attempt fails without being sent. Also the "
+        "longest pause between two checks of one call by the watchdog. Lower values fail attempts sooner during an "
+        "overload.",
+    )
+    polling_interval_us: int = setting(
+        5_000_000,
+        "Longest time between two reads of due calls; the next known due time wakes the agent sooner. Lower values "
+        "notice calls that another node wrote sooner, for more queries. Alias, in milliseconds: "
+        "`TIMER_POLLING_INTERVAL`.",
+    )
+    polling_batch_max: int = setting(
+        500,
+        "Due calls that one read returns. Higher values need fewer reads in a burst, each of which takes longer. "
+        "Alias: `TIMER_BATCH_SIZE`.",
+    )
+    watchdog_interval_us: int = setting(
+        1_000_000,
+        "How often the watchdog searches for stuck calls. Higher values query the agent's database less often.",
+    )
+    watchdog_grace_us: int = setting(
+        15_000_000,
+        "How far behind a call must be before the watchdog acts. Lower values repair a lost message sooner; if too "
+        "low, the watchdog acts on calls that are merely slow.",
+    )
 
-    request_timeout_us: int = 30_000_000
-    request_body_bytes_max: int = 102_400
-    snippet_bytes_max: int = 4_096
-    executions_in_flight_max: int = 2_048
-    executions_per_destination_max: int = 512
-    executions_max: int = 3
-    #: Timers and service calls have one setting, `retry_after_max`.
+    # Filled by the settings of other parts (`tocsin.settings.settings.SHARED`).
+
     retry_after_max_us: int = 24 * 3_600_000_000
-    polling_interval_us: int = 5_000_000
-    polling_batch_max: int = 500
-    watchdog_interval_us: int = 1_000_000
-    watchdog_grace_us: int = 15_000_000
-    start_timeout_us: int = 3_600_000_000
-    outbox_retention_us: int = 86_400_000_000
-    retention_us: int = 30 * 86_400_000_000
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 

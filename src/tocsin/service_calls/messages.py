@@ -13,11 +13,10 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from tocsin.model.envelope import Envelope
+from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.uuid7 import is_uuid7
-from tocsin.ports.bus import InvalidMessage
+from tocsin.ports.bus import Envelope, InvalidMessage
 
 
 class Instant(int):

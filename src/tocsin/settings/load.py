@@ -4,97 +4,75 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from enum import Enum
-from typing import Any, NamedTuple
-
-from pydantic import ValidationError
+from typing import Any
 
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import format_duration
-from tocsin.settings.file import fault_of
-from tocsin.settings.names import ENV_PREFIX, env_name, flag_name, setting_name
-from tocsin.settings.settings import SECRETS, Settings, entries_of
+from tocsin.settings.declared import ENV_PREFIX, SETTINGS, Setting, env_name, made, setting_name
+from tocsin.settings.settings import SECRETS, Settings
+from tocsin.settings.sources import Entry, Origin, Source, entries_of, fault_of
 from tocsin.settings.values import PORT_MAX, redacted
 
-#: Variables with the prefix that are not settings: those of the client commands, of worker processes and of the tests.
+#: Variables with the prefix that are not settings: the one that names the settings file, and those of the client commands, of
+#: worker processes and of the tests.
 OTHER_ENV = frozenset(
-    {"TOCSIN_URL", "TOCSIN_KEY", "TOCSIN_KEY_FILE", "TOCSIN_TENANT", "TOCSIN_TEST_REQUIRE", "TOCSIN_WORKER"}
+    {
+        "TOCSIN_CONFIG",
+        "TOCSIN_URL",
+        "TOCSIN_KEY",
+        "TOCSIN_KEY_FILE",
+        "TOCSIN_TENANT",
+        "TOCSIN_TEST_REQUIRE",
+        "TOCSIN_WORKER",
+    }
 )
 
 
-class Origin(Enum):
-    """Which source a value came from."""
-
-    FLAG = "flag"
-    ENVIRONMENT = "environment"
-    FILE = "file"
-    DEFAULT = "default"
-
-
-class Source(NamedTuple):
-    """Where a setting's value comes from; `place` is the flag, the variable, or the file and line ("" for a default)."""
-
-    origin: Origin
-    place: str
-
-
 def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
-    """The settings in force. `flags` by field; None stands for a flag that was not given.
+    """The settings in force. `flags` by field, and `config`, the settings file; None stands for a flag that was not given.
 
     Raises ConfigError with one line for each bad setting: its name, its source, what is wrong and how to write it.
     """
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
-    try:
-        settings = Settings(**given)
-    except ValidationError as error:
-        raise ConfigError("\n".join(_explained(problem, given) for problem in error.errors())) from error
+    entries, values, wrong = entries_of(_given(flags)), {}, []
+    for field, setting in SETTINGS.items():
+        if field in entries:
+            try:
+                values[field] = setting.parse(entries[field].value)
+            except ValueError as error:
+                wrong.append(_explained(setting, entries[field], str(error)))
+    if wrong:
+        raise ConfigError("\n".join(wrong))
+    settings = made(values)
     _check_together(settings)
     return settings
 
 
 def sources(flags: Mapping[str, Any] | None = None) -> dict[str, Source]:
     """Where each field's value comes from, for the flags that were given to `load_settings`."""
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
-    environment, entries = entries_of(given)
-    found = {}
-    for field in Settings.model_fields:
-        if field in given:
-            found[field] = Source(Origin.FLAG, flag_name(field))
-        elif any(variable.upper() == env_name(field) for variable in os.environ):
-            found[field] = Source(Origin.ENVIRONMENT, env_name(field))
-        elif field in environment:
-            found[field] = Source(Origin.ENVIRONMENT, environment[field].place)
-        elif field in entries:
-            found[field] = Source(Origin.FILE, entries[field].place)
-        else:
-            found[field] = Source(Origin.DEFAULT, "")
-    return found
+    entries, default = entries_of(_given(flags)), Source(Origin.DEFAULT, "")
+    return {field: entries[field].source if field in entries else default for field in SETTINGS}
+
+
+def _given(flags: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (flags or {}).items() if value is not None}
 
 
 def unknown_variables() -> list[str]:
     """A line for each TOCSIN_ variable of the environment that is not a setting, probably a misspelled one."""
-    known = [env_name(field) for field in Settings.model_fields]
-    return [f"{name} {fault_of(name, known)}" for name in _own_variables() if name not in known]
+    known = [env_name(field) for field in SETTINGS]
+    own = sorted(name for name in os.environ if name.startswith(ENV_PREFIX) and name not in OTHER_ENV)
+    return [f"{name} {fault_of(name, known)}" for name in own if name not in known]
 
 
-def _own_variables() -> list[str]:
-    return sorted(name for name in os.environ if name.startswith(ENV_PREFIX) and name not in OTHER_ENV)
-
-
-def _explained(problem: Mapping[str, Any], flags: Mapping[str, Any]) -> str:
-    field = str(problem["loc"][0]) if problem["loc"] else "settings"
-    source = sources(flags).get(field)
-    reason = problem["msg"].removeprefix("Value error, ")
-    reason = reason[:1].lower() + reason[1:]
-    place = f" ({source.place})" if source and source.place else ""
-    from_secret_file = any(field in entries and entries[field].secret for entries in entries_of(flags))
-    shown = "…" if field in SECRETS or from_secret_file else problem["input"]
-    return f"{setting_name(field)}{place}: {redacted(shown) if isinstance(shown, str) else shown!r} {reason}"
+def _explained(setting: Setting, entry: Entry, reason: str) -> str:
+    shown = "…" if setting.field in SECRETS or entry.secret else entry.value
+    shown = redacted(shown) if isinstance(shown, str) else shown
+    return f"{setting.name} ({entry.source.place}): {shown!r} {reason}"
 
 
 def _check_together(settings: Settings) -> None:
     """Raises ConfigError for settings that contradict one another."""
-    limits, allowed, cluster = settings.engine_limits(), settings.input_limits(), settings.cluster_limits()
+    limits, allowed, cluster = settings.engine, settings.input, settings.cluster
     rules = [
         ("heartbeat_interval", limits.heartbeat_interval_us, "node_lease", limits.node_lease_us),
         ("node_lease", limits.node_lease_us, "member_timeout", limits.member_timeout_us),

@@ -1,111 +1,430 @@
-"""All settings, from flags, environment, a TOML file and defaults, in this order of precedence.
+"""All settings: what the server itself takes, and the dataclasses that its parts take.
 
-`tocsin.settings.groups` declares them. To add one, declare a field in its group; if it fills a limit of a limits dataclass,
-name it after the limit (`tocsin.settings.limits`).
+A setting is a field that a dataclass declares with `tocsin.model.setting.setting`. Its name in the environment, in the file
+and in messages follows from where it is declared (`tocsin.settings.declared`).
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
-
-from pydantic import Field
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from typing import Literal, NamedTuple, TypeVar, get_args
+from urllib.parse import urlsplit
 
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.messaging.limits import BusLimits
+from tocsin.model.errors import ConfigError
+from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.namespace import RETENTION_DEFAULT_US
+from tocsin.model.setting import Topic, setting
 from tocsin.model.validation import InputLimits
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.settings.alias import read_aliases
-from tocsin.settings.file import Entry, read_file
-from tocsin.settings.groups.access import Egress, Security
-from tocsin.settings.groups.agent import AgentDatabase, Messaging, ServiceCalls
-from tocsin.settings.groups.base import Group
-from tocsin.settings.groups.cluster import Cluster
-from tocsin.settings.groups.databases import Cassandra, DatabaseServer, Dynamodb, Mongodb, Sqlite
-from tocsin.settings.groups.http import Requests, WebPages
-from tocsin.settings.groups.server import LoggingAndShutdown, Server, Tracing
-from tocsin.settings.groups.timers import Callbacks, MemoryAndThroughput, Retention, TimerLimits
-from tocsin.settings.limits import filled
-from tocsin.settings.names import ENV_PREFIX, env_name, setting_name
-from tocsin.settings.secret_files import SECRET_FIELDS, SUFFIX, secrets_of_environment, secrets_of_file
-from tocsin.settings.values import byte_count, duration, has_rule
+from tocsin.settings.values import (
+    api_url,
+    broker_address,
+    count,
+    database_address,
+    dns_name,
+    egress_entries,
+    former_secret,
+    name_of_node,
+    networks,
+    origins,
+    path,
+    peer_address,
+    port_number,
+    redacted,
+    secret,
+    share,
+    store_address,
+    subject_prefix,
+    yes_no,
+)
+from tocsin.stores import TOTAL_SHARDS_DEFAULT
+from tocsin.stores.options import (
+    CassandraOptions,
+    DynamoOptions,
+    MongoOptions,
+    MysqlOptions,
+    PostgresOptions,
+    ServerOptions,
+    SqliteOptions,
+)
 from tocsin.stores.service_calls.settings import SqlSettings
+from tocsin.telemetry.limits import NAMESPACES_MAX
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.web.api.request import ApiLimits
 from tocsin.web.pages.limits import UiLimits
 
-#: Settings whose values are never shown.
-SECRETS = frozenset({"cluster_secret", "cluster_secret_former"})
+T = TypeVar("T")
+
+#: More shards than this have no use, and each commit and each heartbeat covers all of them.
+SHARDS_MAX = 65_536
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "console", "json"]
+AgentTimer = Literal["polling", "engine"]
 
 
-class Settings(
-    Server,
-    Security,
-    Egress,
-    LoggingAndShutdown,
-    Tracing,
-    Callbacks,
-    MemoryAndThroughput,
-    TimerLimits,
-    Retention,
-    Requests,
-    Cluster,
-    Sqlite,
-    DatabaseServer,
-    Dynamodb,
-    Cassandra,
-    Mongodb,
-    ServiceCalls,
-    Messaging,
-    AgentDatabase,
-    WebPages,
-    BaseSettings,
-):
+class Part(NamedTuple):
+    """A dataclass within Settings: the topic of its settings, unless one has another, and the file's table with them; "" for
+    settings outside any table."""
+
+    topic: Topic
+    table: str
+
+
+def _part(kind: type[T], topic: Topic, table: str) -> T:
+    return field(default=kind(), metadata={"part": Part(topic, table)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
     """Everything that can be set, validated and immutable. `load_settings` makes it."""
 
-    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True, validate_default=False)
+    host: str = setting(
+        "127.0.0.1",
+        "Address to listen on. An address that other machines can reach requires API keys, or `insecure`. On a "
+        "loopback address requests need a key once a key exists or `ui.origins` names an address that is not "
+        "loopback.",
+        topic=Topic.SERVER,
+    )
+    port: int = setting(
+        8080,
+        "Port to listen on; 0 picks a free port.",
+        topic=Topic.SERVER,
+        rule=port_number,
+    )
+    data_dir: Path = setting(
+        Path("data"),
+        "Directory for the SQLite databases (timers and service calls) and their lock files. Created if it is missing.",
+        topic=Topic.SERVER,
+        rule=path,
+    )
+    store: str | None = setting(
+        None,
+        "Where timers are stored: `sqlite:///relative/path`, `sqlite:////absolute/path`, "
+        "`postgresql://user:password@host:port/database`, `mysql://user:password@host:port/database` (MariaDB too), "
+        "`dynamodb://table?region=…&endpoint=…` (both parameters optional), "
+        "`cassandra://user:password@host1:port,host2/keyspace?datacenter=…&consistency=…`, "
+        "`mongodb://user:password@host,host/database?replicaSet=…` or `mongodb+srv://…`, or `memory://`, which loses "
+        "them on exit. Unset: the SQLite file `tocsin.db` in `data_dir`.",
+        topic=Topic.SERVER,
+        rule=store_address,
+    )
+    store_file: Path | None = setting(
+        None,
+        "File with the value of `store`, for a URL with a password. The newline at its end is ignored.",
+        topic=Topic.SERVER,
+        rule=path,
+    )
+    shards: int | None = setting(
+        None,
+        "Number of partitions of all timers, fixed when the store is created. Unset: the store's number; for a new "
+        "store 4, on a database server 16. More shards spread the work over more nodes, and make each commit a little "
+        "more expensive.",
+        topic=Topic.SERVER,
+        rule=partial(count, most=SHARDS_MAX),
+    )
+    namespace_num_shards: int = setting(
+        16,
+        "Number of shards that a namespace created without `numShards` uses. A namespace can't have more shards than its "
+        f"store (`shards`), so in a new SQLite store, which has {TOTAL_SHARDS_DEFAULT}, it gets {TOTAL_SHARDS_DEFAULT}. "
+        "Higher values spread its timers over more nodes.",
+        topic=Topic.SERVER,
+    )
+    workers: int = setting(
+        1,
+        "Processes that serve the port together, each a node of its own; more than 1 requires a database server as "
+        "`store`. Higher values use more cores.",
+        topic=Topic.SERVER,
+    )
+    insecure: bool = setting(
+        False,
+        "Serve every request without an API key, even if other machines can reach the server or keys exist.",
+        topic=Topic.SECURITY,
+    )
+    admin_key_file: Path | None = setting(
+        None,
+        "File with the first admin key: 32 to 256 visible characters, such as from `openssl rand -hex 32`. If the "
+        "store has no API key when the server starts, it creates this one. Later the file is ignored.",
+        topic=Topic.SECURITY,
+        rule=path,
+    )
+    metrics_open: bool | None = setting(
+        None,
+        "Serve `/metrics` without an API key. Unset: only if no other request needs a key.",
+        topic=Topic.SECURITY,
+        rule=yes_no,
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        (),
+        "Addresses and networks of proxies whose `X-Forwarded-For` header names the client in the log, in the audit "
+        "trail and for the rate limit on wrong keys. Unset: the address of the connection counts.",
+        topic=Topic.SECURITY,
+        rule=networks,
+    )
+    keys_refresh_s: float = setting(
+        2.0,
+        "How often a node reads API keys and sessions again, and so how long a revoked one still works. Lower values "
+        "end access sooner and query the store more often.",
+        topic=Topic.SECURITY,
+    )
+    keys_expiry_notice_s: float = setting(
+        14 * 86_400.0,
+        "How long before an API key expires the log (once a day) and the metric `tocsin_api_keys_expiring` announce "
+        "it. Higher values leave more time to replace the key.",
+        topic=Topic.SECURITY,
+    )
+    ui_origins: tuple[str, ...] = setting(
+        (),
+        "Origins at which browsers reach the web pages besides the listening address, such as "
+        "`https://tocsin.example` behind a proxy that terminates TLS. The pages answer under no other name.",
+        topic=Topic.SECURITY,
+        rule=origins,
+    )
+    egress_allow: tuple[str, ...] = setting(
+        (),
+        "Addresses, networks and host names, each with or without a port, that callbacks and service calls may reach "
+        "although they are not on the public Internet.",
+        topic=Topic.EGRESS,
+        rule=egress_entries,
+    )
+    egress_allow_private: bool | None = setting(
+        None,
+        "Allow callbacks and service calls to every loopback, private and link-local address. Unset: only if `host` "
+        "is a loopback address and requests need no key.",
+        topic=Topic.EGRESS,
+        rule=yes_no,
+    )
+    log_level: LogLevel = setting(
+        "info",
+        "Lowest severity that is logged: `debug`, `info`, `warning` or `error`.",
+        topic=Topic.LOGGING,
+        choices=get_args(LogLevel),
+    )
+    log_format: LogFormat = setting(
+        "auto",
+        "Format of log lines: `console`, `json`, or `auto`, which is console on a terminal and JSON elsewhere.",
+        topic=Topic.LOGGING,
+        choices=get_args(LogFormat),
+    )
+    metrics_namespaces_max: int = setting(
+        NAMESPACES_MAX,
+        "Namespaces with series of their own in a node's metrics, the first that it sees; all others share the label "
+        "`tocsin.other`. Higher values distinguish more namespaces; each adds a few series to every scrape.",
+        topic=Topic.LOGGING,
+    )
+    tracing_endpoint: str | None = setting(
+        None,
+        "URL of a collector for OTLP over HTTP, such as `http://127.0.0.1:4318`; spans go to its `/v1/traces`. "
+        "Requires the extra `tocsin[otel]`. Unset: no spans.",
+        topic=Topic.TRACING,
+        rule=api_url,
+    )
+    tracing_sample_ratio: float = setting(
+        0.01,
+        "Share of requests without a `traceparent` of their own that are traced, from 0 to 1, with all callbacks of "
+        "the timers that they create and all executions of the service calls that they submit. Higher values show "
+        "more and cost more processor time.",
+        topic=Topic.TRACING,
+        rule=share,
+    )
+    history_retention_us: int = setting(
+        RETENTION_DEFAULT_US,
+        "How long finished timers stay visible in namespaces created without a `retention` of their own.",
+        topic=Topic.RETENTION,
+    )
+    audit_retention_s: float = setting(
+        90 * 86_400.0,
+        "How long entries of the audit trail are kept.",
+        topic=Topic.RETENTION,
+    )
+    api_connections_max: int | None = setting(
+        None,
+        "Connections of clients that a process accepts. At the limit it closes the connection whose client has kept "
+        "the server waiting longest; if all are being served, the new one. Unset: what the limit on open files leaves "
+        "beside callbacks, stores and other nodes (at least half of it), at most 10,000. Higher values serve more "
+        "clients at once, for more memory.",
+        topic=Topic.REQUESTS,
+        rule=count,
+    )
+    keep_alive_timeout_us: int = setting(
+        75 * US_PER_SECOND,
+        "How long a client's idle connection is kept open; responses announce it, rounded up to seconds. Keep it "
+        "longer than the keep-alive timeout of a proxy in front, so that the proxy is the side that closes.",
+        topic=Topic.REQUESTS,
+    )
+    node_name: str | None = setting(
+        None,
+        "This node's name in `GET /cluster`; it decides which shards the node gets, so no two nodes may have the "
+        "same. Unset: the host's name and the port.",
+        topic=Topic.CLUSTER,
+        rule=name_of_node,
+    )
+    advertise: str | None = setting(
+        None,
+        "Address, or address and port, at which other nodes reach this one. Unset: `host`; if that stands for every "
+        "address, the one from which this node reaches the database, or the host's name if the database is on this "
+        "machine.",
+        topic=Topic.CLUSTER,
+        rule=peer_address,
+    )
+    advertise_api: str | None = setting(
+        None,
+        "URL of this node's own API, such as `http://10.0.0.5:8080`, for clients that send each write to the node "
+        "that owns its timer. Unset: such clients use the address they were given, and any node forwards their "
+        "writes. Workers of one server share a URL, so theirs is not shown.",
+        topic=Topic.CLUSTER,
+        rule=api_url,
+    )
+    cluster_port: int = setting(
+        0,
+        "Port for connections of other nodes; 0 picks a free port. Worker n of several listens on the n-th port after "
+        "it.",
+        topic=Topic.CLUSTER,
+        rule=port_number,
+    )
+    cluster_secret: str | None = setting(
+        None,
+        "Shared secret by which nodes authenticate one another: at least 16 characters, the same on every node. A "
+        "node with another secret gets no shards and is not ready. Unset: a random one that the store keeps for all "
+        "nodes.",
+        topic=Topic.CLUSTER,
+        rule=secret,
+    )
+    cluster_secret_file: Path | None = setting(
+        None,
+        "File with the value of `cluster.secret`. The server reads it at its start.",
+        topic=Topic.CLUSTER,
+        rule=path,
+    )
+    cluster_secret_former: str | None = setting(
+        None,
+        "While `cluster.secret` is replaced, the value that it had before, or `stored` if it was unset. This node "
+        "accepts nodes that still have it. Set it only until every node has the new secret.",
+        topic=Topic.CLUSTER,
+        rule=former_secret,
+    )
+    cluster_secret_former_file: Path | None = setting(
+        None,
+        "File with the value of `cluster.secret_former`. The server reads it at its start.",
+        topic=Topic.CLUSTER,
+        rule=path,
+    )
+    cluster_tls_certificate_file: Path | None = setting(
+        None,
+        "PEM file with the certificate that this node shows to other nodes, then the intermediate ones. With it, "
+        "`cluster.tls_key_file` and `cluster.tls_ca_file`, nodes speak TLS with one another, and a connection without "
+        "it is refused. The files are read again when they change.",
+        topic=Topic.CLUSTER,
+        rule=path,
+    )
+    cluster_tls_key_file: Path | None = setting(
+        None,
+        "PEM file with the private key of `cluster.tls_certificate_file`, without a passphrase.",
+        topic=Topic.CLUSTER,
+        rule=path,
+    )
+    cluster_tls_ca_file: Path | None = setting(
+        None,
+        "PEM file with the certificates of the authorities that sign nodes' certificates. While an authority is "
+        "replaced, it has the former and the new one.",
+        topic=Topic.CLUSTER,
+        rule=path,
+    )
+    cluster_tls_name: str = setting(
+        "tocsin-node",
+        "DNS name that the certificate of every node has as a subject alternative name. A certificate of the same "
+        "authority without it is refused.",
+        topic=Topic.CLUSTER,
+        rule=dns_name,
+    )
+    agent_enabled: bool | None = setting(
+        None,
+        "Run the service agent beside the timer service. Unset: yes, except with a MySQL, DynamoDB, MongoDB or "
+        "Cassandra `store` and no `agent.database`, because a file of each node's own would hide calls from the other "
+        "nodes.",
+        topic=Topic.CALLS,
+        rule=yes_no,
+    )
+    agent_database: str | None = setting(
+        None,
+        "Where service calls are stored: a path or `sqlite:///path`, or `postgresql://…`. Unset: `agent.db` in "
+        "`data_dir`; with a PostgreSQL `store`, that database. Aliases for a file: `TIMER_DB_PATH`, `DB_PATH`.",
+        topic=Topic.CALLS,
+        rule=database_address,
+    )
+    agent_database_file: Path | None = setting(
+        None,
+        "File with the value of `agent.database`, for a URL with a password.",
+        topic=Topic.CALLS,
+        rule=path,
+    )
+    agent_timer: AgentTimer = setting(
+        "polling",
+        "Where due times of service calls are kept: `polling`, in a table of the agent; `engine`, as timers of this "
+        "node's store. Choose `engine` for very many waiting calls.",
+        topic=Topic.CALLS,
+        choices=get_args(AgentTimer),
+    )
+    broker: str | None = setting(
+        None,
+        "Message broker of the service agent: `nats://host:port` for NATS JetStream. Unset: messages stay in the "
+        "process. Alias: `TIMER_BROKER_URL`.",
+        topic=Topic.MESSAGES,
+        rule=broker_address,
+    )
+    broker_file: Path | None = setting(
+        None,
+        "File with the value of `broker`, for a URL with a password or token.",
+        topic=Topic.MESSAGES,
+        rule=path,
+    )
+    broker_prefix: str = setting(
+        "svc",
+        "First token of the agent's subjects on the broker. Each agent that shares a broker needs its own.",
+        topic=Topic.MESSAGES,
+        rule=subject_prefix,
+    )
 
-    config: Path | None = Field(None, description="The TOML file with the other settings.")
+    input: InputLimits = _part(InputLimits, Topic.TIMER, "")
+    engine: EngineLimits = _part(EngineLimits, Topic.MEMORY, "")
+    callbacks: CallbackLimits = _part(CallbackLimits, Topic.CALLBACKS, "callbacks")
+    api: ApiLimits = _part(ApiLimits, Topic.REQUESTS, "api")
+    cluster: ClusterLimits = _part(ClusterLimits, Topic.CLUSTER, "cluster")
+    sqlite: SqliteOptions = _part(SqliteOptions, Topic.SQLITE, "sqlite")
+    database: ServerOptions = _part(ServerOptions, Topic.DATABASE, "database")
+    postgresql: PostgresOptions = _part(PostgresOptions, Topic.DATABASE, "postgresql")
+    mysql: MysqlOptions = _part(MysqlOptions, Topic.DATABASE, "mysql")
+    dynamodb: DynamoOptions = _part(DynamoOptions, Topic.DYNAMODB, "dynamodb")
+    cassandra: CassandraOptions = _part(CassandraOptions, Topic.CASSANDRA, "cassandra")
+    mongodb: MongoOptions = _part(MongoOptions, Topic.MONGODB, "mongodb")
+    agent: AgentLimits = _part(AgentLimits, Topic.CALLS, "agent")
+    bus: BusLimits = _part(BusLimits, Topic.MESSAGES, "bus")
+    agent_sql: SqlSettings = _part(SqlSettings, Topic.CALL_DATABASE, "agent_sql")
+    ui: UiLimits = _part(UiLimits, Topic.PAGES, "ui")
 
-    def engine_limits(self) -> EngineLimits:
-        """The engine's limits."""
-        return filled(EngineLimits(), self)
+    def store_url(self) -> str:
+        """The store's URL, `sqlite:///<data_dir>/tocsin.db` unless another was chosen."""
+        return self.store or f"sqlite:///{self.data_dir / 'tocsin.db'}"
 
-    def callback_limits(self) -> CallbackLimits:
-        """The callback client's limits."""
-        return filled(CallbackLimits(), self)
+    def store_url_redacted(self) -> str:
+        """The store's URL for people and logs: without a password."""
+        return redacted(self.store_url())
 
-    def input_limits(self) -> InputLimits:
-        """The limits of what clients send."""
-        return filled(InputLimits(), self)
+    def sqlite_path(self) -> Path:
+        """The file of a `sqlite:///` store. Raises ConfigError for another kind of store."""
+        url = self.store_url()
+        if not url.startswith("sqlite:///"):
+            raise ConfigError(f"store: {redacted(url)} is not a file; write it as sqlite:///path")
+        return Path(url.removeprefix("sqlite:///"))
 
-    def api_limits(self) -> ApiLimits:
-        """The HTTP server's limits."""
-        return filled(ApiLimits(), self)
-
-    def ui_limits(self) -> UiLimits:
-        """The web pages' limits."""
-        return filled(UiLimits(), self)
-
-    def agent_limits(self) -> AgentLimits:
-        """The service agent's limits."""
-        return filled(AgentLimits(), self)
-
-    def bus_limits(self) -> BusLimits:
-        """The bus's limits."""
-        return filled(BusLimits(), self)
-
-    def cluster_limits(self) -> ClusterLimits:
-        """The limits of the traffic between nodes."""
-        return filled(ClusterLimits(), self)
-
-    def sql_settings(self) -> SqlSettings:
-        """How the agent's database is used."""
-        return filled(SqlSettings(), self)
+    def origin_hosts(self) -> list[str]:
+        """The host names in `ui.origins`."""
+        return [urlsplit(origin).hostname or "" for origin in self.ui_origins]
 
     def has_agent(self) -> bool:
         """Whether the service agent may run in this node."""
@@ -125,93 +444,22 @@ class Settings(
             return self.store_url()
         return f"sqlite:///{self.data_dir / 'agent.db'}"
 
-    def postgresql_options(self) -> dict[str, Any]:
-        """Keyword arguments of PostgresStore."""
-        return {**super().postgresql_options(), "application_name": self._application_name()}
-
-    def mysql_options(self) -> dict[str, Any]:
-        """Keyword arguments of MysqlStore."""
-        return {**super().mysql_options(), "application_name": self._application_name()}
-
-    def dynamodb_options(self) -> dict[str, Any]:
-        """Keyword arguments of DynamoStore."""
-        return {**super().dynamodb_options(), "application_name": self._application_name()}
-
-    def cassandra_options(self) -> dict[str, Any]:
-        """Keyword arguments of CassandraStore."""
-        return {**super().cassandra_options(), "application_name": self._application_name()}
-
-    def mongodb_options(self) -> dict[str, Any]:
-        """Keyword arguments of MongoStore."""
-        return {**super().mongodb_options(), "application_name": self._application_name()}
-
-    def _application_name(self) -> str:
+    def application_name(self) -> str:
+        """How the node names itself to a database server."""
         return f"tocsin {self.node_name}" if self.node_name else "tocsin"
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flags, then environment, then its aliases, then the file. Not `.env`, which would make settings depend on the
-        working directory. A secret from a file has the precedence of the setting that names the file."""
-        flags = cast(Any, init_settings).init_kwargs
-        from_environment, from_file = entries_of(flags)
-        return (
-            init_settings,
-            env_settings,
-            _EntrySource(settings_cls, from_environment),
-            _EntrySource(settings_cls, from_file),
-        )
 
+#: Fields of parts, by part and field, that another part's setting fills too.
+SHARED = {
+    ("engine", "payload_bytes_max"): "payload_bytes_max",
+    ("engine", "payload_depth_max"): "payload_depth_max",
+    ("engine", "execute_ahead_max_us"): "execute_ahead_max",
+    ("agent", "retry_after_max_us"): "retry_after_max",
+    ("agent_sql", "synchronous"): "sqlite_synchronous",
+    ("agent_sql", "busy_timeout_ms"): "sqlite_busy_timeout",
+}
 
-#: The groups, in the order in which they are listed.
-GROUPS: tuple[type[Group], ...] = tuple(base for base in Settings.__bases__ if issubclass(base, Group))
-
-
-def entries_of(flags: Mapping[str, Any]) -> tuple[dict[str, Entry], dict[str, Entry]]:
-    """What aliases and secret files of the environment set, and what the settings file sets. Raises ConfigError."""
-    path = flags.get("config") or os.environ.get(ENV_PREFIX + "CONFIG")
-    environment = read_aliases(os.environ) | secrets_of_environment(os.environ, flags)
-    entries = read_file(path, fields_by_name()) if path else {}
-    variables = {name.upper() for name in os.environ}
-    known = {field for field in SECRET_FIELDS if field in flags or env_name(field) in variables} | environment.keys()
-    return environment, secrets_of_file(entries, known) | entries
-
-
-class _EntrySource(PydanticBaseSettingsSource):
-    def __init__(self, settings_cls: type[BaseSettings], entries: Mapping[str, Entry]) -> None:
-        super().__init__(settings_cls)
-        self._entries = entries
-
-    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
-        entry = self._entries.get(field_name)
-        return (entry.value if entry else None), field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        return {name: entry.value for name, entry in self._entries.items()}
-
-
-def fields_by_name() -> dict[str, str]:
-    """The field of each setting, by the setting's name. The name of the file itself is none."""
-    return {setting_name(field): field for field in Settings.model_fields if field != "config"}
-
-
-def secret_files(settings: Settings) -> dict[str, Path | None]:
-    """The files with secrets that the settings name, by setting."""
-    fields = [field + SUFFIX for field in SECRET_FIELDS] + ["admin_key_file", "cluster_tls_key_file"]
-    return {setting_name(field): getattr(settings, field) for field in fields}
-
-
-def holds_duration(field: str) -> bool:
-    """Whether the field holds microseconds and is written as a duration."""
-    return has_rule(Settings.model_fields[field].metadata, duration)
-
-
-def holds_bytes(field: str) -> bool:
-    """Whether the field holds a number of bytes."""
-    return has_rule(Settings.model_fields[field].metadata, byte_count)
+#: Settings whose values are never shown.
+SECRETS = frozenset({"cluster_secret", "cluster_secret_former"})
+#: Settings whose values are secrets and may come from files. The one that names the file has the same name with `_file`.
+SECRET_FIELDS = ("store", "agent_database", "broker", "cluster_secret", "cluster_secret_former")

@@ -1,6 +1,6 @@
 """Kinds of values: each function turns the text that people write into one, or raises ValueError with the reason.
 
-All raise ValueError, whatever is wrong, because pydantic collects no other error. A message continues a sentence that
+All raise ValueError, and no other error. A message continues a sentence that
 begins with the value: `port: 'x' is not a whole number`.
 """
 
@@ -10,19 +10,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Annotated, Literal
+from pathlib import Path
 from urllib.parse import urlsplit
-
-from pydantic import BeforeValidator
 
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.model.errors import ConfigError
-from tocsin.model.instants import US_PER_SECOND, parse_duration
+from tocsin.model.instants import parse_duration
 from tocsin.model.redaction import is_secret_name
-
-US_PER_MS = 1_000
 
 SCHEMES = (
     "sqlite:///path",
@@ -87,17 +81,18 @@ def yes_no(value: object) -> object:
     raise ValueError("is not true or false")
 
 
-def words(value: object) -> object:
+def words(value: object) -> tuple[str, ...]:
     """A list; in the environment and in flags, words with commas between."""
     if isinstance(value, str):
-        return [word for part in value.split(",") if (word := part.strip())]
+        return tuple(word for part in value.split(",") if (word := part.strip()))
     if isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
-        return list(value)
+        return tuple(value)
     raise ValueError('is not a list of strings; write it as ["one", "two"], in the environment as one,two')
 
 
-def egress_entries(entries: list[str]) -> list[str]:
+def egress_entries(value: object) -> tuple[str, ...]:
     """Entries that the egress guard understands."""
+    entries = words(value)
     try:
         EgressPolicy(allow=entries)
     except ConfigError as error:
@@ -105,8 +100,9 @@ def egress_entries(entries: list[str]) -> list[str]:
     return entries
 
 
-def origins(entries: list[str]) -> list[str]:
+def origins(value: object) -> tuple[str, ...]:
     """Schemes with hosts and nothing more."""
+    entries = words(value)
     for entry in entries:
         try:
             parts = urlsplit(entry)
@@ -178,38 +174,32 @@ def database_address(value: object) -> object:
 
 PORT_MAX = 65_535
 
-Duration = Annotated[int, BeforeValidator(duration)]
-DurationOrZero = Annotated[int, BeforeValidator(partial(duration, least=0))]
-Count = Annotated[int, BeforeValidator(count)]
-Port = Annotated[int, BeforeValidator(partial(count, least=0, most=PORT_MAX))]
-Bytes = Annotated[int, BeforeValidator(byte_count)]
-YesNo = Annotated[bool, BeforeValidator(yes_no)]
-LogLevel = Literal["debug", "info", "warning", "error"]
-LogFormat = Literal["auto", "console", "json"]
-Synchronous = Literal["FULL", "NORMAL"]
-AgentTimer = Literal["polling", "engine"]
+
+def port_number(value: object) -> int:
+    """A port; 0 stands for any free one."""
+    return count(value, least=0, most=PORT_MAX)
 
 
-def has_rule(rules: Iterable[object], function: Callable[..., object]) -> bool:
-    """Whether one of a setting's rules is the function, with whatever arguments."""
-    functions = [rule.func for rule in rules if isinstance(rule, BeforeValidator)]
-    return any((made.func if isinstance(made, partial) else made) is function for made in functions)
+def text(value: object) -> str:
+    """A text that is not empty."""
+    if not isinstance(value, str):
+        raise ValueError("is not a text")
+    if not value:
+        raise ValueError("is empty")
+    return value
+
+
+def path(value: object) -> Path:
+    """A path."""
+    if not isinstance(value, str | Path):
+        raise ValueError("is not a path")
+    return Path(value)
 
 
 def bytes_text(amount: int) -> str:
     """A number of bytes as people write it: `64MiB`, `128KiB`, or the bare number."""
     unit = next((unit for unit in ("GiB", "MiB", "KiB") if amount and not amount % _BYTES_UNIT[unit.lower()]), None)
     return f"{amount // _BYTES_UNIT[unit.lower()]}{unit}" if unit else str(amount)
-
-
-def seconds(amount: float) -> int:
-    """Microseconds of the default of a limit that counts seconds."""
-    return round(amount * US_PER_SECOND)
-
-
-def milliseconds(amount: int) -> int:
-    """Microseconds of the default of a limit that counts milliseconds."""
-    return amount * US_PER_MS
 
 
 #: The part before a URL's host: up to the last @ before the query, because a password may contain one. A file has no host.
@@ -238,8 +228,9 @@ def _redacted_credentials(found: re.Match[str]) -> str:
     return f"{found[0]}" if found[1].lower() in _WITH_USERS else f"{found[1]}://…@"
 
 
-def networks(entries: list[str]) -> list[str]:
+def networks(value: object) -> tuple[str, ...]:
     """Addresses and networks."""
+    entries = words(value)
     for entry in entries:
         try:
             ipaddress.ip_network(entry)

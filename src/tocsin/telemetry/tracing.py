@@ -21,8 +21,7 @@ from urllib.parse import urlsplit
 from tocsin import __version__
 from tocsin.model.answer import NotSent, Response
 from tocsin.model.errors import ConfigError, TocsinError, Unavailable
-from tocsin.ports.callback import Caller, Exchange, Invocation
-from tocsin.ports.http import Reply, Request, Requester, Result
+from tocsin.ports.http import Caller, Exchange, Invocation, Reply, Request, Requester, Result
 from tocsin.ports.observer import AttemptFinished, Event
 
 if TYPE_CHECKING:

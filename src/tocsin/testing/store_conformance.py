@@ -10,12 +10,17 @@ capability (`Capabilities`, `persistent`), never by the database's name.
 
 from __future__ import annotations
 
-from tocsin.testing.store_conformance_batches import BatchConformance, FetchConformance, LoadConformance
-from tocsin.testing.store_conformance_claims import ClaimConformance, FenceConformance
-from tocsin.testing.store_conformance_damage import DamageConformance
+from tocsin.testing.store_conformance_batches import (
+    BatchConformance,
+    ClaimConformance,
+    FenceConformance,
+    FetchConformance,
+    LoadConformance,
+)
 from tocsin.testing.store_conformance_durability import (
     AdministrationConformance,
     ConcurrencyConformance,
+    DamageConformance,
     DurabilityConformance,
 )
 from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance, ScheduleConformance

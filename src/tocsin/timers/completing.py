@@ -10,8 +10,8 @@ import msgspec
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import IdempotencyConflict, InvalidInput, TocsinError
 from tocsin.model.ids import timer_uuid
+from tocsin.model.redaction import take_secrets
 from tocsin.model.timer import Timer
-from tocsin.model.withheld import take_secrets
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import TimerView
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from tocsin.model.instants import format_duration, format_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
-from tocsin.ports.whereabouts import REFUSED, Obstacle, RowPlace, Whereabouts
+from tocsin.ports.forward import REFUSED, Obstacle, RowPlace, Whereabouts
 from tocsin.timers.listing import TimerView
 
 #: Reasons of a pause of the dispatcher, as texts.

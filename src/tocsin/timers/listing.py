@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
+import struct
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -11,12 +14,11 @@ from typing import TypeVar
 import msgspec
 
 from tocsin.model.condition import Outcome
-from tocsin.model.errors import RecordUndecodable
+from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
-from tocsin.ports.list_cursor import read_cursor, write_cursor
-from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
+from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
 
 _R = TypeVar("_R", bound=StoredRow | HistoryRow)
 
@@ -189,3 +191,36 @@ def view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
     if isinstance(row, StoredRow):
         return TimerView(timer, row.uuid, shard_id, row.execute_at, row.suspended)
     return TimerView(timer, row.uuid, shard_id, None)
+
+
+_CURSOR = struct.Struct(">q16s32s")
+
+
+def cursor_instant(cursor: str) -> int:
+    """How far a list has read that continues at this cursor: everything due before that instant (microseconds) was listed or
+    did not match. Raises InvalidInput for a text that no list returned."""
+    place = read_cursor(cursor)
+    assert place is not None
+    return place[0]
+
+
+def write_cursor(cursor: ListCursor | None) -> str | None:
+    """The opaque text of a position in a list."""
+    if cursor is None:
+        return None
+    return base64.urlsafe_b64encode(_CURSOR.pack(*cursor)).decode().rstrip("=")
+
+
+def read_cursor(text: str | None) -> ListCursor | None:
+    """The position that `write_cursor` encoded. Raises InvalidInput for any other text."""
+    if text is None:
+        return None
+    try:
+        instant, uuid, row_generation = _CURSOR.unpack(
+            base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+        )
+    except (binascii.Error, struct.error, ValueError):
+        raise InvalidInput(
+            FieldError("cursor", "is not a cursor that a list call returned; leave it out to start at the beginning")
+        ) from None
+    return (instant, uuid, row_generation)

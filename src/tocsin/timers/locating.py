@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tocsin.model.errors import Unavailable
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import Peers
-from tocsin.ports.whereabouts import Obstacle, RowPlace, Whereabouts
+from tocsin.ports.forward import Obstacle, Peers, RowPlace, Whereabouts
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.supervisor import Supervisor

@@ -20,6 +20,7 @@ from tocsin.model.errors import (
     TimerNotPending,
 )
 from tocsin.model.ids import schedule_uuid
+from tocsin.model.redaction import take_secrets, with_headers, with_url, withheld
 from tocsin.model.schedule import (
     Definition,
     DefinitionChanges,
@@ -38,7 +39,6 @@ from tocsin.model.schedule import (
     status_of,
 )
 from tocsin.model.timer import Changes, Status, Timer
-from tocsin.model.withheld import take_secrets, with_headers, with_url, withheld
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, TimerView
 

@@ -22,11 +22,10 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
+from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.timer import Changes, Timer
-from tocsin.model.withheld import with_headers, with_url, withheld
-from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Write, WriteKind, Written
+from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Whereabouts, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
-from tocsin.ports.whereabouts import Whereabouts
 from tocsin.timers import completing
 from tocsin.timers.cluster_view import (
     ClusterView,

@@ -15,9 +15,17 @@ import pytest
 import pytest_asyncio
 
 from tocsin.messaging.limits import BusLimits
-from tocsin.model.envelope import Envelope
-from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import Bus, BusEvent, Check, Delivery, DeliveryFailed, InvalidMessage, MessageDeadLettered
+from tocsin.model.ids import Uuid7Source
+from tocsin.ports.bus import (
+    Bus,
+    BusEvent,
+    Check,
+    Delivery,
+    DeliveryFailed,
+    Envelope,
+    InvalidMessage,
+    MessageDeadLettered,
+)
 
 #: What a handler does with its deliveries: it may keep, ack, fail and raise.
 Act = Callable[[Sequence[Delivery]], None]

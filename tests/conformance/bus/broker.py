@@ -20,8 +20,7 @@ from tests.conformance.bus.base import (
     started,
     until_waiting,
 )
-from tocsin.model.envelope import Envelope
-from tocsin.ports.bus import BrokerConnection, Bus, BusUnavailable
+from tocsin.ports.bus import BrokerConnection, Bus, BusUnavailable, Envelope
 
 
 class Broker(Protocol):

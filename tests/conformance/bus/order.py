@@ -18,8 +18,7 @@ from tests.conformance.bus.base import (
     started,
     until_waiting,
 )
-from tocsin.model.envelope import Envelope
-from tocsin.ports.bus import Bus, Delivery
+from tocsin.ports.bus import Bus, Delivery, Envelope
 
 
 class DeliveryConformance(BusSuite):

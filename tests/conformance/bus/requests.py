@@ -9,9 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.bus.base import TIMEOUT_US, BusSuite, Notes, message, number
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import Unavailable
-from tocsin.ports.bus import Bus, BusOverloaded, BusUnavailable, CommandFailed, InvalidMessage, RequestUnanswered
+from tocsin.ports.bus import (
+    Bus,
+    BusOverloaded,
+    BusUnavailable,
+    CommandFailed,
+    Envelope,
+    InvalidMessage,
+    RequestUnanswered,
+)
 
 
 class Responding:

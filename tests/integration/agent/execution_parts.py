@@ -15,10 +15,10 @@ from tests.support.patience import PATIENCE_S
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.http import HttpCaller
 from tocsin.http_client.limits import CallbackLimits
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import OutcomeUnknown
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.secrets import SigningSecrets
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import AgentEvent
 from tocsin.service_calls.execution.executor import Executor

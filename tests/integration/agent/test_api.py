@@ -17,7 +17,7 @@ from tocsin.http_client.plain import check_request
 from tocsin.messaging.embedded import EmbeddedBus
 from tocsin.messaging.limits import BusLimits
 from tocsin.model.access import ApiKey
-from tocsin.model.uuid7 import Uuid7Source, is_uuid7
+from tocsin.model.ids import Uuid7Source, is_uuid7
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.context import AgentContext

@@ -9,10 +9,10 @@ from typing import Any
 
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.plain import check_request
-from tocsin.model.envelope import Envelope
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.secrets import SigningSecrets
-from tocsin.model.uuid7 import Uuid7Source
 from tocsin.model.validation import InputLimits, InputRules
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.api.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, TraceEntry
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.context import AgentContext

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from api_server import Served
 
-from tocsin.model.uuid7 import is_uuid7
+from tocsin.model.ids import is_uuid7
 from tocsin.service_calls.api.ports import ExecutionRecord, TraceEntry
 from tocsin.service_calls.messages import CallKey, SubmitServiceCall
 

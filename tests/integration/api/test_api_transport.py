@@ -24,7 +24,7 @@ from tocsin.model.errors import (
     StoreUnavailable,
     TocsinError,
 )
-from tocsin.model.uuid7 import is_uuid7
+from tocsin.model.ids import is_uuid7
 from tocsin.web.api.request import ApiLimits
 
 TIMER = {"namespace": "default", "id": "t1", "delay": "1h", "callbackUrl": "https://a.example/x"}

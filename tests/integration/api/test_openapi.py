@@ -19,8 +19,8 @@ from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.request import compose
 from tocsin.http_client.target import parse_url
 from tocsin.model.access import ApiKey, Role
-from tocsin.ports.callback import Invocation
-from tocsin.settings import Settings, setting_name
+from tocsin.ports.http import Invocation
+from tocsin.settings.declared import SETTINGS
 from tocsin.web.api.operations import OPERATIONS
 from tocsin.web.api.request import ApiLimits
 from tocsin.web.http.errors import kind_of_code
@@ -76,7 +76,7 @@ def test_a_timer_has_one_instant_in_the_schema_too() -> None:
 
 
 def test_limits_name_their_settings() -> None:
-    known = {setting_name(field) for field in Settings.model_fields}
+    known = {setting.name for setting in SETTINGS.values()}
     named = set(re.findall(r'"x-tocsin-settings": \[([^\]]*)\]', COMMITTED.decode()))
     assert named
     assert {name for names in named for name in re.findall(r'"([^"]+)"', names)} <= known

@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.cli.conftest import answer, problem
 from tocsin.cli.receiver import ReceiverResponse
-from tocsin.model.uuid7 import is_uuid7
+from tocsin.model.ids import is_uuid7
 
 TENANT = "01985a3e-0000-7000-8000-000000000001"
 CALL = "01985a3e-0000-7000-8000-0000000000aa"

@@ -20,7 +20,7 @@ import pytest
 from tests.integration.cli.conftest import problem
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
-from tocsin.http_client.signing import sign
+from tocsin.model.secrets import sign
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()

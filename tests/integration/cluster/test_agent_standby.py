@@ -17,7 +17,7 @@ from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
 from tocsin.model.access import ApiKey, Role, hash_key
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.ids import Uuid7Source
 from tocsin.server.stores import open_store
 from tocsin.settings import load_settings
 

@@ -19,7 +19,7 @@ from tests.support.http import Client
 from tests.support.prometheus import prometheus
 from tests.support.scripted import Reply, ScriptedReceiver
 from tests.support.server import ServerProcess
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.ids import Uuid7Source
 
 #: What Grafana would put in their place.
 _NAMES = {

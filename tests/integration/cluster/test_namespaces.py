@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.cluster import node, now_us, running, shared_by, until
 from tests.support.http import Client, Receiver
-from tocsin.http_client.signing import sign
 from tocsin.model.instants import format_instant, parse_instant
+from tocsin.model.secrets import sign
 
 SECRET = "whsec_" + "c2VjcmV0LW9mLTMyLWJ5dGVzLXBhZGRlZC10by1pdCE="
 

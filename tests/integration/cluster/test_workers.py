@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.cluster import SOON, owners, until
 from tests.support.http import Client
 from tests.support.server import ServerProcess
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.ids import Uuid7Source
 
 FAR = "2040-01-01T00:00:00Z"
 

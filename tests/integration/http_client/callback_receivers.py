@@ -14,8 +14,7 @@ import msgspec
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.http import HttpCaller
 from tocsin.http_client.limits import CallbackLimits
-from tocsin.ports.callback import Exchange, Invocation
-from tocsin.ports.http import Request, Result
+from tocsin.ports.http import Exchange, Invocation, Request, Result
 
 OK = b'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"ok":true}'
 

@@ -10,7 +10,7 @@ from callback_receivers import OK, Peer, an_invocation, answer_with, keep_answer
 
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.model.answer import NoResponse, Response
-from tocsin.ports.callback import Exchange
+from tocsin.ports.http import Exchange
 
 TOOK = Response(200, b'{"ok":true}')
 TIMEOUT_408 = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"

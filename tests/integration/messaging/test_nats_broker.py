@@ -19,10 +19,9 @@ from tests.conformance.bus.base import LIMITS, TENANT, Handling, Keeping, Notes,
 from tests.support.nats import NatsServer
 from tests.support.patience import PATIENCE_S
 from tocsin.messaging.nats.bus import NatsBus
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import ConfigError
-from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import BrokerConnection, BrokerRefused, BusUnavailable, Delivery, InvalidMessage
+from tocsin.model.ids import Uuid7Source
+from tocsin.ports.bus import BrokerConnection, BrokerRefused, BusUnavailable, Delivery, Envelope, InvalidMessage
 
 _prefixes = Uuid7Source(lambda: 1_700_000_000_000_000)
 

@@ -14,9 +14,8 @@ from tests.support.nats import NatsServer
 from tests.support.patience import PATIENCE_S
 from tests.support.proxy import Proxy
 from tocsin.messaging.nats.bus import NatsBus
-from tocsin.model.envelope import Envelope
-from tocsin.model.uuid7 import Uuid7Source
-from tocsin.ports.bus import BusUnavailable, Delivery
+from tocsin.model.ids import Uuid7Source
+from tocsin.ports.bus import BusUnavailable, Delivery, Envelope
 
 _prefixes = Uuid7Source(lambda: 1_700_000_000_000_000)
 

@@ -15,7 +15,7 @@ from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.server.node import Server, open_store
-from tocsin.settings import Settings
+from tocsin.settings import Settings, load_settings
 from tocsin.web.pages.assets import Assets
 
 _TOKEN = re.compile(r'name="csrf" (?:content|value)="([0-9a-f]+)"')
@@ -78,14 +78,14 @@ async def add_keys(settings: Settings, keys: dict[str, tuple[Role, tuple[str, ..
 
 @pytest.fixture
 async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    """Starts nodes with settings of `Settings`."""
+    """Starts nodes with these settings."""
     if not Assets().built:
         lacking("pages", "the web pages are not built; run `make web`")
     nodes: list[Node] = []
 
     async def begin(keys: dict[str, tuple[Role, tuple[str, ...]]] | None = None, **chosen: Any) -> Node:
-        settings = Settings(
-            **{"store": "memory://", "port": 0, "data_dir": tmp_path, "keys_refresh": "50ms", "shards": 4, **chosen}
+        settings = load_settings(
+            {"store": "memory://", "port": 0, "data_dir": tmp_path, "keys_refresh": "50ms", "shards": 4, **chosen}
         )
         if keys is not None:
             await add_keys(settings, keys)

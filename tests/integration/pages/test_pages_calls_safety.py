@@ -16,7 +16,7 @@ from tests.support.http import Receiver
 from tests.support.patience import PATIENCE_S
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.server.node import open_store
-from tocsin.settings import Settings
+from tocsin.settings import load_settings
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 MINE = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -42,7 +42,7 @@ async def submit(browser: Browser, tenant: str = MINE, **fields: Any) -> str:
 async def keyed(start: Start, tmp_path: Any) -> Node:
     """A node that requires keys, with keys for all tenants, for one tenant and for one namespace."""
     chosen: dict[str, Any] = {"host": "0.0.0.0", "store": None, "data_dir": tmp_path, "port": 0, "shards": 4}
-    store = open_store(Settings(**chosen))
+    store = open_store(load_settings(chosen))
     await store.open(None)
     for secret, role, limits in (
         ("tk_write", Role.WRITE, {}),

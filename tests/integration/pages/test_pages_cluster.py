@@ -10,8 +10,8 @@ import pytest
 from tests.integration.pages.conftest import Browser, Node, Start
 from tests.support.cluster import until
 from tocsin.model.access import Role
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import US_PER_SECOND, format_instant
-from tocsin.model.uuid7 import Uuid7Source
 from tocsin.telemetry.clock import SystemClock
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.needs import lacking
 from tocsin.server.node import Server
-from tocsin.settings import Settings
+from tocsin.settings import load_settings
 from tocsin.web.pages import compose
 from tocsin.web.pages.assets import Assets
 
@@ -25,7 +25,7 @@ async def test_server_without_built_pages_explains_and_serves_the_api(
     empty = tmp_path / "static"
     empty.mkdir()
     monkeypatch.setattr(compose, "Assets", lambda: Assets(empty))
-    server = Server(Settings(store="memory://", port=0, data_dir=tmp_path, shards=4))
+    server = Server(load_settings({"store": "memory://", "port": 0, "data_dir": tmp_path, "shards": 4}))
     await server.start()
     try:
         async with httpx.AsyncClient(base_url=server.url) as client:

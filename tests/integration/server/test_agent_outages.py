@@ -16,8 +16,8 @@ from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import format_instant
-from tocsin.model.uuid7 import Uuid7Source
 
 CALLS = 150
 

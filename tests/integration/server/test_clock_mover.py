@@ -17,13 +17,13 @@ import pytest
 from tests.support.http import Receiver
 from tocsin.model.errors import ClockHalted, ConfigError
 from tocsin.model.instants import US_PER_DAY, format_instant, parse_instant
-from tocsin.ports.clock_mover import AdvanceMode
+from tocsin.ports.clock import AdvanceMode
 from tocsin.ports.observer import DispatchPaused
 from tocsin.ports.store import Member, Store
 from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import MARK, open_dev_folder, refuse_dev_folder
 from tocsin.server.node import Server
-from tocsin.settings import Settings
+from tocsin.settings import load_settings
 
 HOUR_US = US_PER_DAY // 24
 
@@ -31,7 +31,9 @@ HOUR_US = US_PER_DAY // 24
 @asynccontextmanager
 async def serving(folder: Path, **limits: int) -> AsyncIterator[tuple[Server, DevClock]]:
     # Results that nobody waits for are written long after the tests.
-    settings = Settings(port=0, data_dir=folder / "dev", shards=1, agent_enabled=False, commit_interval="60s")
+    settings = load_settings(
+        {"port": 0, "data_dir": folder / "dev", "shards": 1, "agent_enabled": False, "commit_interval": "60s"}
+    )
     dev = DevClock(open_dev_folder(settings), settings, **limits)
     server = Server(settings, dev=dev)
     await server.start()
@@ -173,7 +175,7 @@ async def test_the_clock_waits_for_a_heartbeat_before_it_moves(tmp_path: Path) -
 
 def refused(folder: Path, **more: Any) -> str:
     with pytest.raises(ConfigError) as error:
-        open_dev_folder(Settings(data_dir=folder, **more))
+        open_dev_folder(load_settings({"data_dir": folder, **more}))
     return str(error.value)
 
 
@@ -184,12 +186,12 @@ def test_what_others_could_share_is_refused(tmp_path: Path) -> None:
     assert "leave out TOCSIN_STORE" in refused(folder, store="postgresql://db.internal/tocsin")
     assert "leave out TOCSIN_AGENT_DATABASE" in refused(folder, agent_database="postgresql://db.internal/tocsin")
     assert "leave out TOCSIN_BROKER" in refused(folder, broker="nats://db.internal:4222")
-    assert "leave out TOCSIN_WORKERS" in refused(folder, workers=2)
+    assert "leave out TOCSIN_WORKERS" in refused(folder, workers=2, store="postgresql://db.internal/tocsin")
     assert not folder.exists()
 
 
 def test_a_folder_is_marked_once_and_keeps_how_far_its_clock_is_ahead(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path / "dev")
+    settings = load_settings({"data_dir": tmp_path / "dev"})
     opened = open_dev_folder(settings)
     opened.keep(5 * HOUR_US)
     assert open_dev_folder(settings).offset_us == 5 * HOUR_US
@@ -204,12 +206,12 @@ def test_a_folder_is_marked_once_and_keeps_how_far_its_clock_is_ahead(tmp_path: 
 
 def test_a_server_that_names_data_in_a_marked_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "dev"
-    open_dev_folder(Settings(data_dir=folder))
+    open_dev_folder(load_settings({"data_dir": folder}))
     for field, settings in {
-        "data_dir": Settings(data_dir=folder),
-        "store": Settings(data_dir=tmp_path, store=f"sqlite:///{folder / 'tocsin.db'}"),
-        "agent.database": Settings(data_dir=tmp_path, agent_database=f"sqlite:///{folder / 'agent.db'}"),
+        "data_dir": load_settings({"data_dir": folder}),
+        "store": load_settings({"data_dir": tmp_path, "store": f"sqlite:///{folder / 'tocsin.db'}"}),
+        "agent.database": load_settings({"data_dir": tmp_path, "agent_database": f"sqlite:///{folder / 'agent.db'}"}),
     }.items():
         with pytest.raises(ConfigError, match=rf"^{field}: .* belongs to `tocsin dev`"):
             refuse_dev_folder(settings)
-    refuse_dev_folder(Settings(data_dir=tmp_path))
+    refuse_dev_folder(load_settings({"data_dir": tmp_path}))

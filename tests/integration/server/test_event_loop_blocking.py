@@ -24,7 +24,7 @@ from tests.support.cpu import BLOCKED_S_MAX, machine_factor
 from tests.support.patience import PATIENCE_S
 from tocsin.server.node import Server
 from tocsin.server.running import reduce_collections
-from tocsin.settings import Settings
+from tocsin.settings import load_settings
 
 TRIES = 3
 
@@ -216,7 +216,7 @@ def lists(browser: Browser) -> Iterator[tuple[str, int, Callable[[], tuple[int, 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
     thresholds = gc.get_threshold()
-    node = Server(Settings(port=0, data_dir=tmp_path, shards=4))
+    node = Server(load_settings({"port": 0, "data_dir": tmp_path, "shards": 4}))
     await node.start()
     reduce_collections()
     try:

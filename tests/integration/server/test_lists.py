@@ -13,8 +13,8 @@ from tests.support.calls import Api, Inbox
 from tests.support.http import Receiver
 from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import format_instant, parse_instant
-from tocsin.model.uuid7 import Uuid7Source
 
 NOWHERE = "http://127.0.0.1:9/"
 

@@ -15,8 +15,8 @@ from tests.support.calls import Api, Call
 from tests.support.command import command
 from tests.support.http import Client, Receiver
 from tests.support.server import ServerProcess
+from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import US_PER_DAY, format_instant, parse_instant
-from tocsin.model.uuid7 import Uuid7Source
 from tocsin.server.dev_folder import MARK
 
 HOUR_US = US_PER_DAY // 24

@@ -19,7 +19,7 @@ from tests.support.http import Client
 from tests.support.otlp import Collector, attributes, collector
 from tests.support.scripted import Arrival, Reply, ScriptedReceiver
 from tests.support.server import ServerProcess
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.ids import Uuid7Source
 
 _TRACE, _PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 _RETRY = {"retryPolicy": {"initialInterval": "10ms"}}

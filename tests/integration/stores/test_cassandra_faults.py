@@ -25,7 +25,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.ids import timer_uuid
 from tocsin.model.timer import Timer
-from tocsin.ports.callback import Exchange, Invocation
+from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import PartitionSizeMeasured
 from tocsin.ports.store import KEY_MIN, Applied, ShardBatch, ShardState, generation, schedules_of
 from tocsin.stores.cassandra import schema

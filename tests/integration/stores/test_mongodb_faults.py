@@ -28,7 +28,7 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.store import Applied
 from tocsin.server.stores import open_store
-from tocsin.settings import Settings
+from tocsin.settings import load_settings
 from tocsin.stores.mongodb.client import Document, MongoClient
 from tocsin.stores.mongodb.settings import MongoSettings, parse_address
 from tocsin.stores.mongodb.store import MongoStore
@@ -209,7 +209,7 @@ def test_a_missing_driver_is_reported_with_its_mend(monkeypatch: pytest.MonkeyPa
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "bson", None)
     with pytest.raises(ConfigError, match=r"pip install 'tocsin\[mongodb\]'"):
-        open_store(Settings(store="mongodb://host/timers"))
+        open_store(load_settings({"store": "mongodb://host/timers"}))
 
 
 async def test_a_missing_server_is_reported_in_one_line() -> None:

@@ -14,9 +14,8 @@ import asyncpg
 import msgspec
 
 from tests.support.mysql import session
-from tocsin.model.raw_body import RawBody
 from tocsin.model.schedule import Definition, Schedule, State
-from tocsin.model.timer import Status, Timer, encode_record
+from tocsin.model.timer import RawBody, Status, Timer, encode_record
 from tocsin.ports.store import Applied, HistoryRow, Member, ShardBatch, Store, StoredRow, schedules_of
 from tocsin.stores.mysql.store import MysqlStore
 from tocsin.stores.postgresql.store import PostgresStore

@@ -19,23 +19,34 @@ import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as Listening
 
-from tocsin.messaging.delivery import DeadLetter, RequestDispatcher, Subscription, describe
+from tocsin.messaging.delivery import (
+    Completions,
+    DeadLetter,
+    Done,
+    RequestDispatcher,
+    Subscription,
+    describe,
+    publish_all,
+)
 from tocsin.messaging.limits import BusLimits
-from tocsin.messaging.nats.address import parse_nats_address
-from tocsin.messaging.nats.connection import JetStreamError, NatsConnection
-from tocsin.messaging.nats.consumer import NatsConsumer
-from tocsin.messaging.nats.publisher import NatsPublisher
+from tocsin.messaging.nats.connection import JetStreamError, NatsConnection, parse_nats_address
 from tocsin.messaging.nats.requests import read, request, take_command
-from tocsin.messaging.nats.streams import Subjects, check_name, ensure_streams, replace_consumers
-from tocsin.messaging.posting import Completions, Done, publish_all
-from tocsin.model.backoff import backoff_us
-from tocsin.model.envelope import Envelope
+from tocsin.messaging.nats.streams import (
+    NatsConsumer,
+    NatsPublisher,
+    Subjects,
+    check_name,
+    ensure_streams,
+    replace_consumers,
+)
+from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import (
     BrokerConnection,
     BusObserver,
     BusOverloaded,
     BusUnavailable,
     Check,
+    Envelope,
     Handler,
     InvalidMessage,
     MessageDeadLettered,

@@ -12,9 +12,16 @@ from nats.errors import NoRespondersError
 
 from tocsin.messaging.delivery import RequestDispatcher, describe
 from tocsin.messaging.nats.connection import NatsConnection
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import TocsinError
-from tocsin.ports.bus import BusOverloaded, BusUnavailable, Check, CommandFailed, InvalidMessage, RequestUnanswered
+from tocsin.ports.bus import (
+    BusOverloaded,
+    BusUnavailable,
+    Check,
+    CommandFailed,
+    Envelope,
+    InvalidMessage,
+    RequestUnanswered,
+)
 
 _ERROR = "Tocsin-Error"
 _DETAIL = "Tocsin-Error-Detail"

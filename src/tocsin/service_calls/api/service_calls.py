@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import (
     FieldError,
     IdempotencyConflict,
@@ -17,7 +16,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputRules
-from tocsin.ports.bus import Bus, InvalidMessage
+from tocsin.ports.bus import Bus, Envelope, InvalidMessage
 from tocsin.service_calls.api.ports import (
     CallQueries,
     CallRecord,

@@ -14,12 +14,11 @@ import msgspec
 from msgspec import UNSET
 
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
+from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, parse_instant
-from tocsin.model.redaction import REDACTED
+from tocsin.model.redaction import REDACTED, withheld
 from tocsin.model.retry import RetryPolicy, resolved
-from tocsin.model.uuid7 import is_uuid7
 from tocsin.model.validation import InputRules, is_deeper_than, new_name_reason, new_text_reason, text_reason
-from tocsin.model.withheld import withheld
 from tocsin.service_calls.api.ports import CallFilter, PagePosition
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CallKey, CallStatus, Instant, RequestSpec, RetrySpec, SubmitServiceCall

@@ -6,9 +6,8 @@ import asyncio
 from functools import partial
 
 from tocsin.model.answer import NoResponse, NotSent
-from tocsin.model.backoff import backoff_us
-from tocsin.model.envelope import Envelope
-from tocsin.ports.bus import Delivery
+from tocsin.model.retry import backoff_us
+from tocsin.ports.bus import Delivery, Envelope
 from tocsin.ports.http import Requester, Result, Signing
 from tocsin.service_calls.background import GroupCommit
 from tocsin.service_calls.context import AgentContext

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import msgspec
 
 from tocsin.model.answer import NoResponse
-from tocsin.model.envelope import Envelope
 from tocsin.model.redaction import redact_url, secrets_of
 from tocsin.model.secrets import SigningSecrets
-from tocsin.ports.bus import Delivery
+from tocsin.ports.bus import Delivery, Envelope
 from tocsin.ports.http import CallTrace, Reply, Request, Result
 from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart
 from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet, without_secrets

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from tocsin.model.envelope import Envelope
 from tocsin.model.secrets import SigningSecrets
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey
 
 

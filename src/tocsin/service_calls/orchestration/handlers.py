@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tocsin.model.envelope import Envelope
-from tocsin.ports.bus import Bus, Delivery, InvalidMessage
+from tocsin.ports.bus import Bus, Delivery, Envelope, InvalidMessage
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import CommandHandled
 from tocsin.service_calls.messages import (

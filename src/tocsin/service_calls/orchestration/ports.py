@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.orchestration.service_call import ServiceCall
 

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import msgspec
 
-from tocsin.model.envelope import Envelope
 from tocsin.model.errors import DefiniteFailure
-from tocsin.model.uuid7 import Uuid7Source
+from tocsin.model.ids import Uuid7Source
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import AgentEvent, ServiceCallChanged
 from tocsin.service_calls.messages import CallKey, CallStatus, Message, Registry

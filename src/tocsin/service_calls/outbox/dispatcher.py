@@ -9,7 +9,7 @@ from bisect import insort
 from collections.abc import Sequence
 from functools import partial
 
-from tocsin.model.backoff import backoff_us
+from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import Bus, InvalidMessage
 from tocsin.service_calls.background import Periodic, Wakeup
 from tocsin.service_calls.context import AgentContext, describe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 
 
 class OutboxRow(NamedTuple):

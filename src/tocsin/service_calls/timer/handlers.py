@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from tocsin.model.envelope import Envelope
-from tocsin.model.uuid7 import uuid7_text
-from tocsin.ports.bus import Bus, Delivery, InvalidMessage
+from tocsin.model.ids import uuid7_text
+from tocsin.ports.bus import Bus, Delivery, Envelope, InvalidMessage
 from tocsin.service_calls.context import AgentContext
 from tocsin.service_calls.events import AgentStepFailed, DueTimesReached, TimersScheduled
 from tocsin.service_calls.messages import CallKey, DueTimeReached, Instant, ScheduleTimer, ServiceCallDeleted

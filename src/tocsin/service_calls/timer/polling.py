@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 
-from tocsin.model.backoff import backoff_us
 from tocsin.model.instants import INSTANT_MIN
+from tocsin.model.retry import backoff_us
 from tocsin.service_calls.background import Batches, Wakeup
 from tocsin.service_calls.context import AgentContext, describe
 from tocsin.service_calls.events import DuePollCompleted, DuePollFailed

@@ -18,8 +18,8 @@ from botocore import exceptions as driver
 from botocore.loaders import create_loader
 from botocore.parsers import ResponseParserError
 
-from tocsin.model.backoff import backoff_us
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
+from tocsin.model.retry import backoff_us
 from tocsin.ports.observer import Observer, StoreRequestRepeated, StoreUnitsConsumed
 from tocsin.stores.dynamodb.errors import (
     TRANSLATED,

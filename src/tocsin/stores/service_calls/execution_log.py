@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, Integer, bindparam, select, text, update
 
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart, LoggedExecution
 from tocsin.stores.service_calls.backend import Database
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox

@@ -8,7 +8,7 @@ from typing import TypeVar
 from msgspec.structs import astuple
 from sqlalchemy import BigInteger, Connection, Integer, bindparam, delete, func, literal_column, select, text, update
 
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.outbox.ports import OutboxRow
 from tocsin.stores.service_calls.backend import Database
 from tocsin.stores.service_calls.statements import Batch, Query, fields

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Integer, Select, bindparam, delete, or_, select, text, tuple_, type_coerce, update
 
-from tocsin.model.envelope import Envelope
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey, CallStatus
 from tocsin.service_calls.orchestration.ports import Change, Transaction
 from tocsin.service_calls.orchestration.service_call import WAITING, Outcome, ServiceCall

@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin.model.setting import setting
+
 
 @dataclass(frozen=True, slots=True)
 class SqlSettings:
     """Durations in milliseconds (`_ms`) or seconds (`_s`)."""
 
-    # Settings of the table `[agent_sql]`, but the first two of `[sqlite]`. `tocsin.settings.groups` describes each under the
-    # same name.
+    connections_max: int = setting(
+        8,
+        "Connections of the agent to PostgreSQL, besides the one that holds its lock. Higher values handle more "
+        "messages at once.",
+    )
+    statement_timeout_ms: int = setting(
+        30_000,
+        "How long a statement of the agent may run before PostgreSQL cancels it. Lower values free the connection of "
+        "a stuck statement sooner; if too low, slow statements fail.",
+    )
+    lock_wait_s: float = setting(
+        2.0,
+        "How long a start waits for another agent to release the database. Then it stands by, or fails where it "
+        "cannot stand by. Higher values let a restart overlap its predecessor's end for longer.",
+    )
+    leader_lease_s: float = setting(
+        5.0,
+        "How long the agent on PostgreSQL may make no progress before another node takes over. Lower values take over "
+        "sooner; if too low, a pause counts as a failure.",
+    )
+
+    # Filled by the settings of other parts (`tocsin.settings.settings.SHARED`).
 
     synchronous: str = "FULL"
     busy_timeout_ms: int = 5_000
-    connections_max: int = 8
-    statement_timeout_ms: int = 30_000
-    lock_wait_s: float = 2.0
-    leader_lease_s: float = 5.0
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 

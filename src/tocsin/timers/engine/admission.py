@@ -12,8 +12,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from tocsin.ports.callback import Caller
-from tocsin.ports.whereabouts import Obstacle
+from tocsin.ports.forward import Obstacle
+from tocsin.ports.http import Caller
 from tocsin.timers.engine.rows import Row
 
 if TYPE_CHECKING:

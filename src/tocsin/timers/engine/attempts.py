@@ -7,11 +7,9 @@ import msgspec
 from tocsin.model.answer import Done, NoResponse, Reschedule, Response, judge
 from tocsin.model.instants import format_instant
 from tocsin.model.namespace import Answers, Namespace, policy_in_force
-from tocsin.model.raw_body import JSON_TYPE, RawBody
-from tocsin.model.redaction import secrets_of
+from tocsin.model.redaction import answer_snippet, secrets_of
 from tocsin.model.retry import next_attempt_at
-from tocsin.model.snippet import answer_snippet
-from tocsin.model.timer import Attempt, Status
+from tocsin.model.timer import JSON_TYPE, Attempt, RawBody, Status
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.recurring import postponed
 from tocsin.timers.engine.rows import Conclusion, FinalAttempt, InFlightAttempt, NextAttempt, Row

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from tocsin.model.errors import OutcomeUnknown, StoreError, StoreFull
 from tocsin.model.namespace import RETENTION_DEFAULT_US, DamagedNamespace, HistoryMode, Namespace
-from tocsin.ports.callback import Caller
 from tocsin.ports.clock import Clock
+from tocsin.ports.http import Caller
 from tocsin.ports.observer import Event, NamespaceDamaged
 from tocsin.ports.store import Store
 from tocsin.timers.engine.limits import EngineLimits

@@ -9,8 +9,9 @@ from heapq import heapify, heappop, heappush
 
 from tocsin.model.answer import NoResponse, NotSent, Refused
 from tocsin.model.timer import Timer
-from tocsin.ports.callback import Exchange, Invocation
 from tocsin.ports.clock import Clock
+from tocsin.ports.forward import REFUSED, Obstacle
+from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import (
     AttemptFinished,
     AttemptNotSent,
@@ -19,7 +20,6 @@ from tocsin.ports.observer import (
     TimerExpired,
     TimerSuspended,
 )
-from tocsin.ports.whereabouts import REFUSED, Obstacle
 from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Queue
 from tocsin.timers.engine.attempts import conclude, conclude_expired
 from tocsin.timers.engine.context import Context

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin.model.setting import Topic, setting
+
 MS = 1_000
 SECOND = 1_000 * MS
 
@@ -12,35 +14,150 @@ SECOND = 1_000 * MS
 class EngineLimits:
     """Durations in microseconds (`_us`)."""
 
-    # Settings. `tocsin.settings.groups` describes each under the same name.
+    drain_timeout_us: int = setting(
+        65 * SECOND,
+        "How long a stopping node waits for in-flight callbacks; must be longer than `callback_timeout_max`. With "
+        "lower values it stops sooner, and callbacks that were cut off are invoked again.",
+        topic=Topic.LOGGING,
+    )
+    callbacks_in_flight_max: int = setting(
+        1_000,
+        "Callbacks in flight at once on a node; one namespace gets at most 80% of them. With higher values slow "
+        "receivers delay others less, for more memory and connections (`callbacks.connections_max` must be higher). "
+        "With lower values due timers wait in memory.",
+        topic=Topic.CALLBACKS,
+    )
+    destination_in_flight_max: int = setting(
+        256,
+        "Callbacks in flight at once to one destination (scheme, host and port). Higher values put more load on each "
+        "receiver; with lower values its due timers wait while others fire.",
+        topic=Topic.CALLBACKS,
+    )
+    window_timers_max: int = setting(
+        100_000,
+        "Timers that a node holds in memory before they are due, all shards together. Higher values take more memory "
+        "and need fewer loads where very many timers are due soon.",
+    )
+    window_bytes_max: int = setting(
+        64 * 1024 * 1024,
+        "Bytes of timers that a node holds in memory before they are due, all shards together. Whichever of this and "
+        "`window_timers_max` is reached first applies.",
+    )
+    look_ahead_max_us: int = setting(
+        300 * SECOND,
+        "How far ahead timers are loaded into memory, as far as `window_timers_max` and `window_bytes_max` allow. "
+        "Higher values make fewer, larger loads; lower values take less memory.",
+    )
+    load_page_rows: int = setting(
+        1_000,
+        "Timers that one query of a load returns. Higher values need fewer round trips, each of which takes longer.",
+    )
+    commit_interval_us: int = setting(
+        50 * MS,
+        "How long results of callbacks wait for a client's write to share a commit with. Higher values commit less "
+        "often and repeat more callbacks after a crash; 0 commits at once.",
+        least=0,
+    )
+    batch_bytes_max: int = setting(
+        8 * 1024 * 1024,
+        "Bytes of timers in one commit; more wait for the next. Higher values need more memory and larger "
+        "transactions, which the database must accept.",
+    )
+    pending_writes_max: int = setting(
+        50_000,
+        "Writes of clients that wait for a commit on a node; further ones are refused with OVERLOADED (429). With "
+        "higher values clients wait longer before they are refused.",
+    )
+    uncommitted_results_max: int = setting(
+        20_000,
+        "Results of callbacks that wait in memory while a store that belongs to this node alone accepts no writes, "
+        "for example because the disk is full. At this limit, or at `window_bytes_max` of their timers, nothing fires "
+        "until they are written. Higher values keep firing longer and repeat more callbacks after a crash.",
+    )
+    write_timeout_us: int = setting(
+        10 * SECOND,
+        "How long a client's write may wait; then it is answered 503 and never done. Give clients a longer timeout "
+        "than this. Higher values return fewer 503 while shards move between nodes; with lower values clients learn "
+        "of trouble sooner.",
+    )
+    store_timeout_us: int = setting(
+        30 * SECOND,
+        "How long a commit, claim or load may take before its outcome counts as unknown and the shard is claimed "
+        "again. Must be longer than the store's own timeouts, such as `database.statement_timeout`.",
+    )
+    retry_after_max_us: int = setting(
+        24 * 3_600 * SECOND,
+        "Longest delay before the next attempt that a receiver's or service's `Retry-After` header can ask for; a "
+        "longer one is cut to this. With lower values a receiver can postpone its timers less.",
+        topic=Topic.TIMER,
+    )
+    purge_interval_us: int = setting(
+        10 * SECOND,
+        "How often finished timers are deleted after their retention. Higher values delete more at a time, less often.",
+        topic=Topic.RETENTION,
+    )
+    occurrences_kept: int = setting(
+        1_000,
+        "Occurrences that the history of each schedule keeps, the newest ones, within the retention of its namespace. "
+        "Each takes about 450 bytes of disk. Lower values show less of the past; up to a quarter more, at least 100, "
+        "stay for a while.",
+        topic=Topic.RETENTION,
+    )
+    heartbeat_interval_us: int = setting(
+        1 * SECOND,
+        "How often a node writes its heartbeat and reads those of the others; must be shorter than `node_lease`. "
+        "Lower values detect failures sooner and query the store more often.",
+        topic=Topic.CLUSTER,
+    )
+    node_lease_us: int = setting(
+        3 * SECOND,
+        "How long a node keeps firing after its last successful heartbeat; must be shorter than `member_timeout`, so "
+        "that it stops before others take over. Higher values bridge longer outages of the database.",
+        topic=Topic.CLUSTER,
+    )
+    member_timeout_us: int = setting(
+        5 * SECOND,
+        "How long a node's heartbeat must be missing before others take over its shards; also how long the first node "
+        "on a database server waits after its start. Lower values take over sooner after a crash; if too low, a node "
+        "that merely paused loses its shards.",
+        topic=Topic.CLUSTER,
+    )
+    clock_skew_max_us: int = setting(
+        500 * MS,
+        "How far a node's clock may differ from the store's; beyond it the node fires nothing. With higher values "
+        "timers may fire early by as much; lower values pause nodes with poorly kept clocks more often.",
+        topic=Topic.CLUSTER,
+    )
+    namespaces_interval_us: int = setting(
+        2 * SECOND,
+        "How often a node reads namespaces again, to apply changes made through other nodes; must be shorter than "
+        "`namespaces_lease`. Lower values apply them sooner, for more queries.",
+        topic=Topic.CLUSTER,
+    )
+    namespaces_lease_us: int = setting(
+        5 * SECOND,
+        "How long a node keeps dispatching after its last successful read of the namespaces. A change of a namespace "
+        "waits up to a fifth longer than this for a node that does not confirm it, before it is acknowledged. Higher "
+        "values bridge longer outages of the store.",
+        topic=Topic.CLUSTER,
+    )
+    duplicate_name_warning_interval_us: int = setting(
+        60 * SECOND,
+        "Shortest time between two log warnings that two live nodes have the same name. Higher values log less.",
+        topic=Topic.CLUSTER,
+    )
+    lanes: int = setting(
+        1,
+        "Commits at once, each over a connection of its own and for a part of the shards. Higher values raise "
+        "throughput where commits wait for the network, for more connections. SQLite has one writer.",
+        topic=Topic.DATABASE,
+    )
 
-    look_ahead_max_us: int = 300 * SECOND
-    load_page_rows: int = 1_000
-    window_timers_max: int = 100_000
-    window_bytes_max: int = 64 * 1024 * 1024
-    callbacks_in_flight_max: int = 1_000
-    destination_in_flight_max: int = 256
-    uncommitted_results_max: int = 20_000
-    commit_interval_us: int = 50 * MS
-    batch_bytes_max: int = 8 * 1024 * 1024
-    lanes: int = 1
-    pending_writes_max: int = 50_000
-    write_timeout_us: int = 10 * SECOND
-    store_timeout_us: int = 30 * SECOND
-    heartbeat_interval_us: int = 1 * SECOND
-    node_lease_us: int = 3 * SECOND
-    member_timeout_us: int = 5 * SECOND
-    duplicate_name_warning_interval_us: int = 60 * SECOND
-    clock_skew_max_us: int = 500 * MS
-    drain_timeout_us: int = 65 * SECOND
-    retry_after_max_us: int = 24 * 3_600 * SECOND
-    execute_ahead_max_us: int = 100 * 366 * 24 * 3_600 * SECOND
+    # Filled by the settings of other parts (`tocsin.settings.settings.SHARED`).
+
     payload_bytes_max: int = 100 * 1024
     payload_depth_max: int = 100
-    namespaces_interval_us: int = 2 * SECOND
-    namespaces_lease_us: int = 5 * SECOND
-    purge_interval_us: int = 10 * SECOND
-    occurrences_kept: int = 1_000
+    execute_ahead_max_us: int = 100 * 366 * 24 * 3_600 * SECOND
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 

@@ -19,7 +19,7 @@ import msgspec
 
 from tocsin.keys import ApiKeys
 from tocsin.model.errors import TocsinError
-from tocsin.model.uuid7 import CountedUuid7
+from tocsin.model.ids import CountedUuid7
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration, parse_duration
-from tocsin.ports.clock_mover import ClockMover
+from tocsin.ports.clock import ClockMover
 from tocsin.web.api.app import Api
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest

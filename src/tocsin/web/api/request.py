@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditSource
+from tocsin.model.setting import setting
 from tocsin.ports.audit import Actor
 from tocsin.web.http.access import require_namespace
 
@@ -19,15 +20,40 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 class ApiLimits:
     """Limits on requests as such; `tocsin.model.validation.InputLimits` limits their contents."""
 
-    # Settings of the table `[api]`. `tocsin.settings.groups` describes each under the same name.
-
-    request_bytes_max: int = 256 * 1024
-    batch_request_bytes_max: int = 32 * 1024 * 1024
-    batch_items_max: int = 1_000
-    request_bodies_bytes_max: int = 128 * 1024 * 1024
-    unread_responses_bytes_max: int = 64 * 1024 * 1024
-    request_read_timeout_s: float = 30.0
-    request_head_timeout_s: float = 30.0
+    request_head_timeout_s: float = setting(
+        30.0,
+        "How long a request line and its headers may take to arrive, counted from the first byte. Lower values "
+        "disconnect slow clients sooner.",
+    )
+    request_read_timeout_s: float = setting(
+        30.0,
+        "How long a request's body may take to arrive. Lower values disconnect slow or stalled uploads sooner.",
+    )
+    request_bytes_max: int = setting(
+        256 * 1024,
+        "Bytes of a request's body, batches aside; a larger one is answered 413. Keep it above `payload_bytes_max`; "
+        "higher values take more memory for each request.",
+    )
+    batch_request_bytes_max: int = setting(
+        32 * 1024 * 1024,
+        "Bytes of a batch's body; a larger one is answered 413. Higher values take more memory for each batch.",
+    )
+    batch_items_max: int = setting(
+        1_000,
+        "Timers in one batch. Higher values need fewer requests, each of which takes longer.",
+    )
+    request_bodies_bytes_max: int = setting(
+        128 * 1024 * 1024,
+        "Memory for bodies that have begun to arrive and are incomplete, all connections together, in bytes; one "
+        "client address gets half of it. Bodies that arrive in one piece need none. Higher values serve more slow "
+        "uploads.",
+    )
+    unread_responses_bytes_max: int = setting(
+        64 * 1024 * 1024,
+        "Memory of a process for responses that clients have not read yet, all connections together, in bytes; one "
+        "client address gets half of it. Above it, the connections whose clients have not read for longest are "
+        "closed. Higher values serve more slow readers at once; with lower values hostile ones take less memory.",
+    )
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 

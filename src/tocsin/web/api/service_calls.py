@@ -12,8 +12,8 @@ from msgspec import UNSET
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
 from tocsin.model.errors import FieldError, Unavailable
+from tocsin.model.ids import is_uuid7
 from tocsin.model.redaction import redact_headers, redact_url
-from tocsin.model.uuid7 import is_uuid7
 from tocsin.ports.audit import AuditLog
 from tocsin.ports.tracing import CreateTraces
 from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord, TraceEntry

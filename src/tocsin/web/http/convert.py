@@ -15,11 +15,21 @@ from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace, policy_in_force
-from tocsin.model.raw_body import BINARY_TYPE, JSON_TYPE, TEXT_TYPE, RawBody, header_conflicts
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
-from tocsin.model.timer import NULL_PAYLOAD, Changes, Status, Timer, unsent
+from tocsin.model.timer import (
+    BINARY_TYPE,
+    JSON_TYPE,
+    NULL_PAYLOAD,
+    TEXT_TYPE,
+    Changes,
+    RawBody,
+    Status,
+    Timer,
+    header_conflicts,
+    unsent,
+)
 from tocsin.model.validation import InputRules
 from tocsin.timers.explaining import Explanation
 from tocsin.timers.service import ClusterView, ListRequest, OwnersView, ShardView, TimerView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
-from tocsin.ports.clock_mover import AdvanceMode
+from tocsin.ports.clock import AdvanceMode
 from tocsin.web.http.wire import RequestStruct, ResponseStruct
 
 

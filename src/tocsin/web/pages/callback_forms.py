@@ -13,10 +13,9 @@ import msgspec
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, NamespaceNotFound, ScheduleNotFound, TimerNotFound
 from tocsin.model.instants import US_PER_SECOND, format_duration
-from tocsin.model.redaction import redact_headers, redact_url
+from tocsin.model.redaction import redact_headers, redact_url, take_secrets, withheld
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy, next_attempt_at
 from tocsin.model.timer import NULL_PAYLOAD, Timer
-from tocsin.model.withheld import take_secrets, withheld
 from tocsin.timers.schedules import ScheduleView
 from tocsin.timers.service import TimerView
 from tocsin.web.http.convert import raw_body_answer

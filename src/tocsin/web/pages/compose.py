@@ -6,8 +6,7 @@ import time
 
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
-from tocsin.ports.clock import Clock
-from tocsin.ports.clock_mover import ClockMover
+from tocsin.ports.clock import Clock, ClockMover
 from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
 from tocsin.web.http.access import Keyring

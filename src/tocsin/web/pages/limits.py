@@ -4,21 +4,55 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin.model.setting import Topic, setting
+
 
 @dataclass(frozen=True, slots=True)
 class UiLimits:
     """Durations in seconds (`_s`)."""
 
-    # Settings of the table `[ui]`. `tocsin.settings.groups` describes each under the same name.
-
-    form_bytes_max: int = 512 * 1024
-    session_idle_timeout_s: float = 12 * 3_600.0
-    session_lifetime_max_s: float = 7 * 86_400.0
-    session_stale_max_s: float = 60.0
-    streams_max: int = 500
-    chart_interval_s: float = 10.0
-    list_search_timeout_s: float = 0.15
-    cancel_timers_max: int = 1_000
+    session_idle_timeout_s: float = setting(
+        12 * 3_600.0,
+        "How long a session on the web pages lasts without a request. With lower values people sign in more often.",
+        topic=Topic.SECURITY,
+    )
+    session_lifetime_max_s: float = setting(
+        7 * 86_400.0,
+        "How long a session on the web pages lasts at most, even if it is in use. With lower values people sign in "
+        "again more often, and a copied cookie works for less time.",
+        topic=Topic.SECURITY,
+    )
+    session_stale_max_s: float = setting(
+        60.0,
+        "How long a node accepts the sessions in its memory while it cannot read from the store whether they were "
+        "ended. Higher values bridge longer outages; with lower values a session ended elsewhere works for less time.",
+        topic=Topic.SECURITY,
+    )
+    form_bytes_max: int = setting(
+        512 * 1024,
+        "Bytes of a form on the web pages; a larger one is refused. Keep it above `payload_bytes_max`, because a form "
+        "contains the payload. Higher values take more memory for each form that is sent.",
+    )
+    streams_max: int = setting(
+        500,
+        "Open pages that a node updates live; further ones show changes after a reload. Higher values take more "
+        "connections and processor time.",
+    )
+    chart_interval_s: float = setting(
+        10.0,
+        "Width of one point on the overview's charts, which have 360 points: at the default they reach back one hour. "
+        "Higher values reach further back in coarser steps.",
+    )
+    list_search_timeout_s: float = setting(
+        0.15,
+        "How long a list of timers searches for matches before it shows what it found; an open page continues on its "
+        "own. Higher values show more at once and answer later.",
+    )
+    cancel_timers_max: int = setting(
+        1_000,
+        "Timers that one request of the pages' bulk action cancels. Higher values need fewer requests, each of which "
+        "takes longer.",
+    )
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from tocsin.ports.clock_mover import ClockMover
+from tocsin.ports.clock import ClockMover
 from tocsin.web.http.errors import Forbidden
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.limits import UiLimits

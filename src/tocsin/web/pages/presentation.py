@@ -13,9 +13,8 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
-from tocsin.model.raw_body import RawBody
 from tocsin.model.redaction import redact_url
-from tocsin.model.timer import Attempt, Status
+from tocsin.model.timer import Attempt, RawBody, Status
 from tocsin.model.validation import is_deeper_than
 from tocsin.model.visible import visible
 from tocsin.timers.service import TimerView

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import Unavailable
-from tocsin.model.uuid7 import is_uuid7
+from tocsin.model.ids import is_uuid7
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages.context import Handler, Relayed, RequestContext, cookie_name, cookie_value

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import ServiceCallNotFound
-from tocsin.model.uuid7 import is_uuid7
+from tocsin.model.ids import is_uuid7
 from tocsin.service_calls.api.ports import CallRecord
 from tocsin.service_calls.api.validation import PageRequest
 from tocsin.service_calls.messages import CallStatus

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.timer import Status
-from tocsin.ports.list_cursor import cursor_instant
+from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import TimerView
 from tocsin.web.pages.context import RequestContext, whole_number
 from tocsin.web.pages.lists import TimeBudget, in_order

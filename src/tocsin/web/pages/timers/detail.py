@@ -12,7 +12,7 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import Run, RunStatus
 from tocsin.model.timer import Attempt, Status
-from tocsin.ports.whereabouts import REFUSED
+from tocsin.ports.forward import REFUSED
 from tocsin.timers.service import TimerView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import TimelineEntry

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from tocsin.model.errors import TimerNotFound
 from tocsin.model.timer import Status
-from tocsin.ports.list_cursor import cursor_instant
+from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import wire
 from tocsin.web.pages.context import RequestContext

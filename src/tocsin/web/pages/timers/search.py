@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.ports.list_cursor import cursor_instant
+from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.pages.lists import Listing, TimeBudget
 

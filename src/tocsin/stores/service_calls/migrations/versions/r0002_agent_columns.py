@@ -15,8 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
+from tocsin.model.ids import uuid7_text
 from tocsin.model.instants import parse_instant
-from tocsin.model.uuid7 import uuid7_text
 from tocsin.stores.service_calls.columns import only_row, optional, required
 from tocsin.stores.service_calls.types import Instant, KeyText, Number, to_text
 

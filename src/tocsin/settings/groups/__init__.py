@@ -1,1 +1,0 @@
-"""The settings, grouped by the question that an operator has."""
