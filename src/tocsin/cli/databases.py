@@ -26,11 +26,7 @@ def migrate(
     import asyncio
 
     settings = store.settings(agent_database=agent_database, agent_enabled=False if no_agent else None)
-    result = asyncio.run(_migrate(settings))
-    if as_json:
-        output.print_json(result)
-    else:
-        output.print_fields(result)
+    output.print_result(asyncio.run(_migrate(settings)), as_json)
 
 
 async def _migrate(settings: Settings) -> dict[str, Any]:

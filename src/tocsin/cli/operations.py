@@ -220,18 +220,9 @@ def advance(
     """Move the clock forward. It halts at each instant at which something is due, until the answers are durable."""
     if (by is None) == (to is None):
         raise WrongUsage("give exactly one of a duration, such as 3d, and --to, such as --to 2027-01-31T12:00:00Z")
-    _show(
-        _post(
-            server,
-            "advance",
-            given(
-                by=checked_duration("DURATION", by),
-                to=checked_instant("--to", to),
-                mode="jump" if jump else None,
-            ),
-        ),
-        as_json,
-    )
+    mode = "jump" if jump else None
+    request = given(by=checked_duration("DURATION", by), to=checked_instant("--to", to), mode=mode)
+    _show(_post(server, "advance", request), as_json)
 
 
 def _post(server: Server, action: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -250,10 +241,7 @@ def _post(server: Server, action: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(answer: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        output.print_json(answer)
-    else:
-        output.print_fields(answer | {"offset": _rough(answer["offset"])})
+    output.print_result(answer if as_json else answer | {"offset": _rough(answer["offset"])}, as_json)
 
 
 def _rough(offset: str) -> str:

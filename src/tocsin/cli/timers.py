@@ -229,15 +229,8 @@ def history(
     """Show the runs of a timer with their attempts, newest first."""
     request = given(namespace=namespace, timerId=timer_id, limit=limit, cursor=cursor)
     answer = server.post("/timers/history", request)
-    if as_json:
-        output.print_json(answer)
-        return
-    output.print_table(
-        ("run", "status", "due", *_ATTEMPT_COLUMNS),
-        [line for run in answer["runs"] for line in _run_lines(run)],
-    )
-    if answer.get("nextCursor"):
-        output.note(f"More runs: --cursor {answer['nextCursor']}")
+    lines = (line for run in answer["runs"] for line in _run_lines(run))
+    output.print_page(answer, as_json, "runs", ("run", "status", "due", *_ATTEMPT_COLUMNS), lines)
 
 
 def _run_lines(run: dict[str, Any]) -> list[tuple[object, ...]]:
@@ -265,12 +258,12 @@ def list_timers(
 ) -> None:
     """List timers in the order in which they are due. `export` writes all of them, however many."""
     answer = server.post("/timers/list", filters.query(limit=limit, cursor=cursor))
-    if as_json:
-        output.print_json(answer)
-        return
-    output.print_table(
+    output.print_page(
+        answer,
+        as_json,
+        "timers",
         ("id", "status", "due", "", "attempts", "last error", "callback"),
-        [
+        (
             (
                 timer["id"],
                 output.status(timer),
@@ -281,10 +274,8 @@ def list_timers(
                 timer["callbackUrl"],
             )
             for timer in answer["timers"]
-        ],
+        ),
     )
-    if answer.get("nextCursor"):
-        output.note(f"More timers: --cursor {answer['nextCursor']}")
 
 
 @command(app, "update", example="timers update order-17 --in 5m")
@@ -335,14 +326,6 @@ def _show(timer: dict[str, Any], as_json: bool) -> None:
     if as_json:
         output.print_json(timer)
         return
-    fields: dict[str, object] = {}
-    for name, value in timer.items():
-        if name == "attemptLog":
-            continue
-        fields[name] = value if isinstance(value, str | int | float) else output.compact(value)
-    for name in ("executeAt", "nextAttemptAt"):
-        if fields.get(name):
-            fields[name] = f"{fields[name]} ({output.relative(timer[name])})"
-    output.print_fields(fields)
+    output.print_row(timer, ("executeAt", "nextAttemptAt"), attemptLog=None)
     if attempts := _attempts(timer):
         output.print_table(_ATTEMPT_COLUMNS, attempts)
