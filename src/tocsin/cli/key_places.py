@@ -30,38 +30,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class MadeKey(NamedTuple):
-    """A key that was created, with its secret, which nothing shows again."""
-
-    key_id: str
-    role: str
-    secret: str
-
-
-class ListedKey(NamedTuple):
-    """A key without its secret. Instants are in microseconds."""
-
-    key_id: str
-    role: str
-    namespaces: list[str]
-    tenants: list[str]
-    created_at: int
-    expires_at: int | None
-    note: str
-
-
 class KeyPlace(Protocol):
-    """A place where keys are managed. Every method raises Refused, Unreachable, StoreError."""
+    """A place where keys are managed. Keys have the form that they have in the API. Every method raises Refused, Unreachable,
+    StoreError."""
 
     #: For messages.
     name: str
 
-    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> MadeKey:
-        """Creates a key. The first one gets the role admin with `admin_if_first`, and is asked about, unless `yes`, if it
-        suspends pending timers. Raises WrongUsage for an invalid one, or if nobody can be asked."""
+    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> dict[str, Any]:
+        """Creates a key; the result has its secret, which nothing shows again. The first one gets the role admin with
+        `admin_if_first`, and is asked about, unless `yes`, if it suspends pending timers. Raises WrongUsage for an invalid
+        one, or if nobody can be asked."""
 
-    def listed(self) -> list[ListedKey]:
-        """The keys, oldest first."""
+    def listed(self) -> list[dict[str, Any]]:
+        """The keys without their secrets, oldest first."""
 
     def revoke(self, key_id: str) -> None:
         """Revokes a key."""
@@ -93,7 +75,7 @@ class _OnServer:
         self.name = url
         self._key = key
 
-    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> MadeKey:
+    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> dict[str, Any]:
         from tocsin.model.instants import format_instant
 
         body = given(
@@ -103,24 +85,11 @@ class _OnServer:
             tenants=list(request.tenants) or None,
             expiresAt=None if request.expires_at is None else format_instant(request.expires_at),
         )
-        made = self._post("create", body)
-        return MadeKey(made["keyId"], request.role.value, made["key"])
+        return {"role": request.role.value, **self._post("create", body)}
 
-    def listed(self) -> list[ListedKey]:
-        from tocsin.model.instants import parse_instant
-
-        return [
-            ListedKey(
-                key["keyId"],
-                key["role"],
-                key["namespaces"],
-                key["tenants"],
-                parse_instant(key["createdAt"]),
-                None if key.get("expiresAt") is None else parse_instant(key["expiresAt"]),
-                key["name"],
-            )
-            for key in self._post("list", {})["keys"]
-        ]
+    def listed(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._post("list", {})["keys"]
+        return found
 
     def revoke(self, key_id: str) -> None:
         self._post("revoke", {"keyId": key_id})
@@ -148,10 +117,9 @@ class _InStore:
         self._settings = store.settings()
         self.name = self._settings.store_url_redacted()
 
-    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> MadeKey:
+    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> dict[str, Any]:
         import msgspec
 
-        from tocsin.cli.key_places import confirm, touched_by_first_key
         from tocsin.keys import ApiKeys, make
         from tocsin.model.access import Role
         from tocsin.model.errors import InvalidInput, TooManyKeys
@@ -179,22 +147,23 @@ class _InStore:
                 "This is the first key: a server that required none requires one from now on, and calls private addresses "
                 "only if egress.allow lists them."
             )
-        return MadeKey(key.key_id, key.role.value, secret)
+        return {"keyId": key.key_id, "role": key.role.value, "key": secret}
 
-    def listed(self) -> list[ListedKey]:
+    def listed(self) -> list[dict[str, Any]]:
         from tocsin.keys import ApiKeys
+        from tocsin.model.instants import format_instant
 
         found = self._with_store(lambda opened, _: ApiKeys(opened).seen_by(None), create=False)
         return [
-            ListedKey(
-                key.key_id,
-                key.role.value,
-                list(key.namespaces),
-                list(key.tenants),
-                key.created_at,
-                key.expires_at,
-                key.note,
-            )
+            {
+                "keyId": key.key_id,
+                "role": key.role.value,
+                "namespaces": list(key.namespaces),
+                "tenants": list(key.tenants),
+                "createdAt": format_instant(key.created_at),
+                "expiresAt": None if key.expires_at is None else format_instant(key.expires_at),
+                "name": key.note,
+            }
             for key in found
         ]
 
