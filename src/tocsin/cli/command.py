@@ -33,7 +33,7 @@ def command(app: typer.Typer, name: str, *, example: str, **more: Any) -> Callab
 
 
 def _expanded(function: Callable[..., None]) -> Callable[..., None]:
-    """The function with all options as parameters of its own."""
+    """The function with each option as a parameter."""
     shown = signature(function)
     hints = get_type_hints(function, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}

@@ -143,7 +143,7 @@ class Demo(ABC, Generic[S]):
             show()
             await asyncio.sleep(POLL_INTERVAL_S)
 
-    # -- what is shown meanwhile
+    # -- what is shown during the play
 
     @contextlib.contextmanager
     def _stage(self, plain: bool) -> Iterator[Callable[[], None]]:

@@ -24,8 +24,8 @@ _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 def doctor(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE, as_json: AsJson = False) -> None:
     """Check settings, disk, ports, store, clock, keys, other nodes and, with --server or TOCSIN_URL, a running server. One
-    line for each, with what to do about it. Exit code 1 if a check fails. Changes nothing, and is safe beside a running
-    server."""
+    line for each, with what to do about it. Exit code 1 if a check fails. Changes nothing, and is safe while a
+    server runs."""
     findings = []
     for finding in _findings(server, store):
         findings.append(finding)

@@ -338,7 +338,7 @@ def preview(
 
 
 def _occurrence_lines(occurrence: dict[str, Any]) -> list[tuple[object, ...]]:
-    """A line for the occurrence, below those of the instants missed after it: the newest come first."""
+    """A line for the occurrence, below the lines of the instants missed after it: the newest come first."""
     lines: list[tuple[object, ...]] = [
         (f"{missed['firstAt']} and {missed['count'] - 1} more" if missed["count"] > 1 else missed["firstAt"],
          "", "missed", "", missed["reason"])

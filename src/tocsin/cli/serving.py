@@ -89,7 +89,7 @@ def serve(
     )
 
 
-#: Beside `data`, the folder of `tocsin serve`.
+#: Next to `data`, the folder of `tocsin serve`.
 FOLDER = Path(".tocsin-dev")
 
 

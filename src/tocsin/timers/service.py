@@ -65,7 +65,7 @@ UuidOf = Callable[[str, str], bytes]
 
 
 class TimerService:
-    """Create, read, change and list timers; `namespaces` has those of namespaces. All errors are `TocsinError`s.
+    """Create, read, change and list timers; `namespaces` does the same for namespaces. All errors are `TocsinError`s.
 
     `read_namespaces` must have run (or the engine started) before anything else is asked.
     """

@@ -29,7 +29,7 @@ from tocsin.timers.engine.shard import HandedOverResults, Shard
 
 #: Sleeps never exceed a second (rule 12), so that a jump of the wall clock is noticed by then.
 _SLEEP_US_MAX = 1_000_000
-#: Instants that no longer hold are dropped once there are so many more than shards with an instant, and twice as many.
+#: Instants that no longer hold are dropped once there are this many of them, beyond one for each shard with an instant.
 _OUTDATED_MAX = 1_000
 #: Event loops count sleeps in milliseconds, and some round down: a shorter sleep would return at once, and the loop would
 #: spin until the instant is reached.
@@ -150,7 +150,7 @@ class Dispatcher:
         self._lease_until = lease_until
 
     def resume(self, clock_base_us: int) -> None:
-        """Lease and clock are valid: fires whatever is due.
+        """Lease and clock are valid: fires what is due.
 
         `clock_base_us` is the wall clock minus the boot time clock at the moment for which the wall clock was confirmed, so
         that a jump since then is detected.
@@ -486,7 +486,7 @@ class Dispatcher:
             expires_at = row.timer.expires_at
             in_time = expires_at is None or now <= expires_at
             if row.key[0] > now or (namespace is not None and namespace.paused) or not in_time:
-                # No longer due, or its namespace was paused or the timer expired meanwhile: its next turn decides.
+                # No longer due, or its namespace was paused or the timer expired in the meantime: its next turn decides.
                 shard.window.put_back(row)
                 self._alarm.set(shard.shard_id, row.key[0], now)
             elif row.timer.schedule is None or not self._waits(shard, row, now):

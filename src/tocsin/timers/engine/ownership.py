@@ -145,7 +145,7 @@ class Ownership:
         if self._lease.leaving:
             await self._release(shard, epoch)
         elif self._lease.lapses != lapses:
-            self._context.observe(ClaimFailed(shard.shard_id, "the node lease expired meanwhile"))
+            self._context.observe(ClaimFailed(shard.shard_id, "the node lease expired in the meantime"))
             self._placement.refresh()
         else:
             shard.own(epoch)
@@ -175,7 +175,7 @@ class Ownership:
             if window.has_work():
                 shard.lane.schedule(shard, urgent=True)
             await asyncio.sleep(POLL_INTERVAL_S)
-        # Also if the claim was lost meanwhile: it may still be this node's in the store, and others would wait for its end.
+        # Also if the claim has been lost: it may still be this node's in the store, and others would wait for its end.
         shard.lose("released")
         if await self._release(shard, window.epoch):
             context.observe(ShardReleased(shard.shard_id, window.epoch))

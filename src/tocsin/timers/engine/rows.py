@@ -23,7 +23,7 @@ class Row:
     `timer` a placeholder.
 
     `identity` (32 bytes) is what an attempt's result is for: that generation; on a schedule's row, that attempt of that
-    occurrence, whatever became of the definition meanwhile."""
+    occurrence, whatever has become of the definition since."""
 
     __slots__ = ("generation", "identity", "key", "raw", "size", "timer")
 

@@ -1,6 +1,6 @@
 """What is recorded of runs whose timers go on and of the occurrences of schedules, and the events that report these. Pure.
 
-A run that ends with its timer is in the timer's history row. The others get a row of their own, in the batch that ends them.
+A run that ends with its timer is in the timer's history row. The others get their own row in the batch that ends them.
 Its generation is that of the live row which the batch replaces, and of no history row.
 
 A run whose row leaves memory gets a row, too, as if it ended there: a plain create, which reads nothing, may replace it

@@ -49,8 +49,8 @@ class Suspended:
 
 
 class Shard:
-    """A shard's window and its claim. `changed` is called after whatever may make a timer due or allow a load; `lost` with
-    the reason after the claim ends."""
+    """A shard's window and its claim. `changed` is called after anything that may make a timer due or allow a load; `lost`
+    with the reason after the claim ends."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Shard:
         self._counted = (0, 0)
 
     def changed(self) -> None:
-        """Call it after whatever may make a timer due or allow a load."""
+        """Call it after anything that may make a timer due or allow a load."""
         self._notify_changed(self)
 
     # ------------------------------------------------------------------ ownership

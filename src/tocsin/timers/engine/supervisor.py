@@ -246,7 +246,7 @@ class EngineRest:
         return None
 
     def clock_moved(self, by_us: int) -> None:
-        """The clock was set forward: whatever is due now fires."""
+        """The clock was set forward: what is due now fires."""
         self._supervisor.dispatcher.clock_moved(by_us)
         for shard in list(self._supervisor.dispatcher.shards.values()):
             shard.changed()

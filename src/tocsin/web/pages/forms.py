@@ -201,7 +201,7 @@ def curl(url: str, body: Mapping[str, Any], *, key: bool) -> str:
 
 
 def lined(parts: Sequence[str]) -> str:
-    """The parts of a command, each on a line of its own."""
+    """The parts of a command, one on each line."""
     return " \\\n  ".join(parts)
 
 

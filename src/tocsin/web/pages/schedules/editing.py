@@ -1,4 +1,4 @@
-"""`/schedules/new` and `/schedules/edit`: the form of a schedule, with a preview and the equivalent commands beside it."""
+"""`/schedules/new` and `/schedules/edit`: the form of a schedule, with a preview and the equivalent commands."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class ScheduleEditing(Part):
         return None if view.status is ScheduleStatus.ENDED else view
 
     def _equivalent(self, context: RequestContext, form: ScheduleForm, view: ScheduleView | None) -> dict[str, Any]:
-        """The values beside the form: preview, equivalent commands, errors, and the plan of attempts."""
+        """The values shown next to the form: preview, equivalent commands, errors, and the plan of attempts."""
         shown: dict[str, Any] = {"errors": [], "curl": "", "command": "", "unchanged": False, "plan": None}
         shown["preview"] = self._preview(form, view, context.now_us)
         try:
@@ -177,7 +177,7 @@ class ScheduleEditing(Part):
     def _preview(
         self, form: ScheduleForm, view: ScheduleView | None, now_us: int, definition: Definition | None = None
     ) -> Preview | None:
-        """The preview of a definition, or of the form's rule, whatever else is invalid in the form; None without a rule."""
+        """The preview of a definition, or of the form's rule, even if other fields are invalid; None without a rule."""
         if definition is None:
             try:
                 sent = _preview_reader.read(msgspec.json.encode(form.timing()))

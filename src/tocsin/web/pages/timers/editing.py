@@ -224,7 +224,7 @@ class TimerEditing(Part):
         )
 
     async def _equivalent(self, context: RequestContext, form: TimerForm, view: TimerView | None) -> dict[str, Any]:
-        """The values beside the form: equivalent commands, errors, and the plan of attempts."""
+        """The values shown next to the form: equivalent commands, errors, and the plan of attempts."""
         shown: dict[str, Any] = {"errors": [], "curl": "", "command": "", "unchanged": False, "plan": None}
         try:
             body = form.body() if view is None else form.changes(view)
