@@ -1,57 +1,49 @@
-"""Where `tocsin keys` manages keys: through a server's API, or in the store itself, which the first key requires."""
+"""Where `tocsin keys` manages keys: through a server's API, or in the store itself, which the first key requires.
+
+The first key changes something for timers that are pending already: a server that required none until then calls private
+addresses, and afterwards only those that `egress.allow` lists."""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+import typer
 
 from tocsin.cli import output
 from tocsin.cli.failure import Refused, WrongUsage
 from tocsin.cli.options import NamedServer, StoreOptions, client_of, given
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from tocsin.keys import KeyRequest
     from tocsin.model.access import ApiKey
     from tocsin.model.audit import AuditAction, Detail
+    from tocsin.ports.store import Store, StoredRow
     from tocsin.ports.store import Store as OpenStore
+    from tocsin.settings import Settings
 
 T = TypeVar("T")
 
 
-class MadeKey(NamedTuple):
-    """A key that was created, with its secret, which nothing shows again."""
-
-    key_id: str
-    role: str
-    secret: str
-
-
-class ListedKey(NamedTuple):
-    """A key without its secret. Instants are in microseconds."""
-
-    key_id: str
-    role: str
-    namespaces: list[str]
-    tenants: list[str]
-    created_at: int
-    expires_at: int | None
-    note: str
-
-
 class KeyPlace(Protocol):
-    """A place where keys are managed. Every method raises Refused, Unreachable, StoreError."""
+    """A place where keys are managed. Keys have the form that they have in the API. Every method raises Refused, Unreachable,
+    StoreError."""
 
     #: For messages.
     name: str
 
-    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> MadeKey:
-        """Creates a key. The first one gets the role admin with `admin_if_first`, and is asked about, unless `yes`, if it
-        suspends pending timers. Raises WrongUsage for an invalid one, or if nobody can be asked."""
+    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> dict[str, Any]:
+        """Creates a key; the result has its secret, which nothing shows again. The first one gets the role admin with
+        `admin_if_first`, and is asked about, unless `yes`, if it suspends pending timers. Raises WrongUsage for an invalid
+        one, or if nobody can be asked."""
 
-    def listed(self) -> list[ListedKey]:
-        """The keys, oldest first."""
+    def listed(self) -> list[dict[str, Any]]:
+        """The keys without their secrets, oldest first."""
 
     def revoke(self, key_id: str) -> None:
         """Revokes a key."""
@@ -83,7 +75,7 @@ class _OnServer:
         self.name = url
         self._key = key
 
-    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> MadeKey:
+    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> dict[str, Any]:
         from tocsin.model.instants import format_instant
 
         body = given(
@@ -93,24 +85,11 @@ class _OnServer:
             tenants=list(request.tenants) or None,
             expiresAt=None if request.expires_at is None else format_instant(request.expires_at),
         )
-        made = self._post("create", body)
-        return MadeKey(made["keyId"], request.role.value, made["key"])
+        return {"role": request.role.value, **self._post("create", body)}
 
-    def listed(self) -> list[ListedKey]:
-        from tocsin.model.instants import parse_instant
-
-        return [
-            ListedKey(
-                key["keyId"],
-                key["role"],
-                key["namespaces"],
-                key["tenants"],
-                parse_instant(key["createdAt"]),
-                None if key.get("expiresAt") is None else parse_instant(key["expiresAt"]),
-                key["name"],
-            )
-            for key in self._post("list", {})["keys"]
-        ]
+    def listed(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._post("list", {})["keys"]
+        return found
 
     def revoke(self, key_id: str) -> None:
         self._post("revoke", {"keyId": key_id})
@@ -138,10 +117,9 @@ class _InStore:
         self._settings = store.settings()
         self.name = self._settings.store_url_redacted()
 
-    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> MadeKey:
+    def create(self, request: KeyRequest, now_us: int, *, admin_if_first: bool, yes: bool) -> dict[str, Any]:
         import msgspec
 
-        from tocsin.cli.first_key import confirm, touched_by_first_key
         from tocsin.keys import ApiKeys, make
         from tocsin.model.access import Role
         from tocsin.model.errors import InvalidInput, TooManyKeys
@@ -169,22 +147,23 @@ class _InStore:
                 "This is the first key: a server that required none requires one from now on, and calls private addresses "
                 "only if egress.allow lists them."
             )
-        return MadeKey(key.key_id, key.role.value, secret)
+        return {"keyId": key.key_id, "role": key.role.value, "key": secret}
 
-    def listed(self) -> list[ListedKey]:
+    def listed(self) -> list[dict[str, Any]]:
         from tocsin.keys import ApiKeys
+        from tocsin.model.instants import format_instant
 
         found = self._with_store(lambda opened, _: ApiKeys(opened).seen_by(None), create=False)
         return [
-            ListedKey(
-                key.key_id,
-                key.role.value,
-                list(key.namespaces),
-                list(key.tenants),
-                key.created_at,
-                key.expires_at,
-                key.note,
-            )
+            {
+                "keyId": key.key_id,
+                "role": key.role.value,
+                "namespaces": list(key.namespaces),
+                "tenants": list(key.tenants),
+                "createdAt": format_instant(key.created_at),
+                "expiresAt": None if key.expires_at is None else format_instant(key.expires_at),
+                "name": key.note,
+            }
             for key in found
         ]
 
@@ -257,3 +236,82 @@ async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str,
         await store.put_audit(entry)
     except StoreError as error:
         raise Refused(f"{done} the audit entry could not be stored: {error}") from error
+
+
+#: Touched timers that are counted, and stored ones that are examined for it: enough to decide by, in a few seconds.
+COUNTED_MAX, EXAMINED_MAX = 10_000, 200_000
+#: Rows of one page.
+_PAGE_ROWS = 1_000
+#: Hosts that the question names.
+_HOSTS_SHOWN = 3
+
+
+class Touched(NamedTuple):
+    """The pending timers and schedules that the first key suspends: how many were found, the destinations of the first few,
+    and whether there may be more."""
+
+    found: int
+    hosts: tuple[str, ...]
+    more: bool
+
+
+async def touched_by_first_key(store: Store, shards: int, settings: Settings) -> Touched:
+    """Which pending timers the settings forbid to call once there is a key, by the texts of their URLs: an address or
+    localhost is recognised, the name of another host isn't resolved. Raises StoreError."""
+    from tocsin.http_client.egress import EgressPolicy
+    from tocsin.http_client.target import parse_url
+    from tocsin.model.errors import RecordUndecodable
+    from tocsin.model.timer import decode_record
+    from tocsin.server.peers import loopback
+    from tocsin.service_calls.engine_timers import NAMESPACE
+
+    count, hosts, examined = 0, dict[str, None](), 0
+    reachable = any(not loopback(host) for host in (settings.host, *settings.origin_hosts()))
+    if reachable or settings.egress_allow_private is not None:
+        # The key changes nothing about what is called.
+        return Touched(0, (), more=False)
+    policy = EgressPolicy(allow=settings.egress_allow)
+    async for row in _pending(store, shards):
+        examined += 1
+        if count >= COUNTED_MAX or examined > EXAMINED_MAX:
+            return Touched(count, tuple(hosts), more=True)
+        if row.namespace == NAMESPACE:
+            continue
+        try:
+            url = decode_record(row.record).url
+        except RecordUndecodable:
+            continue
+        if policy.check_url(url) is not None:
+            count += 1
+            if len(hosts) < _HOSTS_SHOWN:
+                hosts[parse_url(url).origin.destination] = None
+    return Touched(count, tuple(hosts), more=False)
+
+
+async def _pending(store: Store, shards: int) -> AsyncIterator[StoredRow]:
+    from tocsin.ports.store import KEY_MAX, KEY_MIN
+
+    for shard_id in range(shards):
+        after = KEY_MIN
+        while after < KEY_MAX:
+            page = await store.load(shard_id, after, KEY_MAX, _PAGE_ROWS)
+            for row in page.rows:
+                yield row
+            after = page.complete_to
+
+
+def confirm(touched: Touched) -> None:
+    """Asks whether to create the key. Raises Refused if not, WrongUsage if nobody can be asked."""
+    number, hosts = f"{touched.found:,}", ", ".join(touched.hosts)
+    if touched.more:
+        number, hosts = f"at least {number}", f"{hosts}, …"
+    text = (
+        f"This is the first key. Pending timers and schedules that lead to private addresses: {number} ({hosts}; names of "
+        "hosts aren't resolved). A server that required no key until now suspends them when they are due, until egress.allow "
+        "lists their addresses and it is restarted. Pending service calls to such addresses fail."
+    )
+    if not sys.stdin.isatty():
+        raise WrongUsage(f"{text} Nothing was changed; create the key with --yes")
+    typer.echo(text, err=True)
+    if not typer.confirm("Create the key?", err=True):
+        raise Refused("no key was created")

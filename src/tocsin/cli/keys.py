@@ -9,7 +9,7 @@ import typer
 from tocsin.cli import output
 from tocsin.cli.command import command, group
 from tocsin.cli.failure import WrongUsage
-from tocsin.cli.key_places import ListedKey, key_place
+from tocsin.cli.key_places import key_place
 from tocsin.cli.options import LOCAL_STORE, NO_SERVER, AsJson, NamedServer, StoreOptions, duration_us
 
 #: Time before its expiry from which the list marks a key as expiring soon.
@@ -69,46 +69,34 @@ def create(
     made = place.create(request, now_us, admin_if_first=role is None and not any(limits), yes=yes)
     if as_json:
         expiry = {} if expires_at is None else {"expiresAt": format_instant(expires_at)}
-        output.print_json({"keyId": made.key_id, "role": made.role, **expiry, "secret": made.secret})
+        output.print_json({"keyId": made["keyId"], "role": made["role"], **expiry, "secret": made["key"]})
     else:
         until = "" if expires_at is None else f", valid until {format_instant(expires_at)}"
-        output.note(f"Key {made.key_id} ({made.role}{until}), stored in {place.name}. Its secret is shown only now:")
-        typer.echo(made.secret)
+        output.note(
+            f"Key {made['keyId']} ({made['role']}{until}), stored in {place.name}. Its secret is shown only now:"
+        )
+        typer.echo(made["key"])
 
 
 @command(app, "list", example="keys list")
 def list_keys(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE, as_json: AsJson = False) -> None:
     """List the keys, without their secrets."""
-    from tocsin.model.instants import format_instant
-
     found = key_place(server, store).listed()
     if as_json:
-        output.print_json(
-            [
-                {
-                    "keyId": key.key_id,
-                    "role": key.role,
-                    "namespaces": key.namespaces,
-                    "tenants": key.tenants,
-                    "createdAt": format_instant(key.created_at),
-                    "expiresAt": None if key.expires_at is None else format_instant(key.expires_at),
-                    "note": key.note,
-                }
-                for key in found
-            ]
-        )
+        fields = ("keyId", "role", "namespaces", "tenants", "createdAt", "expiresAt")
+        output.print_json([{**{name: key.get(name) for name in fields}, "note": key["name"]} for key in found])
         return
     output.print_table(
         ("key", "role", "namespaces", "tenants", "created", "expires", "note"),
         [
             (
-                key.key_id,
-                key.role,
-                ", ".join(key.namespaces) or "all",
-                ", ".join(key.tenants) or "all",
-                format_instant(key.created_at),
-                _expiry(key),
-                key.note,
+                key["keyId"],
+                key["role"],
+                ", ".join(key["namespaces"]) or "all",
+                ", ".join(key["tenants"]) or "all",
+                key["createdAt"],
+                _expiry(key.get("expiresAt")),
+                key["name"],
             )
             for key in found
         ],
@@ -137,14 +125,13 @@ def _lifetime_us(text: str) -> int:
     return lifetime_us
 
 
-def _expiry(key: ListedKey) -> str:
-    """When the key expires, with a mark if it has expired or expires soon."""
+def _expiry(expires_at: str | None) -> str:
+    """When a key expires, with a mark if it has expired or expires soon."""
     import time
 
-    from tocsin.model.instants import format_instant
+    from tocsin.model.instants import parse_instant
 
-    if key.expires_at is None:
+    if expires_at is None:
         return "never"
-    left_us = key.expires_at - time.time_ns() // 1_000
-    word = " (expired)" if left_us <= 0 else " (soon)" if left_us <= SOON_US else ""
-    return format_instant(key.expires_at) + word
+    left_us = parse_instant(expires_at) - time.time_ns() // 1_000
+    return expires_at + (" (expired)" if left_us <= 0 else " (soon)" if left_us <= SOON_US else "")

@@ -38,7 +38,7 @@ class NamespaceHandlers:
     async def create(self, request: ApiRequest, sent: wire.CreateNamespace) -> wire.Namespace:
         """numShards is permanent; everything else can be changed later."""
         settings = self._parser.namespace_settings(sent)
-        namespace = await self._service.create_namespace(
+        namespace = await self._service.namespaces.create(
             sent.name,
             num_shards=None if sent.num_shards is UNSET else sent.num_shards,
             history=None if sent.history is UNSET else sent.history,
@@ -55,7 +55,7 @@ class NamespaceHandlers:
         """Lists the namespaces that the key has access to."""
         visible = [
             namespace_answer(namespace, request.now_us)
-            for namespace in await self._service.namespaces()
+            for namespace in await self._service.namespaces.all()
             if request.key is None or request.key.allows(Role.READ, namespace.name)
         ]
         return wire.NamespaceList(visible)
@@ -65,7 +65,7 @@ class NamespaceHandlers:
         """Changes only the given fields. Timers of a paused namespace wait, and fire when it is resumed. The response is sent
         when every node has applied the change, which takes seconds if a node can't be reached."""
         settings = self._parser.namespace_settings(sent)
-        namespace = await self._service.update_namespace(
+        namespace = await self._service.namespaces.update(
             sent.name,
             history=None if sent.history is UNSET else sent.history,
             retention_us=settings.retention_us,
@@ -86,7 +86,7 @@ class NamespaceHandlers:
         every node has applied the change."""
         request.permit(Role.ADMIN, sent.name)
         rotation = self._parser.namespace_rotation(sent)
-        namespace = await self._service.rotate_secret(
+        namespace = await self._service.namespaces.rotate_secret(
             sent.name, rotation.secret, rotation.grace_us, force=rotation.force
         )
         await self._audit.write(

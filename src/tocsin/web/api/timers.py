@@ -38,8 +38,6 @@ _OUTCOME_HEADERS = {
     Outcome.REPLAYED: REPLAYED,
 }
 
-#: Python 3.11 takes long to find a member of an enum.
-_CREATED = Outcome.CREATED
 #: Results of a batch that are encoded in one step.
 _ENCODED_TOGETHER = 50
 
@@ -243,7 +241,7 @@ class TimerHandlers:
 
 def _created(request: ApiRequest, view: TimerView) -> wire.Timer:
     """The created timer; headers report if nothing was written, and if another node was asked."""
-    if view.outcome is not _CREATED or view.forwarded:
+    if view.outcome is not Outcome.CREATED or view.forwarded:
         outcome = _OUTCOME_HEADERS.get(view.outcome)
         request.answer_headers = [*([outcome] if outcome else ()), *([FORWARDED] if view.forwarded else ())]
     return timer_answer(view)
@@ -253,7 +251,7 @@ def _result(outcome: TimerView | TocsinError, correlation_id: str) -> wire.Batch
     if isinstance(outcome, TocsinError):
         return wire.BatchResult(error=item_error(outcome, correlation_id))
     result = wire.BatchResult(timer=timer_answer(outcome))
-    if outcome.outcome is _CREATED:
+    if outcome.outcome is Outcome.CREATED:
         return result
     if outcome.outcome is Outcome.EXISTING:
         result.existing = True

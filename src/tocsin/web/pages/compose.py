@@ -18,12 +18,11 @@ from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls.actions import CallActions
-from tocsin.web.pages.calls.agent import AgentSource, Gate, Relay
+from tocsin.web.pages.calls.agent import AgentSource, Gate, Relay, Tenants
 from tocsin.web.pages.calls.detail import CallDetail
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.statistics import CallStatistics
 from tocsin.web.pages.calls.submitting import CallSubmission
-from tocsin.web.pages.calls.tenants import Tenants
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics
@@ -73,7 +72,7 @@ def compose(
     sessions = Sessions(keys, sign_ins, limits, time.time)
     cluster_statistics = ClusterStatistics(statistics, service, clock, limits)
     paused = Paused(service, clock)
-    pages = Pages(assets, keys=keys, policy_of=service.retry_policy)
+    pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy)
     site = Site(
         service=service,
         schedules=Schedules(service),
