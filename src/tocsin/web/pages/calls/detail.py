@@ -13,8 +13,8 @@ from starlette.responses import Response
 from tocsin.model.access import Role
 from tocsin.model.instants import parse_instant
 from tocsin.model.redaction import redact_url
-from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.service_calls.messages import CallStatus
+from tocsin.service_calls.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.web.pages.calls.presentation import STAR, finished, path, redacted, result_of, version
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import TimelineEntry, milliseconds, pretty_json
