@@ -127,7 +127,7 @@ _FAILED_MAX = 4_096
 
 
 class CallStatistics:
-    """The observer of service calls, and the change counters of tenants. It counts into the slots of the timers' statistics."""
+    """The observer of service calls. It counts into the slots of the timers' statistics, and changes for each tenant."""
 
     def __init__(self, statistics: Statistics, limits: UiLimits) -> None:
         self._statistics = statistics
