@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from tocsin.cli import calls, config, databases, doctor, keys, namespaces, operations, schedules, serving, timers
-from tocsin.cli.command import SettingFlags, command
-from tocsin.cli.failure import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure
+from tocsin.cli.command import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure, SettingFlags, command
 from tocsin.model.visible import visible
 from tocsin.private_files import OTHERS
 

@@ -11,8 +11,7 @@ from urllib.parse import quote
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.command import command, group
-from tocsin.cli.failure import Interrupted, Refused, WrongUsage
+from tocsin.cli.command import Interrupted, Refused, WrongUsage, command, group
 from tocsin.cli.options import (
     LOCAL_SERVER,
     NO_RETRIES,

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 
 from tocsin.cli import output
-from tocsin.cli.failure import Refused, Unreachable, WrongUsage
+from tocsin.cli.command import Refused, Unreachable, WrongUsage
 
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 60.0

@@ -1,5 +1,7 @@
-"""Adds commands to the command line. Options that several commands share are declared once, as fields of a dataclass. Flags
-that only name a setting are refused with the setting's other names."""
+"""Commands: how they are added to the command line, and how they fail.
+
+Options that several commands share are declared once, as fields of a dataclass. Flags that only name a setting are refused
+with the setting's other names."""
 
 from __future__ import annotations
 
@@ -11,6 +13,41 @@ from typing import Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand
+
+EXIT_REFUSED = 1
+EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
+#: The exit code that shells report for a program ended by SIGINT.
+EXIT_INTERRUPTED = 130
+
+
+class Failure(Exception):
+    """Ends the command with `exit_code`; the text, of one or more lines, is for people."""
+
+    exit_code = EXIT_REFUSED
+
+
+class Refused(Failure):
+    """The server or the store refused the request, or a timer or call failed."""
+
+
+class WrongUsage(Failure):
+    """The command's arguments are invalid; nothing was done."""
+
+    exit_code = EXIT_USAGE
+
+
+class Unreachable(Failure):
+    """The server did not respond; the request may or may not have taken effect."""
+
+    exit_code = EXIT_UNREACHABLE
+
+
+class Interrupted(Failure):
+    """Ctrl-C, for a command that reports its progress before it exits."""
+
+    exit_code = EXIT_INTERRUPTED
+
 
 C = TypeVar("C", bound=Callable[..., None])
 

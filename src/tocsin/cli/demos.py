@@ -19,7 +19,7 @@ from rich.text import Text
 
 from tocsin.cli import output
 from tocsin.cli.calls_shown import lag_text, outcome_text, took_text, trace_table
-from tocsin.cli.failure import Refused
+from tocsin.cli.command import Refused
 from tocsin.cli.receiver import ReceivedCallback, Receiver, ReceiverResponse
 from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import format_instant, parse_instant

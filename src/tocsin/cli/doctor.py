@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.failure import Failure, Refused
+from tocsin.cli.command import Failure, Refused
 from tocsin.cli.options import LOCAL_STORE, NO_SERVER, AsJson, NamedServer, StoreOptions, client_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.command import command, group
-from tocsin.cli.failure import WrongUsage
+from tocsin.cli.command import WrongUsage, command, group
 from tocsin.cli.options import (
     LOCAL_SERVER,
     NO_RETRIES,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.command import command, group
-from tocsin.cli.failure import Refused, WrongUsage
+from tocsin.cli.command import Refused, WrongUsage, command, group
 from tocsin.cli.options import LOCAL_SERVER, AsJson, Server, checked_duration, checked_instant, given
 
 if TYPE_CHECKING:
@@ -227,7 +226,7 @@ def advance(
 
 def _post(server: Server, action: str, body: dict[str, Any]) -> dict[str, Any]:
     from tocsin.cli.client import Client, ServerRefused
-    from tocsin.cli.failure import Refused
+    from tocsin.cli.command import Refused
 
     # Thousands of timers may fire before the response: the server limits how long it waits for each.
     with Client(server.server, server.key, answer_timeout_s=None) as client:

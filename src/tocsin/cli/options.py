@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.failure import WrongUsage
+from tocsin.cli.command import WrongUsage
 
 if TYPE_CHECKING:
     import msgspec

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tocsin.cli.failure import Refused
+from tocsin.cli.command import Refused
 
 if TYPE_CHECKING:
     from rich.console import Console

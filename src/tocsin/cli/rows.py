@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from tocsin.cli.failure import WrongUsage
+from tocsin.cli.command import WrongUsage
 
 COLUMNS = (
     "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "body", "method", "headers", "retryPolicy",

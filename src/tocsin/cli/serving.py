@@ -192,7 +192,7 @@ def echo(
     as_json: AsJson = False,
 ) -> None:
     """Receive callbacks and print each with its time, attempt, lag (of first attempts) and payload. Stop with Ctrl-C."""
-    from tocsin.cli.echo_listener import Behaviour, listen
+    from tocsin.cli.receiver import Behaviour, listen
 
     behaviour = Behaviour(
         delay_s=duration_us("--delay", delay) / 1e6,

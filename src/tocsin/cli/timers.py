@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli import output, transfer
-from tocsin.cli.command import command, group
-from tocsin.cli.failure import Refused, WrongUsage
+from tocsin.cli.command import Refused, WrongUsage, command, group
 from tocsin.cli.options import (
     ALL_TIMERS,
     LOCAL_SERVER,

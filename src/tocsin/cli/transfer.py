@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.failure import Interrupted, Refused, Unreachable, WrongUsage
+from tocsin.cli.command import Interrupted, Refused, Unreachable, WrongUsage
 from tocsin.cli.options import ALL_TIMERS, LOCAL_SERVER, AsJson, Format, Namespace, Server, TimerFilters
 
 if TYPE_CHECKING:

@@ -43,8 +43,8 @@ from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, TimerView
 
 if TYPE_CHECKING:
+    from tocsin.tasks import Turns
     from tocsin.timers.history import RunPage
-    from tocsin.timers.turns import Turns
 from tocsin.timers.service import TimerService
 
 #: How many of its next instants a schedule is shown with.

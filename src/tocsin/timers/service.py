@@ -26,6 +26,7 @@ from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Whereabouts, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
+from tocsin.tasks import Turns
 from tocsin.timers import completing
 from tocsin.timers.cluster_view import (
     ClusterView,
@@ -57,7 +58,6 @@ from tocsin.timers.listing import (
 )
 from tocsin.timers.locating import ask_owner, located_here
 from tocsin.timers.namespaces import Namespaces
-from tocsin.timers.turns import Turns
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 

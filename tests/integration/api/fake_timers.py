@@ -26,6 +26,7 @@ from tocsin.model.namespace import Answers, HistoryMode, Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Attempt, Changes, Status, Timer
+from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
@@ -41,7 +42,6 @@ from tocsin.timers.service import (
     TimerService,
     TimerView,
 )
-from tocsin.timers.turns import Turns
 
 TOTAL_SHARDS = 8
 

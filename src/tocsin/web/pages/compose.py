@@ -17,18 +17,16 @@ from tocsin.web.pages.admin.sessions import Sessions, SignIns
 from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
-from tocsin.web.pages.calls.actions import CallActions
 from tocsin.web.pages.calls.agent import AgentSource, Gate, Relay, Tenants
-from tocsin.web.pages.calls.detail import CallDetail
+from tocsin.web.pages.calls.detail import CallActions, CallDetail
 from tocsin.web.pages.calls.listing import CallList
-from tocsin.web.pages.calls.statistics import CallStatistics
 from tocsin.web.pages.calls.submitting import CallSubmission
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics
 from tocsin.web.pages.overview.overview import Overview
 from tocsin.web.pages.overview.paused import Paused
-from tocsin.web.pages.overview.statistics import Statistics
+from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
 from tocsin.web.pages.schedules.actions import ScheduleActions

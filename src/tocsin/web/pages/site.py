@@ -16,11 +16,10 @@ from tocsin.timers.service import TimerService
 from tocsin.web.http.access import Keyring
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.pages.calls.agent import Gate, Tenants
-from tocsin.web.pages.calls.statistics import CallStatistics
 from tocsin.web.pages.context import Handler, RequestContext
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
-from tocsin.web.pages.overview.statistics import Statistics
+from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 from tocsin.web.pages.pages import Pages
 
 _H = TypeVar("_H", bound=Callable[..., Any])
