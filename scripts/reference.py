@@ -8,16 +8,19 @@ from typing import Any
 
 import typer.main
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from reference_api import api_page, errors_page
 from reference_settings import example_file, settings_page
 from reference_telemetry import events_page, metrics_page
+from scripts.openapi.document import describe
 
 from tocsin.cli.app import app
-from tocsin.web.api.openapi import describe
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
+#: The file that every server returns.
+SERVED = Path(__file__).parent.parent / "src" / "tocsin" / "web" / "api" / "page" / "openapi.json"
 GENERATED = "<!-- Made by scripts/reference.py from the code; edit that, then run `make docs`. -->\n"
 HELP_WIDTH = 96
 
@@ -57,6 +60,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "events.md": events_page(GENERATED),
         REFERENCE / "metrics.md": metrics_page(GENERATED),
         REFERENCE / "openapi.json": describe().decode(),
+        SERVED: describe().decode(),
         REFERENCE / "settings.md": settings_page(GENERATED),
         REFERENCE / "tocsin.toml": example_file(),
     }

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tocsin.web.api.openapi import describe
-from tocsin.web.http.codes import CODES, FAILURES
+from scripts.openapi.codes import CODES, FAILURES
+from scripts.openapi.document import describe
+
 from tocsin.web.http.errors import kind_of_code
 
 Json = dict[str, Any]

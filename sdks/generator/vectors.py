@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from scripts.openapi.codes import CODES
+
 from tocsin.model.instants import format_duration, format_instant, parse_duration, parse_instant
-from tocsin.web.http.codes import CODES
 
 from . import receiver_vectors
 from .cases import Json, case_of

@@ -1,9 +1,11 @@
-"""The end of background tasks."""
+"""Tasks of the event loop: how background tasks end, and how long reckoning that clients ask for may delay the others."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 #: Until a task that has not ended is cancelled again, in seconds: time for it to close what it uses.
 _AGAIN_S = 1.0
@@ -20,3 +22,42 @@ async def end_tasks(*tasks: asyncio.Future[Any]) -> None:
         for task in waiting:
             task.cancel()
         _, waiting = await asyncio.wait(waiting, timeout=_AGAIN_S)
+
+
+T = TypeVar("T")
+
+#: How long pieces of work may follow one another before everything else on the event loop gets its turn. One piece takes
+#: well below a millisecond.
+TURN_S = 0.002
+
+
+class Turns:
+    """Pieces of work of all requests of a process, one request at a time. After each `TURN_S` of them the event loop does
+    what else is due, and the request that has waited longest goes on. However many requests ask at once, they delay a timer
+    by one turn. `now_s` is a clock for elapsed time."""
+
+    def __init__(self, now_s: Callable[[], float] = time.perf_counter) -> None:
+        self._now_s = now_s
+        self._lock = asyncio.Lock()
+        self._ends_s = float("-inf")
+
+    async def each(self, pieces: Iterable[T]) -> list[T]:
+        """All items of an iterable. To compute one is a piece of work."""
+        remaining, done = iter(pieces), []
+        while True:
+            async with self._lock:
+                if self._now_s() >= self._ends_s:
+                    # Still holding the lock: otherwise every request would have a turn before the loop goes on.
+                    await asyncio.sleep(0)
+                    self._ends_s = self._now_s() + TURN_S
+                for piece in remaining:
+                    done.append(piece)
+                    if self._now_s() >= self._ends_s:
+                        break
+                else:
+                    return done
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        """The result of a function, which is one piece of work."""
+        (result,) = await self.each(function(*arguments) for _ in range(1))
+        return result

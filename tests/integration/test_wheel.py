@@ -72,6 +72,7 @@ async def test_serves_the_api_and_the_pages_and_names_its_build(installed: Path,
             assert f"Tocsin {version['tocsin']} ({COMMIT[:12]})" in page.text
             assets = re.findall(r'(?:src|href)="(/[^"]+\.(?:js|css))"', page.text)
             assert assets
+            assets.append("/api/v1/openapi.json")
             for asset in assets:
                 assert (await client.get(asset)).status_code == 200
             metrics = (await client.get("/metrics")).text

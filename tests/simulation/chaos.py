@@ -239,7 +239,7 @@ class Chaos:
                 world.paused_namespaces.add(name)
             else:
                 world.ledger.paused.discard(name)
-            await self._insist(lambda service: service.update_namespace(name, paused=paused))
+            await self._insist(lambda service: service.namespaces.update(name, paused=paused))
             world.record("namespace", name, "paused" if paused else "goes on")
             if paused:
                 world.ledger.paused.add(name)
@@ -255,8 +255,8 @@ class Chaos:
 
             def change(service: TimerService) -> Coroutine[Any, Any, Any]:
                 if number % 2:
-                    return service.update_namespace(name, secret=str(number))
-                return service.rotate_secret(name, str(number), GRACE_US, force=True)
+                    return service.namespaces.update(name, secret=str(number))
+                return service.namespaces.rotate_secret(name, str(number), GRACE_US, force=True)
 
             await self._insist(change, first=node)
             world.record("namespace", name, "secret", number)
@@ -290,7 +290,7 @@ class Chaos:
         async def found(service: TimerService) -> None:
             # It exists if an earlier try was done without an answer.
             with contextlib.suppress(NamespaceExists):
-                await service.create_namespace(name, num_shards=world.total_shards, secret="1", retry=NAMESPACE_POLICY)
+                await service.namespaces.create(name, num_shards=world.total_shards, secret="1", retry=NAMESPACE_POLICY)
 
         await self._insist(found)
         world.record("namespace", name, "founded")

@@ -230,7 +230,7 @@ class Client:
 
         async def submit() -> None:
             try:
-                await service._ensure_namespace_known(self._namespace)
+                await service.namespaces.ensure_known(self._namespace)
                 self._taken(node, op)
                 service._submit(
                     self.shard_id, [op], lambda _, result: None if answer.done() else answer.set_result(_row(result))

@@ -31,7 +31,7 @@ MUTATIONS = [
     mutation(
         "suspended timers are forgotten",
         14,
-        replace("tocsin.timers.engine.suspension:sweep", "suspended.found | suspended.recent", by="suspended.found"),
+        replace("tocsin.timers.engine.loader:sweep", "suspended.found | suspended.recent", by="suspended.found"),
     ),
     mutation(
         "deferred timers of a hung host fill the window",
@@ -82,13 +82,13 @@ MUTATIONS = [
     mutation(
         "a timer whose address is refused is never tried again",
         24,
-        drop("tocsin.timers.engine.suspension:_retry_refused", "suspended.refused_rounds"),
+        drop("tocsin.timers.engine.loader:_retry_refused", "suspended.refused_rounds"),
         caught_by=_LATENESS + _REFUSED,
     ),
     mutation(
         "refused timers are resumed without end",
         24,
-        drop("tocsin.timers.engine.suspension:sweep", "suspended.refused_rounds"),
+        drop("tocsin.timers.engine.loader:sweep", "suspended.refused_rounds"),
         caught_by=_LATENESS + _REFUSED,
     ),
     mutation(

@@ -6,7 +6,7 @@ from .mutation import mutation
 from .mutation_operators import drop, leave_out, never, rewrite
 
 CLOCK = "tocsin.server.clock_mover:DevClock."
-REST = "tocsin.timers.engine.rest:EngineRest."
+REST = "tocsin.timers.engine.supervisor:EngineRest."
 _FLOWS = "tests/integration/server/test_movable_clock.py::"
 _MOVES = "tests/integration/server/test_clock_mover.py::"
 _HOURS = _FLOWS + "test_three_days_of_a_timer_that_is_rescheduled_each_hour_pass_in_a_moment"

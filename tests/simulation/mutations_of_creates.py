@@ -5,7 +5,7 @@ from __future__ import annotations
 from .mutation import Mutation, mutation
 from .mutation_operators import Edit, drop, leave_out, narrow, never, replace, rewrite
 
-EXISTING = "tocsin.timers.engine.existing:"
+EXISTING = "tocsin.timers.engine.idempotency:"
 _WINDOW = "tests/unit/test_window.py::"
 _PERFECT = "tests/properties/test_repeats.py::test_every_create_is_answered_as_by_a_reference_model"
 

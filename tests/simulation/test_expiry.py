@@ -17,7 +17,7 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, Status, Timer, decode_record
 from tocsin.ports.observer import TimerExpired
 from tocsin.timers.engine.attempts import conclude, conclude_expired
-from tocsin.timers.engine.existing import keeps
+from tocsin.timers.engine.idempotency import keeps
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.rows import FinalAttempt, InFlightAttempt, NextAttempt, OpKind, Row, WriteOp
 

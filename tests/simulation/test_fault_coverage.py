@@ -22,7 +22,7 @@ MISHAPS = {
 #: Their consequences.
 CONSEQUENCES = {
     # Lost heartbeats: the node lease expires, with all claims, also those under way.
-    "HeartbeatFailed", "DispatchPaused lease", "ShardLost lease", "ClaimFailed the node lease expired meanwhile",
+    "HeartbeatFailed", "DispatchPaused lease", "ShardLost lease", "ClaimFailed the node lease expired in the meantime",
     "DispatchPaused clock_skew", "DispatchPaused clock_jump",
     "ClockDistrusted", "ClockTrusted",
     # Former owners find out by the fence or when they read the ownership; unknown outcomes.

@@ -25,7 +25,7 @@ from typing import Any
 
 #: What a server imports, most of it only when it starts.
 _IMPORTED = (
-    "tocsin.cli.app", "tocsin.cli.serve", "tocsin.server.running", "tocsin.server.agent", "tocsin.stores.sqlite",
+    "tocsin.cli.app", "tocsin.cli.serving", "tocsin.server.running", "tocsin.server.agent", "tocsin.stores.sqlite",
     "tocsin.stores.postgresql", "typer._adapters", "uvloop", "uvicorn.lifespan.off", "uvicorn.protocols.websockets.auto",
 )  # fmt: skip
 #: Variables with other names may be of effect before the first line of Python, or while it imports.

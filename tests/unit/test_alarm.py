@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tocsin.testing.clock import FakeClock
-from tocsin.timers.engine.alarm import Alarm
+from tocsin.timers.engine.dispatcher import Alarm
 
 
 class CoarseLoop:

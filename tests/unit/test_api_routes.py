@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin.model.errors import InvalidInput
-from tocsin.web.api.operation import Operation, Parameter
+from tocsin.web.api.operation import Operation
 from tocsin.web.api.routes import Paths, read_query
 
 
@@ -51,13 +51,9 @@ def test_a_parameter_that_is_not_utf8_is_named(paths: Paths[str]) -> None:
 OPERATION = Operation(
     "list",
     "/a/{x}",
-    "",
     method="GET",
-    parameters=(
-        Parameter("x", "path", ""),
-        Parameter("many", "query", "", repeated=True),
-        Parameter("one", "query", ""),
-    ),
+    query=("many", "one"),
+    repeated=("many",),
 )
 
 

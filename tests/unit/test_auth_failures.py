@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from tocsin.web.http import auth_failures as limits
-from tocsin.web.http.auth_failures import AuthFailures
+from tocsin.web.http import access as limits
+from tocsin.web.http.access import AuthFailures
 from tocsin.web.http.errors import TooManyFailures
-from tocsin.web.http.proxies import Proxies, headers_by_name
+from tocsin.web.http.hosts import Proxies, headers_by_name
 
 
 class Clock:

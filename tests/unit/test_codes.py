@@ -7,8 +7,9 @@ import pkgutil
 import re
 from pathlib import Path
 
+from scripts.openapi.codes import CODES, FAILURES
+
 import tocsin
-from tocsin.web.http.codes import CODES, FAILURES
 from tocsin.web.http.errors import error_classes_by_code, problem_kind_of_class
 
 SOURCES = Path(tocsin.__file__).parent

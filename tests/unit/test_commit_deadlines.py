@@ -33,7 +33,7 @@ async def test_clients_get_an_error_in_time_when_the_store_does_not_respond() ->
     store = Stalling()
     await store.open(1)
     node = Node(store, write_timeout_us=PATIENCE_US)
-    await node.service.ensure_default_namespace()
+    await node.service.namespaces.ensure_default()
     await node.supervisor.start()
     await node.owned.wait()
 

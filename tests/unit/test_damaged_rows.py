@@ -39,7 +39,7 @@ async def store() -> MemoryStore:
 @pytest.fixture
 async def node(store: MemoryStore) -> AsyncIterator[Node]:
     made = Node(store)
-    await made.service.ensure_default_namespace()
+    await made.service.namespaces.ensure_default()
     await made.supervisor.start()
     await made.owned.wait()
     yield made
@@ -96,7 +96,7 @@ async def test_damaged_namespace_is_reported_once_and_refuses_its_operations_unt
 ) -> None:
     events: list[Event] = []
     node.context.observe = events.append
-    sound = await node.service.create_namespace("hurt")
+    sound = await node.service.namespaces.create("hurt")
     await node.service.create(timer("t", "hurt"))
     await damage(store, sound)
     for _ in range(2):
@@ -105,7 +105,7 @@ async def test_damaged_namespace_is_reported_once_and_refuses_its_operations_unt
     with pytest.raises(Unavailable, match="'hurt' is damaged"):
         await node.service.create(timer("t", "hurt"))
     with pytest.raises(Unavailable, match="'hurt' is damaged"):
-        await node.service.update_namespace("hurt", paused=False)
+        await node.service.namespaces.update("hurt", paused=False)
     await node.service.create(timer("t"))
     known = node.context.namespaces["hurt"]
     assert isinstance(known, DamagedNamespace)

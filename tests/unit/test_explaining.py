@@ -15,9 +15,9 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.forward import Obstacle, RowPlace, Whereabouts
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.engine.whereabouts import whereabouts
 from tocsin.timers.explaining import Asked, TimerState, WaitsFor, explain
 from tocsin.timers.listing import TimerView
+from tocsin.timers.locating import whereabouts
 
 NOW = 1_000 * SECOND
 LATER, EARLIER = NOW + 60 * SECOND, NOW - 60 * SECOND

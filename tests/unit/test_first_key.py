@@ -7,9 +7,9 @@ import sys
 import pytest
 from tests.simulation.crowd import Crowd
 
-from tocsin.cli import first_key
-from tocsin.cli.failure import Refused, WrongUsage
-from tocsin.cli.first_key import Touched, confirm, touched_by_first_key
+from tocsin.cli import keys
+from tocsin.cli.command import Refused, WrongUsage
+from tocsin.cli.keys import Touched, confirm, touched_by_first_key
 from tocsin.settings import load_settings
 
 HOSTS = ("127.0.0.1:9000", "localhost", "10.1.2.3", "[::1]", "hooks.example", "93.184.215.14", "10.9.9.9")
@@ -34,7 +34,7 @@ def test_timers_to_private_addresses_that_the_settings_do_not_allow_are_counted(
 
 
 def test_the_count_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_key, "COUNTED_MAX", 2)
+    monkeypatch.setattr(keys, "COUNTED_MAX", 2)
     assert touched()[::2] == (2, True)
 
 

@@ -87,7 +87,7 @@ async def node() -> AsyncIterator[Node]:
     store = MemoryStore(SystemClock())
     await store.open(1)
     made = Node(store)
-    await made.service.ensure_default_namespace()
+    await made.service.namespaces.ensure_default()
     await made.supervisor.start()
     await asyncio.wait_for(made.owned.wait(), PATIENCE_S)
     yield made

@@ -29,8 +29,7 @@ from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.validation import CallRules, PageRequest, Submission
 from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet, without_secrets
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.web.api.operations import OPERATIONS
-from tocsin.web.api.routes import read_query
+from tocsin.web.api.routes import OPERATIONS, read_query
 from tocsin.web.http import wire
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.reading import JsonReader, check_content_type

@@ -53,7 +53,7 @@ async def opened(*, exclusive: bool) -> tuple[Node, Gated]:
     store = Gated(exclusive=exclusive)
     await store.open(1)
     node = Node(store)
-    await node.service.ensure_default_namespace()
+    await node.service.namespaces.ensure_default()
     return node, store
 
 
@@ -62,11 +62,11 @@ async def test_read_that_began_before_a_change_does_not_undo_it(by_itself: bool)
     """Otherwise a paused namespace would fire until the next read."""
     node, store = await opened(exclusive=True)
     gate = store.reading = Gate()
-    read = node.supervisor.lease.read_namespaces if by_itself else node.service.namespaces
+    read = node.supervisor.lease.read_namespaces if by_itself else node.service.namespaces.all
     reading = asyncio.create_task(read())
     await gate.reached.wait()
     store.reading = None
-    await node.service.update_namespace("default", paused=True)
+    await node.service.namespaces.update("default", paused=True)
     gate.let.set()
     await reading
     assert node.context.namespaces["default"].paused
@@ -86,7 +86,7 @@ async def test_read_that_began_earlier_does_not_undo_a_later_read() -> None:
     store.reading = None
     (stored,) = await store.namespaces()
     await store.put_namespace(msgspec.structs.replace(stored, paused=True, version=stored.version + 1), create=False)
-    await node.service.namespaces()
+    await node.service.namespaces.all()
     gate.let.set()
     await earlier
     assert node.context.namespaces["default"].paused
@@ -96,10 +96,10 @@ async def test_concurrent_changes_on_two_nodes_both_apply() -> None:
     one, store = await opened(exclusive=False)
     other = Node(store)
     gate = store.writing = Gate()
-    pausing = asyncio.create_task(one.service.update_namespace("default", paused=True))
+    pausing = asyncio.create_task(one.service.namespaces.update("default", paused=True))
     await gate.reached.wait()
     store.writing = None
-    await other.service.update_namespace("default", history=HistoryMode.NONE)
+    await other.service.namespaces.update("default", history=HistoryMode.NONE)
     gate.let.set()
     changed = await pausing
     assert (changed.paused, changed.history) == (True, HistoryMode.NONE)
@@ -114,18 +114,18 @@ async def test_change_that_always_conflicts_is_refused(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(store, "put_namespace", overtaken)
     with pytest.raises(Conflict):
-        await node.service.update_namespace("default", paused=True)
+        await node.service.namespaces.update("default", paused=True)
     with pytest.raises(NamespaceNotFound):
-        await node.service.update_namespace("none", paused=True)
+        await node.service.namespaces.update("none", paused=True)
     assert not node.context.namespaces["default"].paused
 
 
 async def test_concurrent_changes_on_one_node_both_apply() -> None:
     node, store = await opened(exclusive=True)
     gate = store.writing = Gate()
-    one = asyncio.create_task(node.service.update_namespace("default", paused=True))
+    one = asyncio.create_task(node.service.namespaces.update("default", paused=True))
     await gate.reached.wait()
-    other = asyncio.create_task(node.service.update_namespace("default", history=HistoryMode.NONE))
+    other = asyncio.create_task(node.service.namespaces.update("default", history=HistoryMode.NONE))
     # As far as it gets.
     await asyncio.sleep(0)
     gate.let.set()
@@ -154,6 +154,6 @@ async def test_failed_read_answers_only_its_own_waiters() -> None:
 async def test_clients_cannot_create_reserved_namespaces() -> None:
     node, _ = await opened(exclusive=True)
     with pytest.raises(InvalidInput, match="reserved"):
-        await node.service.create_namespace("tocsin.agent")
-    await node.service.create_namespace("tocsin.agent", reserved=True)
-    await node.service.update_namespace("tocsin.agent", history=HistoryMode.NONE)
+        await node.service.namespaces.create("tocsin.agent")
+    await node.service.namespaces.create("tocsin.agent", reserved=True)
+    await node.service.namespaces.update("tocsin.agent", history=HistoryMode.NONE)

@@ -18,14 +18,12 @@ from tocsin.service_calls.messages import RequestSpec
 from tocsin.service_calls.ports import CallRecord, TraceEntry
 from tocsin.web.pages.admin.sessions import Principal
 from tocsin.web.pages.calls import presentation
-from tocsin.web.pages.calls.detail import timeline
-from tocsin.web.pages.calls.filters import CallFilters
+from tocsin.web.pages.calls.detail import DEPTH_MAX, timeline, trace_lines
 from tocsin.web.pages.calls.forms import METHODS, CallForm, command
-from tocsin.web.pages.calls.statistics import CallStatistics
-from tocsin.web.pages.calls.trace import DEPTH_MAX, trace_lines
+from tocsin.web.pages.calls.listing import CallFilters
 from tocsin.web.pages.context import Fields
 from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.overview.statistics import Statistics
+from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 from tocsin.web.pages.presentation import State
 
 NOW = 1_900_000_000_000_000

@@ -20,8 +20,8 @@ from tocsin.web.pages.context import Fields, read_form
 from tocsin.web.pages.forms import curl, due
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.overview.statistics import Statistics
-from tocsin.web.pages.timers.filters import TimerFilters
-from tocsin.web.pages.timers.forms import TimerForm, command
+from tocsin.web.pages.timers.editing import TimerForm, command
+from tocsin.web.pages.timers.listing import TimerFilters
 
 NOW = 1_900_000_000_000_000
 SECOND = 1_000_000

@@ -255,7 +255,7 @@ async def test_claim_that_was_sent_before_the_lease_expired_is_not_used(node: No
     await node.seconds(6, alive=(OTHER,))
     (taken,) = [state.shard_id for state in await node.store.shards() if state.owner == OTHER]
     assert taken not in node.owned
-    assert ClaimFailed(taken, "the node lease expired meanwhile") in node.events
+    assert ClaimFailed(taken, "the node lease expired in the meantime") in node.events
 
 
 async def test_owner_that_reads_a_higher_epoch_drops_its_window(node: Node) -> None:

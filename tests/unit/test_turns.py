@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from tocsin.timers.turns import TURN_S, Turns
+from tocsin.tasks import TURN_S, Turns
 
 PIECES_PER_TURN = 4
 

@@ -37,7 +37,7 @@ const KINDS = {
     none: "No finished timers, so there is nothing to run again.",
     all: "The new timers are pending until they finish.",
     fewer: "The other timers changed or were removed before they could be run.",
-    unknown: "Before you try again, search for ids that end in “-run-” and a number; otherwise some timers may run twice.",
+    unknown: "Before you try again, search for timers whose ids begin with the same text; otherwise some may run twice.",
     keep: "Close",
     repeatable: false,
   },

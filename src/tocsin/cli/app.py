@@ -9,30 +9,8 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import (
-    audit,
-    backup,
-    calls,
-    clock,
-    cluster,
-    config,
-    demo,
-    dev,
-    doctor,
-    echo,
-    keys,
-    metrics,
-    migrate,
-    namespaces,
-    schedules,
-    serve,
-    tenants,
-    timers,
-    version,
-)
-from tocsin.cli.command import command
-from tocsin.cli.failure import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure
-from tocsin.cli.setting_flags import SettingFlags
+from tocsin.cli import calls, config, databases, doctor, keys, namespaces, operations, schedules, serving, timers
+from tocsin.cli.command import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure, SettingFlags, command
 from tocsin.model.visible import visible
 from tocsin.private_files import OTHERS
 
@@ -50,7 +28,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        version.version()
+        doctor.version()
         raise typer.Exit
 
 
@@ -63,26 +41,26 @@ def _root(
     pass
 
 
-command(app, "serve", example="serve --port 9000 --data-dir /var/lib/tocsin", cls=SettingFlags)(serve.serve)
-command(app, "demo", example="demo --plain")(demo.demo)
-command(app, "dev", example="dev --data-dir /tmp/flow", cls=SettingFlags)(dev.dev)
-app.add_typer(clock.app, name="clock")
-command(app, "echo", example="echo --port 9000 --fail-rate 0.2 --delay 50ms")(echo.echo)
+command(app, "serve", example="serve --port 9000 --data-dir /var/lib/tocsin", cls=SettingFlags)(serving.serve)
+command(app, "demo", example="demo --plain")(serving.demo)
+command(app, "dev", example="dev --data-dir /tmp/flow", cls=SettingFlags)(serving.dev)
+app.add_typer(operations.clock, name="clock")
+command(app, "echo", example="echo --port 9000 --fail-rate 0.2 --delay 50ms")(serving.echo)
 app.add_typer(timers.app, name="timers")
 app.add_typer(schedules.app, name="schedules")
 app.add_typer(calls.app, name="calls")
 app.add_typer(namespaces.app, name="namespaces")
-command(app, "cluster", example="cluster --server http://timers.internal:8080")(cluster.cluster)
-command(app, "metrics", example="metrics tocsin_commits tocsin_overdue_seconds")(metrics.metrics)
+command(app, "cluster", example="cluster --server http://timers.internal:8080")(operations.cluster)
+command(app, "metrics", example="metrics tocsin_commits tocsin_overdue_seconds")(operations.metrics)
 app.add_typer(keys.app, name="keys")
-app.add_typer(tenants.app, name="tenants")
-command(app, "audit", example="audit --action key_created --limit 20")(audit.audit)
+app.add_typer(namespaces.tenants_app, name="tenants")
+command(app, "audit", example="audit --action key_created --limit 20")(operations.audit)
 command(app, "doctor", example="doctor --data-dir /var/lib/tocsin")(doctor.doctor)
-command(app, "migrate", example="migrate --data-dir /var/lib/tocsin")(migrate.migrate)
-command(app, "backup", example="backup /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(backup.backup)
-command(app, "restore", example="restore /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(backup.restore)
+command(app, "migrate", example="migrate --data-dir /var/lib/tocsin")(databases.migrate)
+command(app, "backup", example="backup /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(databases.backup)
+command(app, "restore", example="restore /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(databases.restore)
 app.add_typer(config.app, name="config")
-command(app, "version", example="version --json")(version.version)
+command(app, "version", example="version --json")(doctor.version)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.command import command, group
-from tocsin.cli.failure import Interrupted, Refused, WrongUsage
+from tocsin.cli.command import Interrupted, Refused, WrongUsage, command, group
 from tocsin.cli.options import (
     LOCAL_SERVER,
     NO_RETRIES,
@@ -49,42 +49,88 @@ Wait = Annotated[
 ]
 
 
-@command(app, "submit", example="""calls submit invoice http://127.0.0.1:9000/ --body '{"order": 17}' --in 30s""")
-def submit(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Display name of the call.")],
-    url: Annotated[str, typer.Argument(metavar="URL", help="URL to request.")],
+@dataclass(frozen=True)
+class WhenOptions:
+    """When a call is made."""
+
     at: Annotated[
         str | None,
         typer.Option(
             "--at", metavar="INSTANT", help="When to send it, such as 2027-01-31T12:00:00Z.", show_default="now"
         ),
-    ] = None,
+    ] = None
     in_: Annotated[
         str | None, typer.Option("--in", metavar="DURATION", help="Delay from now: 500ms, 30s, 5m, 24h, 7d.")
-    ] = None,
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the submission; None for those that are not given."""
+        if self.at is not None and self.in_ is not None:
+            raise WrongUsage("--at and --in conflict; give only one of them, or neither for now")
+        return {"dueAt": checked_instant("--at", self.at), "delay": checked_duration("--in", self.in_)}
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """The HTTP request that a call makes."""
+
     method: Annotated[
         str | None, typer.Option("--method", "-X", help="HTTP method.", show_default="POST with a body, else GET")
-    ] = None,
+    ] = None
     header: Annotated[
         list[str] | None,
         typer.Option("--header", "-H", metavar="'NAME: VALUE'", help="Header of the request; may be repeated."),
-    ] = None,
+    ] = None
     body: Annotated[
         str | None,
         typer.Option(
             "--body", metavar="JSON", help="Body: JSON, @file, or - for stdin; a JSON string is sent as plain text."
         ),
-    ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag to filter lists by; may be repeated.")] = None,
+    ] = None
+
+    def spec(self, url: str) -> dict[str, Any]:
+        """The request to this URL."""
+        method = self.method or ("GET" if self.body is None else "POST")
+        body = None if self.body is None else json_content("--body", self.body)
+        return given(method=method.upper(), url=url, headers=headers("--header", self.header), body=body)
+
+
+@dataclass(frozen=True)
+class IdentityOptions:
+    """What identifies a call and its repetitions."""
+
     call_id: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="Id of the call, a UUID v7.", show_default="a new one")
-    ] = None,
+    ] = None
     idempotency_key: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT", help="Makes the command safe to repeat: the same key and request return the existing call."
         ),
-    ] = None,
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the submission; None for those that are not given."""
+        call_id = None if self.call_id is None else _checked(self.call_id)
+        if not (self.call_id or self.idempotency_key):
+            # Something has to identify a repeat: a retry after a 503 must not submit a second call.
+            call_id = _new_id()
+        return {"serviceCallId": call_id, "idempotencyKey": self.idempotency_key}
+
+
+NOW = WhenOptions()
+PLAIN_REQUEST = RequestOptions()
+NEW_CALL = IdentityOptions()
+
+
+@command(app, "submit", example="""calls submit invoice http://127.0.0.1:9000/ --body '{"order": 17}' --in 30s""")
+def submit(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Display name of the call.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL to request.")],
+    when: WhenOptions = NOW,
+    request: RequestOptions = PLAIN_REQUEST,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag to filter lists by; may be repeated.")] = None,
+    identity: IdentityOptions = NEW_CALL,
     retry: Annotated[
         bool,
         typer.Option("--retry", help="Retry failed attempts, by the options below.", show_default="one attempt"),
@@ -102,29 +148,10 @@ def submit(
     """
     from tocsin.cli.calls_shown import show_call
 
-    if at is not None and in_ is not None:
-        raise WrongUsage("--at and --in conflict; give only one of them, or neither for now")
     path = _path(tenant)
-    policy = retries.policy()
-    wanted = {
-        "name": name,
-        "requestSpec": {
-            "method": (method or ("GET" if body is None else "POST")).upper(),
-            "url": url,
-            **given(
-                headers=headers("--header", header),
-                body=None if body is None else json_content("--body", body),
-            ),
-            **(policy or ({"retryPolicy": {}} if retry else {})),
-        },
-        **given(
-            dueAt=checked_instant("--at", at),
-            delay=checked_duration("--in", in_),
-            tags=tag or None,
-            serviceCallId=_call_id(call_id, idempotency_key),
-            idempotencyKey=idempotency_key,
-        ),
-    }
+    policy = retries.policy() or ({"retryPolicy": {}} if retry else {})
+    fields = given(**when.fields(), tags=tag or None, **identity.fields())
+    wanted = {"name": name, "requestSpec": request.spec(url) | policy, **fields}
     with server.client() as client:
         answer = client.call("POST", path, wanted)
         if quiet:
@@ -283,13 +310,6 @@ def _checked(call_id: str) -> str:
     if not is_uuid7(call_id.lower()):
         raise WrongUsage(f"ID: {call_id!r} is not a UUID v7, the form of call ids; `tocsin calls list` shows them")
     return call_id.lower()
-
-
-def _call_id(given_id: str | None, idempotency_key: str | None) -> str | None:
-    if not (given_id or idempotency_key):
-        # Something has to identify a repeat: a retry after a 503 must not submit a second call.
-        return _new_id()
-    return None if given_id is None else _checked(given_id)
 
 
 def _new_id() -> str:

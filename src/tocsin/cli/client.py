@@ -12,11 +12,11 @@ import httpx
 import msgspec
 
 from tocsin.cli import output
-from tocsin.cli.failure import Refused, Unreachable, WrongUsage
+from tocsin.cli.command import Refused, Unreachable, WrongUsage
 
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 60.0
-#: Retries after 429 and 503, and the longest pause between two, whatever Retry-After asks for.
+#: Retries after 429 and 503, and the longest pause between two, even if Retry-After asks for more.
 RETRIES_MAX = 6
 RETRY_AFTER_S_MAX = 5.0
 RETRY_AFTER_S_DEFAULT = 0.5

@@ -1,4 +1,7 @@
-"""Adds commands to the command line. Options that several commands share are declared once, as fields of a dataclass."""
+"""Commands: how they are added to the command line, and how they fail.
+
+Options that several commands share are declared once, as fields of a dataclass. Flags that only name a setting are refused
+with the setting's other names."""
 
 from __future__ import annotations
 
@@ -9,6 +12,42 @@ from inspect import Parameter, signature
 from typing import Any, TypeVar, get_type_hints
 
 import typer
+from typer.core import TyperCommand
+
+EXIT_REFUSED = 1
+EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
+#: The exit code that shells report for a program ended by SIGINT.
+EXIT_INTERRUPTED = 130
+
+
+class Failure(Exception):
+    """Ends the command with `exit_code`; the text, of one or more lines, is for people."""
+
+    exit_code = EXIT_REFUSED
+
+
+class Refused(Failure):
+    """The server or the store refused the request, or a timer or call failed."""
+
+
+class WrongUsage(Failure):
+    """The command's arguments are invalid; nothing was done."""
+
+    exit_code = EXIT_USAGE
+
+
+class Unreachable(Failure):
+    """The server did not respond; the request may or may not have taken effect."""
+
+    exit_code = EXIT_UNREACHABLE
+
+
+class Interrupted(Failure):
+    """Ctrl-C, for a command that reports its progress before it exits."""
+
+    exit_code = EXIT_INTERRUPTED
+
 
 C = TypeVar("C", bound=Callable[..., None])
 
@@ -31,7 +70,7 @@ def command(app: typer.Typer, name: str, *, example: str, **more: Any) -> Callab
 
 
 def _expanded(function: Callable[..., None]) -> Callable[..., None]:
-    """The function with all options as parameters of its own."""
+    """The function with each option as a parameter."""
     shown = signature(function)
     hints = get_type_hints(function, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
@@ -55,3 +94,25 @@ def _expanded(function: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
+
+
+class SettingFlags(TyperCommand):
+    """A command whose flags are settings. A flag that it lacks is refused with the setting's other names, if there is such
+    a setting."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parses the arguments. Raises ConfigError for a flag that only names a setting."""
+        known = {flag for parameter in self.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+        for flag in (arg.partition("=")[0] for arg in args):
+            if flag.startswith("--") and flag not in known:
+                _refuse_setting(flag)
+        return super().parse_args(ctx, args)
+
+
+def _refuse_setting(flag: str) -> None:
+    from tocsin.model.errors import ConfigError
+    from tocsin.settings.declared import SETTINGS, env_name
+
+    field = flag.removeprefix("--").replace("-", "_")
+    if field in SETTINGS:
+        raise ConfigError(f"{flag} is not a flag; set {env_name(field)}, or {SETTINGS[field].name} in the file")

@@ -1,15 +1,16 @@
-"""`tocsin doctor`."""
+"""`tocsin doctor` and `tocsin version`."""
 
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.failure import Failure, Refused
+from tocsin.cli.command import Failure, Refused
 from tocsin.cli.options import LOCAL_STORE, NO_SERVER, AsJson, NamedServer, StoreOptions, client_of
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 def doctor(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE, as_json: AsJson = False) -> None:
     """Check settings, disk, ports, store, clock, keys, other nodes and, with --server or TOCSIN_URL, a running server. One
-    line for each, with what to do about it. Exit code 1 if a check fails. Changes nothing, and is safe beside a running
-    server."""
+    line for each, with what to do about it. Exit code 1 if a check fails. Changes nothing, and is safe while a
+    server runs."""
     findings = []
     for finding in _findings(server, store):
         findings.append(finding)
@@ -105,7 +106,7 @@ def _ours(settings: Settings) -> str | None:
 def _server(url: str, key: str | None) -> Iterator[Finding]:
     """The server named by the options: is it ready, which version, does the key read its metrics?"""
     from tocsin.cli.client import ServerRefused
-    from tocsin.cli.metrics import read_metrics, selected
+    from tocsin.cli.operations import read_metrics, selected
     from tocsin.server.doctor import Finding, Verdict
 
     with client_of(url, key, answer_timeout_s=_ANSWER_TIMEOUT_S) as client:
@@ -126,3 +127,24 @@ def _server(url: str, key: str | None) -> Iterator[Finding]:
             yield Finding("metrics", Verdict.FAIL, str(error))
         else:
             yield Finding("metrics", Verdict.OK, " ".join(build))
+
+
+def version(as_json: AsJson = False) -> None:
+    """Show the version of Tocsin and the commit it was built from, and the versions of Python and SQLite."""
+    import apsw
+
+    import tocsin
+    from tocsin.build_info import commit
+
+    versions = {
+        "tocsin": tocsin.__version__,
+        "commit": commit(),
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+    }
+    if as_json:
+        output.print_json(versions)
+        return
+    # Without a table: importing what draws one takes longer than all the rest.
+    for name, found in versions.items():
+        output.print_plain(f"{name:6}  {found}")

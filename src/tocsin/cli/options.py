@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli.failure import WrongUsage
+from tocsin.cli.command import WrongUsage
 
 if TYPE_CHECKING:
     import msgspec
@@ -237,7 +237,7 @@ class StoreOptions:
     store: Store = None
 
     def settings(self, **flags: Any) -> Settings:
-        """The settings, with those of further flags."""
+        """The settings, with further flags."""
         from tocsin.settings import load_settings
 
         return load_settings(vars(self) | flags)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tocsin.cli.failure import Refused
+from tocsin.cli.command import Refused
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,6 +86,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     console().print(table)
 
 
+def print_page(
+    page: Mapping[str, Any], as_json: bool, what: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
+) -> None:
+    """Prints a page of a list: as it was received, or its rows and the cursor of the next page."""
+    if as_json:
+        print_json(page)
+        return
+    print_table(columns, rows)
+    if page.get("nextCursor"):
+        note(f"More {what}: --cursor {page['nextCursor']}")
+
+
 def print_groups(columns: Sequence[str], groups: Mapping[str, Sequence[Sequence[object]]]) -> None:
     """One table with a heading before the rows of each group that has any."""
     from rich.text import Text
@@ -113,6 +125,23 @@ def print_fields(fields: Mapping[str, object]) -> None:
             text.overflow = "fold"
             grid.add_row(Text(name, style="bold"), text)
     console().print(grid)
+
+
+def print_result(result: Mapping[str, object], as_json: bool) -> None:
+    """Prints one object: as JSON, or as its fields."""
+    if as_json:
+        print_json(result)
+    else:
+        print_fields(result)
+
+
+def print_row(row: Mapping[str, Any], instants: Sequence[str], **replaced: object) -> None:
+    """Prints the fields of a timer or schedule: those that are `instants` with their distance from now, and some replaced."""
+    fields = {name: value if isinstance(value, str | int | float) else compact(value) for name, value in row.items()}
+    for name in instants:
+        if fields.get(name):
+            fields[name] = f"{fields[name]} ({relative(row[name])})"
+    print_fields({**fields, **replaced})
 
 
 def note(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Timers as rows of a CSV file and as JSON Lines: what `timers export` writes and `timers import` reads."""
+"""Timers as rows of a CSV file, and timers and schedules as JSON Lines: what `export` writes and `import` reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from tocsin.cli.failure import WrongUsage
+from tocsin.cli.command import WrongUsage
 
 COLUMNS = (
     "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "body", "method", "headers", "retryPolicy",
@@ -107,16 +107,10 @@ class BatchResults(msgspec.Struct):
 
 
 class Page(msgspec.Struct):
-    """A page of a list. A page without a cursor is the last."""
+    """A page of a list, of timers or of schedules. A page without a cursor is the last."""
 
-    timers: list[RawTimer]
-    cursor: str | None = msgspec.field(default=None, name="nextCursor")
-
-
-class SchedulePage(msgspec.Struct):
-    """The same of schedules."""
-
-    schedules: list[RawTimer]
+    timers: list[RawTimer] = msgspec.field(default_factory=list)
+    schedules: list[RawTimer] = msgspec.field(default_factory=list)
     cursor: str | None = msgspec.field(default=None, name="nextCursor")
 
 

@@ -1,4 +1,4 @@
-"""`tocsin schedules`: everything but `import` and `export`, which are in a module of their own."""
+"""`tocsin schedules`: `import` and `export` are in `transfer`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli import output, schedule_files
-from tocsin.cli.command import command, group
-from tocsin.cli.failure import WrongUsage
+from tocsin.cli import output, transfer
+from tocsin.cli.command import WrongUsage, command, group
 from tocsin.cli.options import (
     LOCAL_SERVER,
     NO_RETRIES,
@@ -29,8 +28,8 @@ app = group(
     "Create, show, change, import and export schedules: callbacks that repeat.",
     example='schedules create nightly-report http://127.0.0.1:9000/ --cron "0 2 * * *"',
 )
-command(app, "import", example="schedules import schedules.jsonl --namespace billing")(schedule_files.import_schedules)
-command(app, "export", example="schedules export --output schedules.jsonl")(schedule_files.export)
+command(app, "import", example="schedules import schedules.jsonl --namespace billing")(transfer.import_schedules)
+command(app, "export", example="schedules export --output schedules.jsonl")(transfer.export_schedules)
 
 #: The options that `--clear` names, and the fields that it sets to null.
 _CLEARED = {
@@ -90,7 +89,7 @@ class LatenessOptions:
     """How many occurrences a schedule has, and what becomes of late ones."""
 
     max_occurrences: Annotated[
-        int | None, typer.Option("--max-occurrences", metavar="N", help="The schedule ends after so many instants.")
+        int | None, typer.Option("--max-occurrences", metavar="N", help="The schedule ends after N instants.")
     ] = None
     jitter: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Delay each instant by up to this.", show_default="0s")
@@ -118,7 +117,7 @@ class LatenessOptions:
         typer.Option(
             "--pause-after-failures",
             metavar="N",
-            help="Pause when so many occurrences in a row have failed; 0: never.",
+            help="Pause when N occurrences in a row have failed; 0: never.",
             show_default="0",
         ),
     ] = None
@@ -190,12 +189,12 @@ def list_schedules(
     answer = server.post(
         "/schedules/list", given(namespace=namespace, status=status or None, limit=limit, cursor=cursor)
     )
-    if as_json:
-        output.print_json(answer)
-        return
-    output.print_table(
+    output.print_page(
+        answer,
+        as_json,
+        "schedules",
         ("id", "status", "runs", "next", "", "last outcome", "callback"),
-        [
+        (
             (
                 schedule["id"],
                 output.status(schedule),
@@ -206,10 +205,8 @@ def list_schedules(
                 schedule["callbackUrl"],
             )
             for schedule in answer["schedules"]
-        ],
+        ),
     )
-    if answer.get("nextCursor"):
-        output.note(f"More schedules: --cursor {answer['nextCursor']}")
 
 
 @command(app, "update", example='schedules update nightly-report --cron "30 2 * * *"')
@@ -303,15 +300,9 @@ def history(
     """Show the occurrences of a schedule, newest first, and the instants that did not fire."""
     request = given(namespace=namespace, scheduleId=schedule_id, limit=limit, cursor=cursor)
     answer = server.post("/schedules/history", request)
-    if as_json:
-        output.print_json(answer)
-        return
-    output.print_table(
-        ("instant", "source", "status", "attempts", "last response"),
-        [line for occurrence in answer["occurrences"] for line in _occurrence_lines(occurrence)],
-    )
-    if answer.get("nextCursor"):
-        output.note(f"More occurrences: --cursor {answer['nextCursor']}")
+    lines = (line for occurrence in answer["occurrences"] for line in _occurrence_lines(occurrence))
+    columns = ("instant", "source", "status", "attempts", "last response")
+    output.print_page(answer, as_json, "occurrences", columns, lines)
 
 
 @command(app, "preview", example='schedules preview --cron "30 2 * * *" --time-zone Europe/Berlin --count 5')
@@ -346,7 +337,7 @@ def preview(
 
 
 def _occurrence_lines(occurrence: dict[str, Any]) -> list[tuple[object, ...]]:
-    """A line for the occurrence, below those of the instants missed after it: the newest come first."""
+    """A line for the occurrence, below the lines of the instants missed after it: the newest come first."""
     lines: list[tuple[object, ...]] = [
         (f"{missed['firstAt']} and {missed['count'] - 1} more" if missed["count"] > 1 else missed["firstAt"],
          "", "missed", "", missed["reason"])
@@ -382,11 +373,5 @@ def _show(schedule: dict[str, Any], as_json: bool) -> None:
     if as_json:
         output.print_json(schedule)
         return
-    fields: dict[str, object] = {}
-    for name, value in schedule.items():
-        fields[name] = value if isinstance(value, str | int | float) else output.compact(value)
-    fields["nextInstants"] = "\n".join(f"{at} ({output.relative(at)})" for at in schedule["nextInstants"]) or None
-    for name in ("occurrenceAt", "nextAttemptAt"):
-        if fields.get(name):
-            fields[name] = f"{fields[name]} ({output.relative(schedule[name])})"
-    output.print_fields(fields)
+    following = "\n".join(f"{at} ({output.relative(at)})" for at in schedule["nextInstants"]) or None
+    output.print_row(schedule, ("occurrenceAt", "nextAttemptAt"), nextInstants=following)

@@ -1,15 +1,16 @@
-"""`tocsin timers`: create, get, history, list, update, delete; `watch`, `import` and `export` are in modules of their own."""
+"""`tocsin timers`; `import` and `export` are in `transfer`."""
 
 from __future__ import annotations
 
+import time
 import uuid
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tocsin.cli import exporting, importing, output, watch
-from tocsin.cli.command import command, group
-from tocsin.cli.failure import WrongUsage
+from tocsin.cli import output, transfer
+from tocsin.cli.command import Refused, WrongUsage, command, group
 from tocsin.cli.options import (
     ALL_TIMERS,
     LOCAL_SERVER,
@@ -24,13 +25,92 @@ from tocsin.cli.options import (
     TimerFilters,
     checked_duration,
     checked_instant,
+    duration_us,
     given,
 )
 
+if TYPE_CHECKING:
+    from tocsin.cli.client import Client
+
+PAGE_ROWS = 1_000
+
 app = group("Create, show, change, import and export timers.", example="timers create http://127.0.0.1:9000/ --in 30s")
-command(app, "watch", example="timers watch order-17")(watch.watch)
-command(app, "import", example="timers import timers.csv --namespace billing")(importing.import_timers)
-command(app, "export", example="timers export --status pending --output timers.jsonl")(exporting.export)
+
+
+@command(app, "watch", example="timers watch order-17")
+def watch(
+    timer_ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of the timers.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="Instead of ids: all timers with this tag; may be repeated.")
+    ] = None,
+    namespace: Namespace = "default",
+    interval: Annotated[str, typer.Option(metavar="DURATION", help="Polling interval.")] = "500ms",
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Show each change of state until all timers have finished; exit code 1 if one failed."""
+    if bool(timer_ids) == bool(tag):
+        raise WrongUsage("give either ids or --tag")
+    pause_s = max(0.05, duration_us("--interval", interval) / 1e6)
+    shown: dict[str, tuple[Any, ...]] = {}
+    failed: set[str] = set()
+    with server.client() as client:
+        while True:
+            pending = False
+            timers = _by_id(client, namespace, timer_ids, shown) if timer_ids else _by_tag(client, namespace, tag or [])
+            for timer in timers:
+                state = (timer["status"], timer.get("attempts"), timer.get("executeAt"), timer.get("lastError"))
+                if shown.get(timer["id"]) != state:
+                    shown[timer["id"]] = state
+                    _print_state(timer, as_json)
+                pending |= timer["status"] == "pending"
+                (failed.add if timer["status"] in ("failed", "expired") else failed.discard)(timer["id"])
+            if not pending:
+                break
+            time.sleep(pause_s)
+    if not shown:
+        raise Refused(f"no timer in namespace {namespace} has the tag {' and '.join(tag or [])}")
+    if failed:
+        raise Refused(f"failed: {', '.join(sorted(failed))}")
+
+
+def _by_id(
+    client: Client, namespace: str, timer_ids: list[str], shown: dict[str, tuple[Any, ...]]
+) -> Iterator[dict[str, Any]]:
+    from tocsin.cli.client import ServerRefused
+
+    for timer_id in timer_ids:
+        try:
+            yield client.post("/timers/get", {"namespace": namespace, "timerId": timer_id})
+        except ServerRefused as refusal:
+            if refusal.code != "TIMER_NOT_FOUND" or timer_id not in shown:
+                raise
+            # The timer finished, and its namespace keeps no history of such timers.
+            yield {"id": timer_id, "status": "gone"}
+
+
+def _by_tag(client: Client, namespace: str, tags: list[str]) -> Iterator[dict[str, Any]]:
+    for page in client.pages("/timers/list", {"namespace": namespace, "tags": tags, "limit": PAGE_ROWS}):
+        yield from page["timers"]
+
+
+def _print_state(timer: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        output.print_json(timer)
+        return
+    parts = [(time.strftime("%H:%M:%S  ") + timer["id"] + "  ", "")]
+    parts.append((timer["status"], output.STATUS_STYLES.get(timer["status"], "")))
+    if timer["status"] == "pending":
+        parts.append((f"  due {output.relative(timer.get('nextAttemptAt') or timer['executeAt'])}", ""))
+    if timer.get("attempts"):
+        parts.append((f"  attempts {timer['attempts']}", ""))
+    if timer.get("lastError"):
+        parts.append((f"  {timer['lastError']}", "red"))
+    output.print_line(parts)
+
+
+command(app, "import", example="timers import timers.csv --namespace billing")(transfer.import_timers)
+command(app, "export", example="timers export --status pending --output timers.jsonl")(transfer.export_timers)
 
 TimerId = Annotated[str, typer.Argument(metavar="ID", help="Id of the timer.")]
 At = Annotated[str | None, typer.Option("--at", metavar="INSTANT", help="When to fire, such as 2027-01-31T12:00:00Z.")]
@@ -148,15 +228,8 @@ def history(
     """Show the runs of a timer with their attempts, newest first."""
     request = given(namespace=namespace, timerId=timer_id, limit=limit, cursor=cursor)
     answer = server.post("/timers/history", request)
-    if as_json:
-        output.print_json(answer)
-        return
-    output.print_table(
-        ("run", "status", "due", *_ATTEMPT_COLUMNS),
-        [line for run in answer["runs"] for line in _run_lines(run)],
-    )
-    if answer.get("nextCursor"):
-        output.note(f"More runs: --cursor {answer['nextCursor']}")
+    lines = (line for run in answer["runs"] for line in _run_lines(run))
+    output.print_page(answer, as_json, "runs", ("run", "status", "due", *_ATTEMPT_COLUMNS), lines)
 
 
 def _run_lines(run: dict[str, Any]) -> list[tuple[object, ...]]:
@@ -184,12 +257,12 @@ def list_timers(
 ) -> None:
     """List timers in the order in which they are due. `export` writes all of them, however many."""
     answer = server.post("/timers/list", filters.query(limit=limit, cursor=cursor))
-    if as_json:
-        output.print_json(answer)
-        return
-    output.print_table(
+    output.print_page(
+        answer,
+        as_json,
+        "timers",
         ("id", "status", "due", "", "attempts", "last error", "callback"),
-        [
+        (
             (
                 timer["id"],
                 output.status(timer),
@@ -200,10 +273,8 @@ def list_timers(
                 timer["callbackUrl"],
             )
             for timer in answer["timers"]
-        ],
+        ),
     )
-    if answer.get("nextCursor"):
-        output.note(f"More timers: --cursor {answer['nextCursor']}")
 
 
 @command(app, "update", example="timers update order-17 --in 5m")
@@ -254,14 +325,6 @@ def _show(timer: dict[str, Any], as_json: bool) -> None:
     if as_json:
         output.print_json(timer)
         return
-    fields: dict[str, object] = {}
-    for name, value in timer.items():
-        if name == "attemptLog":
-            continue
-        fields[name] = value if isinstance(value, str | int | float) else output.compact(value)
-    for name in ("executeAt", "nextAttemptAt"):
-        if fields.get(name):
-            fields[name] = f"{fields[name]} ({output.relative(timer[name])})"
-    output.print_fields(fields)
+    output.print_row(timer, ("executeAt", "nextAttemptAt"), attemptLog=None)
     if attempts := _attempts(timer):
         output.print_table(_ATTEMPT_COLUMNS, attempts)

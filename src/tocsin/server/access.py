@@ -26,7 +26,7 @@ from tocsin.server.sign_ins import SignIns
 from tocsin.settings import Settings
 from tocsin.settings.sources import read_secret
 from tocsin.tasks import end_tasks
-from tocsin.web.http.auth_failures import AuthFailures
+from tocsin.web.http.access import AuthFailures
 
 _log = structlog.get_logger("tocsin.server")
 

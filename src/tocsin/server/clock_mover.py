@@ -13,7 +13,7 @@ from tocsin.server.dev_folder import DevFolder
 from tocsin.server.engine import Engine
 from tocsin.settings import Settings
 from tocsin.telemetry.clock import ConfirmedClock, MovableClock, SystemClock
-from tocsin.timers.engine.rest import EngineRest
+from tocsin.timers.engine.supervisor import EngineRest
 
 if TYPE_CHECKING:
     from tocsin.server.agent import ServiceAgent

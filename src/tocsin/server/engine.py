@@ -137,7 +137,7 @@ async def start_engine(
     engine = Engine(context, supervisor, service, cluster, total_shards)
     observers.gauges.add(engine.gauges)
     stack.push_async_callback(supervisor.close)
-    await service.ensure_default_namespace()
+    await service.namespaces.ensure_default()
     await supervisor.start()
     if store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
         _log.warning("shards not claimed yet", effect="requests for them get 503")

@@ -50,8 +50,7 @@ from tocsin.timers.service import TimerService
 from tocsin.web.api.app import Api
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.dev import DevApi, DevHandlers
-from tocsin.web.http.hosts import Hosts
-from tocsin.web.http.proxies import Proxies
+from tocsin.web.http.hosts import Hosts, Proxies
 from tocsin.web.pages import compose as pages
 from tocsin.web.pages.calls.agent import OFF, STANDBY, AgentUnavailable, standby
 

@@ -11,8 +11,7 @@ from tocsin.ports.observer import Observer, fan_out
 from tocsin.settings import Settings
 from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import GAUGES, Metrics
-from tocsin.web.pages.calls.statistics import CallStatistics
-from tocsin.web.pages.overview.statistics import Statistics
+from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 
 ReadGauges = Callable[[], Mapping[str, float]]
 

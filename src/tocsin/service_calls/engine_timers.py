@@ -234,13 +234,13 @@ class EngineTimers:
     async def _ensure_namespace(self) -> None:
         if self._ready:
             return
-        if NAMESPACE not in {namespace.name for namespace in await self._service.namespaces()}:
+        if NAMESPACE not in {namespace.name for namespace in await self._service.namespaces.all()}:
             try:
                 retention_us = self._context.limits.outbox_retention_us
-                await self._service.create_namespace(NAMESPACE, retention_us=retention_us, reserved=True)
+                await self._service.namespaces.create(NAMESPACE, retention_us=retention_us, reserved=True)
             except NamespaceExists:
                 # Another node created it at the same time.
-                await self._service.namespaces()
+                await self._service.namespaces.all()
         self._ready = True
 
 

@@ -117,7 +117,7 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool, largest_
 def cluster_view(
     supervisor: Supervisor, own: NodeReport, reports: Mapping[bytes, NodeReport], *, alone: bool = False
 ) -> ClusterView:
-    """The cluster as this node sees it. `reports` are those of the other nodes, by incarnation. `alone`: the store belongs to
+    """The cluster as this node sees it. `reports` come from the other nodes, by incarnation. `alone`: the store belongs to
     this node alone, so other members are its former starts and are left out."""
     reports = {**reports, supervisor.incarnation: own}
     reported = {

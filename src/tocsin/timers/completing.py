@@ -53,14 +53,10 @@ async def complete(
                 if condition is not None and view is not None and condition.is_repeated(view.timer):
                     known[id(timer)] = msgspec.structs.replace(view, outcome=Outcome.REPLAYED)
                 else:
-                    _complete(timer, None if view is None else view.timer)
+                    take_secrets(timer, None if view is None else view.timer)
             except (InvalidInput, IdempotencyConflict) as error:
                 known[id(timer)] = error
     return known
-
-
-def _complete(timer: Timer, former: Timer | None) -> None:
-    take_secrets(timer, former)
 
 
 def create_op(timer: Timer, condition: Condition | None) -> WriteOp:

@@ -22,14 +22,12 @@ from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, Stored
 
 _R = TypeVar("_R", bound=StoredRow | HistoryRow)
 
-#: Python 3.11 takes long to find a member of an enum.
-_PENDING = Status.PENDING
 #: Bounded reads of the store in one list call, before it returns a short page and a cursor.
 LIST_READS_MAX = 20
 #: Bytes of records on a page of a list, or one record more. With large payloads a page is shorter than its limit: reading and
 #: encoding more would take memory, and encoding is one step, which delays everything else by some milliseconds a megabyte.
 LIST_BYTES_MAX = 4 * 1024 * 1024
-#: Pages that a process reads at once; further requests wait. Each takes some multiples of LIST_BYTES_MAX meanwhile.
+#: Pages that a process reads at once; further requests wait. While it is read, each takes some multiples of LIST_BYTES_MAX.
 PAGES_READ_MAX = 4
 #: Rows of a list's first read, which shows how large the rows are.
 _LIST_FIRST_ROWS = 100
@@ -122,7 +120,7 @@ async def page_by_id(
     read: Callable[[str, int], Awaitable[Sequence[StoredRow]]],
     shard_id_of: Callable[[bytes], int],
 ) -> tuple[list[TimerView], str | None]:
-    """The requested page, and the id behind which the next one begins if one may follow. `read` returns the first so many
+    """The requested page, and the id behind which the next one begins if one may follow. `read` returns the first N
     rows behind an id; `shard_id_of` the shard of a uuid."""
     views: list[TimerView] = []
     after_id, size, short_reads = request.after_id, 0, 0
@@ -147,7 +145,7 @@ async def page_by_id(
 
 
 def _within(bytes_max: int, rows: Sequence[_R]) -> Sequence[_R]:
-    """The first rows, until their records have so many bytes: at least one row, if there is one."""
+    """The first rows, until their records have this many bytes: at least one row, if there is one."""
     for number, row in enumerate(rows, start=1):
         bytes_max -= len(row.record)
         if bytes_max <= 0:
@@ -163,7 +161,7 @@ def view_of(
     timer: Timer, uuid: bytes, shard_id: int, at: int, outcome: Outcome, *, forwarded: bool = False
 ) -> TimerView:
     """The view of a timer that was just written, or of the existing one that was found instead. `at` is its row's instant."""
-    next_attempt_at = at if timer.status is _PENDING else None
+    next_attempt_at = at if timer.status is Status.PENDING else None
     return TimerView(timer, uuid, shard_id, next_attempt_at, None, outcome, forwarded)
 
 

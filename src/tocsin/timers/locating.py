@@ -1,12 +1,40 @@
-"""Asks the owner of a timer's shard, this node or another, where the timer is."""
+"""Where a timer is in its owner's memory, and what keeps it from being fired: known here, or asked from another node."""
 
 from __future__ import annotations
 
 from tocsin.model.errors import Unavailable
-from tocsin.ports.forward import Peers, Whereabouts
+from tocsin.model.timer import Timer
+from tocsin.ports.forward import Obstacle, Peers, RowPlace, Whereabouts
+from tocsin.timers.engine.dispatcher import Dispatcher
+from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.engine.whereabouts import whereabouts
 from tocsin.timers.explaining import Asked
+
+
+def whereabouts(shard: Shard, dispatcher: Dispatcher, uuid: bytes) -> Whereabouts | None:
+    """What this node knows of the timer now; None if it does not own the shard."""
+    window = shard.window
+    if window is None:
+        return None
+    attempts = window.in_flight.get(uuid)
+    if attempts:
+        latest = attempts[-1]
+        until = latest.fired_at + latest.row.timer.timeout_us
+        return Whereabouts(RowPlace.IN_FLIGHT, attempt=latest.number, until=until)
+    if window.being_written(uuid):
+        return Whereabouts(RowPlace.WRITING)
+    row = window.rows.get(uuid)
+    obstacle, name = _obstacle(shard, dispatcher, None if row is None else row.timer)
+    return Whereabouts(RowPlace.STORE if row is None else RowPlace.WINDOW, obstacle, name)
+
+
+def _obstacle(shard: Shard, dispatcher: Dispatcher, timer: Timer | None) -> tuple[Obstacle, str]:
+    """The first obstacle in the way of the shard's timers, or of this one; and its name."""
+    if (reason := dispatcher.paused_reason) is not None:
+        return Obstacle.DISPATCH, reason
+    if shard.draining:
+        return Obstacle.HAND_OVER, ""
+    return (Obstacle.NONE, "") if timer is None else dispatcher.obstacle(timer)
 
 
 async def ask_owner(supervisor: Supervisor, peers: Peers | None, shard_id: int, uuid: bytes) -> Asked:

@@ -15,9 +15,11 @@ from tocsin.model.errors import (
     NamespaceExists,
     NamespaceNotFound,
     StoreCallFailed,
+    StoreError,
     Unavailable,
 )
-from tocsin.model.ids import namespace_hash, shard_of
+from tocsin.model.ids import namespace_hash
+from tocsin.model.ids import shard_of as shard_in
 from tocsin.model.namespace import (
     DEFAULT_NAMESPACE,
     RESERVED_PREFIX,
@@ -32,7 +34,7 @@ from tocsin.model.secrets import SigningSecrets
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import Peers
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.propagation import until_known_everywhere
+from tocsin.timers.engine.membership import Membership, address_of
 from tocsin.timers.engine.supervisor import Supervisor
 
 T = TypeVar("T")
@@ -42,10 +44,12 @@ _DAMAGED_RETRY_AFTER_S = 60.0
 #: Attempts at a change of a namespace that others change at the same time. Each failed attempt means that another's change
 #: was made.
 _TRIES_MAX = 10
+#: Pause between two attempts to reach the nodes that have not confirmed.
+_PROPAGATION_PAUSE_US = 100_000
 
 
 class Namespaces:
-    """The part of the timer service about namespaces. A new one has `num_shards` shards and keeps its history for
+    """The namespaces of the timer service. A new one has `num_shards` shards and keeps its history for
     `retention_us`, unless it is created with others."""
 
     def __init__(self, context: Context, supervisor: Supervisor, *, num_shards: int, retention_us: int) -> None:
@@ -54,32 +58,31 @@ class Namespaces:
         self._namespace_num_shards = num_shards
         self._retention_us = retention_us
         self._shared = not context.store.capabilities.exclusive
-        self._peers: Peers | None = None
+        #: The other nodes, once they can be reached.
+        self.peers: Peers | None = None
         self._namespace_change = asyncio.Lock()
 
     # ------------------------------------------------------------------ known here
 
-    async def _ensure_namespace_known(self, namespace: str) -> None:
+    async def ensure_known(self, namespace: str) -> None:
         """Reads the namespaces if this node doesn't know this one: where nodes share the store, another may have created
         it."""
         if self._shared and namespace not in self._context.namespaces:
-            await self.refresh_namespaces()
+            await self.refresh()
 
-    def knows_namespace(self, name: str, version: int) -> bool:
-        """Whether this node knows the namespace in that version or a later one."""
-        return self._context.knows_namespace(name, version)
-
-    async def refresh_namespaces(self) -> None:
+    async def refresh(self) -> None:
         """Reads the namespaces, by a read that begins after the call. Raises Unavailable."""
-        await self._read(self._context.refresh_namespaces())
+        await self.read(self._context.refresh_namespaces())
 
-    def _shard_of(self, namespace: str, uuid: bytes) -> int:
+    def shard_of(self, namespace: str, uuid: bytes) -> int:
+        """The shard of a uuid in a namespace that this node knows. Raises NamespaceNotFound, Unavailable."""
         arc = self._context.arcs.get(namespace)
         if arc is None:
-            arc = self._context.arcs[namespace] = (namespace_hash(namespace), self._namespace(namespace).num_shards)
-        return shard_of(arc[0], uuid, arc[1], self._supervisor.total_shards)
+            arc = self._context.arcs[namespace] = (namespace_hash(namespace), self.get(namespace).num_shards)
+        return shard_in(arc[0], uuid, arc[1], self._supervisor.total_shards)
 
-    def _namespace(self, name: str) -> Namespace:
+    def get(self, name: str) -> Namespace:
+        """The namespace, as this node knows it. Raises NamespaceNotFound, Unavailable."""
         found = self._context.namespaces.get(name)
         if found is None:
             raise NamespaceNotFound(f"there is no namespace {name!r}; create it first with namespaces/create")
@@ -97,12 +100,12 @@ class Namespaces:
 
     # ------------------------------------------------------------------ in the store
 
-    async def namespaces(self) -> list[Namespace]:
+    async def all(self) -> list[Namespace]:
         """All namespaces by name."""
-        listed = await self._read(self._context.read_namespaces())
+        listed = await self.read(self._context.read_namespaces())
         return sorted(listed, key=lambda namespace: namespace.name)
 
-    async def create_namespace(
+    async def create(
         self,
         name: str,
         *,
@@ -135,12 +138,12 @@ class Namespaces:
             answers=answers,
             retry=retry,
         )
-        if not await self._read(self._context.store.put_namespace(namespace, create=True)):
+        if not await self.read(self._context.store.put_namespace(namespace, create=True)):
             raise NamespaceExists(f"a namespace {name!r} already exists")
         self._context.changed_namespace(namespace)
         return namespace
 
-    async def update_namespace(
+    async def update(
         self,
         name: str,
         *,
@@ -174,7 +177,7 @@ class Namespaces:
         return await self._change_everywhere(name, change)
 
     async def rotate_secret(self, name: str, fresh: str, grace_us: int, *, force: bool = False) -> Namespace:
-        """Signs with `fresh`, and during the grace also with the secret that it replaces. Like `update_namespace`; also
+        """Signs with `fresh`, and during the grace also with the secret that it replaces. Like `update`; also
         raises RotationPending within the grace of another rotation."""
 
         def change(known: Namespace) -> Namespace:
@@ -188,34 +191,71 @@ class Namespaces:
         # One at a time on this node, so that changes don't force one another to retry.
         async with self._namespace_change:
             changed = await self._change_namespace(name, change)
-        if self._peers is not None:
-            await until_known_everywhere(self._context, self._supervisor.membership, self._peers)
+        if self.peers is not None:
+            await until_known_everywhere(self._context, self._supervisor.membership, self.peers)
         return changed
 
     async def _change_namespace(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
         """Makes the change to the stored namespace, again if others change it at the same time."""
         context = self._context
         for _ in range(_TRIES_MAX):
-            await self.refresh_namespaces()
-            changed = change(self._namespace(name))
-            if await self._read(context.store.put_namespace(changed, create=False)):
+            await self.refresh()
+            changed = change(self.get(name))
+            if await self.read(context.store.put_namespace(changed, create=False)):
                 context.changed_namespace(changed)
                 return changed
         raise Conflict(f"others changed namespace {name!r} at the same time {_TRIES_MAX} times; try again")
 
-    async def ensure_default_namespace(self) -> None:
+    async def ensure_default(self) -> None:
         """Creates the namespace `default` if it does not exist."""
-        if DEFAULT_NAMESPACE not in {namespace.name for namespace in await self.namespaces()}:
+        if DEFAULT_NAMESPACE not in {namespace.name for namespace in await self.all()}:
             try:
-                await self.create_namespace(DEFAULT_NAMESPACE)
+                await self.create(DEFAULT_NAMESPACE)
             except NamespaceExists:
-                await self.namespaces()
+                await self.all()
 
     # ------------------------------------------------------------------ helpers
 
-    async def _read(self, call: Awaitable[T]) -> T:
+    async def read(self, call: Awaitable[T]) -> T:
         """The result of a store call; its errors as Unavailable."""
         try:
             return await self._context.bounded(call)
         except StoreCallFailed as error:
             raise Unavailable(f"the store is not available, try again: {error}") from error
+
+
+async def until_known_everywhere(context: Context, membership: Membership, peers: Peers) -> None:
+    """Returns once no node fires by the namespaces as they were stored before the call (rule 23).
+
+    Each living node is asked to read them. For a node that does not confirm, this waits until its former reading has expired:
+    `namespaces_lease`, and a fifth more because clocks run at different rates. Instants of two nodes are never compared.
+    """
+    clock = context.clock
+    until = clock.boottime_us() + context.limits.namespaces_lease_us * 6 // 5
+    known = {context.incarnation}
+    while (left_us := until - clock.boottime_us()) > 0:
+        missing: dict[bytes, str] | None = None
+        try:
+            # A strong read, after the change: a node missing here reads the namespaces after it has written its member row.
+            missing = await _missing(context, membership, known)
+            if not missing:
+                return
+            async with asyncio.timeout(left_us / 1e6):
+                known |= await peers.refresh_namespaces(missing)
+        except (StoreError, TimeoutError):
+            # Then only the time decides.
+            pass
+        if missing is None or missing.keys() - known:
+            await asyncio.sleep(min(_PROPAGATION_PAUSE_US, left_us) / 1e6)
+
+
+async def _missing(context: Context, membership: Membership, known: set[bytes]) -> dict[bytes, str]:
+    """The addresses of the members that have not confirmed, by incarnation. Members presumed dead are left out: their lease
+    has expired, and they read the namespaces before they fire again."""
+    boot = context.clock.boottime_us()
+    return {
+        member.incarnation: address_of(member)
+        for member in await context.bounded(context.store.members())
+        if member.incarnation not in known
+        and membership.presumed_dead(member.incarnation, boot) != (member.incarnation, member.counter)
+    }

@@ -1,4 +1,4 @@
-"""The use cases of schedules, beside those of timers. A schedule is changed at the owner of its shard, like a timer."""
+"""The use cases of schedules. A schedule is changed at the owner of its shard, like a timer."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, TimerView
 
 if TYPE_CHECKING:
+    from tocsin.tasks import Turns
     from tocsin.timers.history import RunPage
-    from tocsin.timers.turns import Turns
 from tocsin.timers.service import TimerService
 
 #: How many of its next instants a schedule is shown with.
@@ -159,7 +159,7 @@ class Schedules:
         return await self._change(namespace, schedule_id, Pause())
 
     async def resume(self, namespace: str, schedule_id: str) -> ScheduleView:
-        """Fires again, from the next instant on; instants that passed meanwhile are skipped. Raises ScheduleEnded."""
+        """Fires again, from the next instant on; instants that passed during the pause are skipped. Raises ScheduleEnded."""
         return await self._change(namespace, schedule_id, Resume())
 
     async def trigger(self, namespace: str, schedule_id: str) -> ScheduleView:

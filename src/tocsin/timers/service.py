@@ -21,11 +21,12 @@ from tocsin.model.errors import (
     TocsinError,
     Unavailable,
 )
-from tocsin.model.ids import timer_uuid
+from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
 from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Whereabouts, Write, WriteKind, Written
 from tocsin.ports.statistics import StatisticsReport
+from tocsin.tasks import Turns
 from tocsin.timers import completing
 from tocsin.timers.cluster_view import (
     ClusterView,
@@ -43,27 +44,28 @@ from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.rows import OpKind, Row, WriteAnswer, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import Explanation, explain
-from tocsin.timers.history import RunPage
+from tocsin.timers.history import RunPage, runs_of
 from tocsin.timers.listing import (
     PAGES_READ_MAX,
+    IdListRequest,
     ListRequest,
     TimerView,
     list_page,
+    page_by_id,
     view_of,
     view_of_stored,
     views_of_stored,
 )
 from tocsin.timers.locating import ask_owner, located_here
-from tocsin.timers.schedule_rows import ScheduleRows
-from tocsin.timers.turns import Turns
+from tocsin.timers.namespaces import Namespaces
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
 UuidOf = Callable[[str, str], bytes]
 
 
-class TimerService(ScheduleRows):
-    """Create, read, change and list timers and namespaces. All errors are `TocsinError`s.
+class TimerService:
+    """Create, read, change and list timers; `namespaces` does the same for namespaces. All errors are `TocsinError`s.
 
     `read_namespaces` must have run (or the engine started) before anything else is asked.
     """
@@ -71,8 +73,13 @@ class TimerService(ScheduleRows):
     def __init__(
         self, context: Context, supervisor: Supervisor, *, namespace_num_shards: int, retention_us: int
     ) -> None:
-        super().__init__(context, supervisor, num_shards=namespace_num_shards, retention_us=retention_us)
-        self.turns, self.pages = Turns(), asyncio.Semaphore(PAGES_READ_MAX)
+        self.namespaces = Namespaces(context, supervisor, num_shards=namespace_num_shards, retention_us=retention_us)
+        #: What clients let this process reckon.
+        self.turns = Turns()
+        self._context, self._supervisor = context, supervisor
+        self._shared = not context.store.capabilities.exclusive
+        #: The pages of lists that may be read at once.
+        self._pages = asyncio.Semaphore(PAGES_READ_MAX)
         self._waiting = 0
         self._forwarder: Forwarder | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -83,7 +90,7 @@ class TimerService(ScheduleRows):
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
-        self._forwarder, self._peers = forwarder, peers
+        self._forwarder, self.namespaces.peers = forwarder, peers
         self._supervisor.results.submit = self._submit
 
     @property
@@ -110,7 +117,7 @@ class TimerService(ScheduleRows):
     ) -> list[TimerView | TocsinError]:
         """Like `create` for many timers: the results are in order, and each timer fails on its own."""
         for namespace in {timer.namespace for timer in timers}:
-            await self._ensure_namespace_known(namespace)
+            await self.namespaces.ensure_known(namespace)
         wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))
         incomplete = [each for each in wanted if withheld(each[0].url, each[0].headers)]
         known = await completing.complete(incomplete, self.get_many) if incomplete else {}
@@ -146,7 +153,7 @@ class TimerService(ScheduleRows):
             timer = op.timer
             assert timer is not None
             try:
-                shard_id = self._shard_of(op.namespace, op.uuid)
+                shard_id = self.namespaces.shard_of(op.namespace, op.uuid)
             except TocsinError as error:
                 settle(op, error)
                 continue
@@ -160,7 +167,7 @@ class TimerService(ScheduleRows):
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         """The pending timer, or else the latest finished one. Raises TimerNotFound, NamespaceNotFound, Unavailable."""
         shard_id, uuid = await self._locate(namespace, timer_id)
-        found = (await self._read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
+        found = (await self.namespaces.read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
         row = found and (found.live or found.finished)
         if not row:
             raise TimerNotFound(f"no timer {timer_id!r} in namespace {namespace!r}")
@@ -180,14 +187,14 @@ class TimerService(ScheduleRows):
     async def get_many(self, namespace: str, ids: Iterable[str], uuid_of: UuidOf = timer_uuid) -> dict[str, TimerView]:
         """Like `get` for many ids, with one read for each shard; ids without a timer are absent. Raises NamespaceNotFound,
         Unavailable."""
-        await self._ensure_namespace_known(namespace)
+        await self.namespaces.ensure_known(namespace)
         shards: dict[int, dict[bytes, str]] = {}
         for each in ids:
             uuid = uuid_of(namespace, each)
-            shards.setdefault(self._shard_of(namespace, uuid), {})[uuid] = each
+            shards.setdefault(self.namespaces.shard_of(namespace, uuid), {})[uuid] = each
         views = {}
         for shard_id, names in shards.items():
-            found = await self._read(self._context.store.fetch(shard_id, list(names)))
+            found = await self.namespaces.read(self._context.store.fetch(shard_id, list(names)))
             rows = [row for stored in found.values() if (row := stored.live or stored.finished)]
             for view in await views_of_stored((row, shard_id) for row in rows):
                 views[names[view.uuid]] = view
@@ -198,9 +205,9 @@ class TimerService(ScheduleRows):
         if only the owner of its shard can't be asked, the explanation states that."""
         shard_id, uuid = await self._locate(namespace, timer_id)
         # In this order: what has left the owner's memory since is in the store.
-        asked = await ask_owner(self._supervisor, self._peers, shard_id, uuid)
+        asked = await ask_owner(self._supervisor, self.namespaces.peers, shard_id, uuid)
         view = await self.get(namespace, timer_id)
-        return explain(view, self._namespace(namespace), asked, self._context.clock.now_us())
+        return explain(view, self.namespaces.get(namespace), asked, self._context.clock.now_us())
 
     def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
         """What this node knows of a timer in its memory; None if it does not own the shard."""
@@ -240,9 +247,51 @@ class TimerService(ScheduleRows):
             raise TimerNotPending(f"{error}: {timer_id!r} in namespace {op.namespace!r}") from None
 
     async def _locate(self, namespace: str, timer_id: str) -> tuple[int, bytes]:
-        await self._ensure_namespace_known(namespace)
+        await self.namespaces.ensure_known(namespace)
         uuid = timer_uuid(namespace, timer_id)
-        return self._shard_of(namespace, uuid), uuid
+        return self.namespaces.shard_of(namespace, uuid), uuid
+
+    # ------------------------------------------------------------------ rows of schedules
+
+    @property
+    def occurrences_kept(self) -> int:
+        """How many occurrences of each schedule are kept, the newest ones, while retention lasts."""
+        return self._context.limits.occurrences_kept
+
+    def now_us(self) -> int:
+        """This node's wall clock."""
+        return self._context.clock.now_us()
+
+    async def shard_of(self, namespace: str, uuid: bytes) -> int:
+        """The shard of a uuid. Raises NamespaceNotFound, Unavailable."""
+        await self.namespaces.ensure_known(namespace)
+        return self.namespaces.shard_of(namespace, uuid)
+
+    async def get_by_uuid(self, namespace: str, uuid: bytes) -> TimerView | None:
+        """The live row of a uuid, or else the latest finished one. Raises NamespaceNotFound, Unavailable."""
+        shard_id = await self.shard_of(namespace, uuid)
+        found = (await self.namespaces.read(self._context.store.fetch(shard_id, [uuid]))).get(uuid)
+        row = found and (found.live or found.finished)
+        return view_of_stored(row, shard_id) if row else None
+
+    async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
+        """A page of a row's runs, newest first. Raises InvalidInput for a bad cursor, and Unavailable."""
+        return await self.namespaces.read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
+
+    async def list_schedules(self, namespace: str, request: IdListRequest) -> tuple[list[TimerView], str | None]:
+        """A page of live schedules, and the id behind which the next one begins if one may follow. Raises
+        NamespaceNotFound, Unavailable."""
+        await self.namespaces.ensure_known(namespace)
+        known, total = self.namespaces.get(namespace), self._supervisor.total_shards
+        arc = namespace_hash(namespace)
+        shards = shards_of_namespace(arc, known.num_shards, total)
+        read = partial(self._context.store.list_schedules, namespace, shards)
+        async with self._pages:
+            return await page_by_id(
+                request,
+                lambda after_id, limit: self.namespaces.read(read(after_id, limit)),
+                lambda uuid: shard_of(arc, uuid, known.num_shards, total),
+            )
 
     # ------------------------------------------------------------------ writes, here and at other nodes
 
@@ -341,11 +390,19 @@ class TimerService(ScheduleRows):
         self._waiting -= 1
         settle(Written(answer.timer, answer.key[0], answer.outcome) if isinstance(answer, Row) else answer)
 
+    def knows_namespace(self, name: str, version: int) -> bool:
+        """Whether this node knows the namespace in that version or a later one."""
+        return self._context.knows_namespace(name, version)
+
+    async def refresh_namespaces(self) -> None:
+        """Reads the namespaces, by a read that begins after the call. Raises Unavailable."""
+        await self.namespaces.refresh()
+
     # ------------------------------------------------------------------ the node and its cluster
 
     async def cluster(self) -> ClusterView:
         """Nodes, shards and owners, with the reports of the nodes that answer in time."""
-        others = await self._peers.reports() if self._peers is not None else {}
+        others = await self.namespaces.peers.reports() if self.namespaces.peers is not None else {}
         alone = self._context.store.capabilities.exclusive
         return cluster_view(self._supervisor, self.report(), others, alone=alone)
 
@@ -370,9 +427,9 @@ class TimerService(ScheduleRows):
 
     async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
         """Another node's report, and its statistics after an instant; None if its release has none. Raises Unavailable."""
-        if self._peers is None:
+        if self.namespaces.peers is None:
             raise Unavailable("this node is not connected to other nodes")
-        return await self._peers.statistics(incarnation, after_us)
+        return await self.namespaces.peers.statistics(incarnation, after_us)
 
     @property
     def unfit(self) -> bool:
@@ -390,10 +447,12 @@ class TimerService(ScheduleRows):
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         """A page in execute order, and the cursor of the next page if one may follow. Raises InvalidInput for a bad cursor,
         NamespaceNotFound, Unavailable."""
-        await self._ensure_namespace_known(request.namespace)
-        namespace, total = self._namespace(request.namespace), self._supervisor.total_shards
-        async with self.pages:
-            return await list_page(request, namespace, total, lambda query: self._read(self._context.store.list(query)))
+        await self.namespaces.ensure_known(request.namespace)
+        namespace, total = self.namespaces.get(request.namespace), self._supervisor.total_shards
+        async with self._pages:
+            return await list_page(
+                request, namespace, total, lambda query: self.namespaces.read(self._context.store.list(query))
+            )
 
 
 #: Kinds of operations here and between nodes. A lookup costs a tenth of constructing the enum's member.

@@ -26,7 +26,7 @@ from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.stores.memory import MemoryStore
 from tocsin.web.api.app import Api
 from tocsin.web.api.protocol import ApiProtocol
-from tocsin.web.http.auth_failures import AuthFailures
+from tocsin.web.http.access import AuthFailures
 
 
 @dataclass

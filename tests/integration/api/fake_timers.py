@@ -26,11 +26,13 @@ from tocsin.model.namespace import Answers, HistoryMode, Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Attempt, Changes, Status, Timer
+from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.history import RunPage, read_cursor
 from tocsin.timers.listing import IdListRequest
+from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.service import (
     ClusterView,
     ListRequest,
@@ -40,7 +42,6 @@ from tocsin.timers.service import (
     TimerService,
     TimerView,
 )
-from tocsin.timers.turns import Turns
 
 TOTAL_SHARDS = 8
 
@@ -51,6 +52,77 @@ class SystemClock:
 
     def boottime_us(self) -> int:
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
+
+
+class FakeNamespaces(Namespaces):
+    """Namespaces in memory. `check` raises what a request about one of that name is refused with."""
+
+    def __init__(self, check: Callable[[str], None]) -> None:
+        self.known = {"default": Namespace("default", 4, 1_700_000_000_000_000, 1_700_000_000_000_000)}
+        self._check = check
+
+    async def all(self):  # type: ignore[no-untyped-def]
+        self._check("default")
+        return sorted(self.known.values(), key=lambda namespace: namespace.name)
+
+    async def create(
+        self,
+        name: str,
+        *,
+        num_shards: int | None = None,
+        history: HistoryMode | None = None,
+        retention_us: int | None = None,
+        secret: str | None = None,
+        answers: Answers = Answers.STANDARD,
+        retry: RetryPolicy | None = None,
+    ) -> Namespace:
+        self._check("default")
+        if name in self.known:
+            raise NamespaceExists(f"the namespace {name!r} exists")
+        if num_shards is not None and num_shards > TOTAL_SHARDS:
+            raise InvalidInput(FieldError("numShards", f"is more than there are: {TOTAL_SHARDS}"))
+        namespace = Namespace(
+            name, num_shards or 4, 1, 1, history or HistoryMode.ALL, retention_us or 86_400_000_000, secret,
+            answers=answers, retry=retry,
+        )  # fmt: skip
+        self.known[name] = namespace
+        return namespace
+
+    async def update(
+        self,
+        name: str,
+        *,
+        history: HistoryMode | None = None,
+        retention_us: int | None = None,
+        secret: str | None = None,
+        remove_secret: bool = False,
+        paused: bool | None = None,
+        answers: Answers | None = None,
+        retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
+    ) -> Namespace:
+        self._check(name)
+        given = {
+            "history": history,
+            "retention_us": retention_us,
+            "secret": secret,
+            "paused": paused,
+            "answers": answers,
+        }
+        wanted = {field: value for field, value in given.items() if value is not None}
+        if remove_secret:
+            wanted["secret"] = None
+        if retry is not msgspec.UNSET:
+            wanted["retry"] = retry
+        self.known[name] = msgspec.structs.replace(self.known[name], **wanted)
+        return self.known[name]
+
+    async def rotate_secret(self, name: str, fresh: str, grace_us: int, *, force: bool = False) -> Namespace:
+        self._check(name)
+        known = self.known[name]
+        secrets = known.signing.rotated(fresh, SystemClock().now_us(), grace_us, force=force)
+        changed = msgspec.structs.replace(known, secret=secrets.secret, previous_secrets=secrets.previous)
+        self.known[name] = changed
+        return changed
 
 
 class FakeTimerService(TimerService):
@@ -69,7 +141,7 @@ class FakeTimerService(TimerService):
         self.holding = False
         self.blocked = threading.Event()
         self._release: Callable[[], object] = lambda: None
-        self._namespaces = {"default": Namespace("default", 4, 1_700_000_000_000_000, 1_700_000_000_000_000)}
+        self.namespaces = FakeNamespaces(self._check)
 
     def _view(self, timer: Timer) -> TimerView:
         uuid = timer_uuid(timer.namespace, timer.id)
@@ -79,7 +151,7 @@ class FakeTimerService(TimerService):
     def _check(self, namespace: str) -> None:
         if self.fault is not None:
             raise self.fault
-        if namespace not in self._namespaces:
+        if namespace not in self.namespaces.known:
             raise NamespaceNotFound(f"there is no namespace {namespace!r}")
 
     def _create(self, timer: Timer, condition: Condition | None) -> TimerView:
@@ -226,69 +298,6 @@ class FakeTimerService(TimerService):
         ]
         end = start + request.limit
         return [self._view(timer) for timer in found[start:end]], str(end) if end < len(found) else None
-
-    async def namespaces(self):  # type: ignore[no-untyped-def]
-        self._check("default")
-        return sorted(self._namespaces.values(), key=lambda namespace: namespace.name)
-
-    async def create_namespace(
-        self,
-        name: str,
-        *,
-        num_shards: int | None = None,
-        history: HistoryMode | None = None,
-        retention_us: int | None = None,
-        secret: str | None = None,
-        answers: Answers = Answers.STANDARD,
-        retry: RetryPolicy | None = None,
-    ) -> Namespace:
-        self._check("default")
-        if name in self._namespaces:
-            raise NamespaceExists(f"the namespace {name!r} exists")
-        if num_shards is not None and num_shards > TOTAL_SHARDS:
-            raise InvalidInput(FieldError("numShards", f"is more than there are: {TOTAL_SHARDS}"))
-        namespace = Namespace(
-            name, num_shards or 4, 1, 1, history or HistoryMode.ALL, retention_us or 86_400_000_000, secret,
-            answers=answers, retry=retry,
-        )  # fmt: skip
-        self._namespaces[name] = namespace
-        return namespace
-
-    async def update_namespace(
-        self,
-        name: str,
-        *,
-        history: HistoryMode | None = None,
-        retention_us: int | None = None,
-        secret: str | None = None,
-        remove_secret: bool = False,
-        paused: bool | None = None,
-        answers: Answers | None = None,
-        retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
-    ) -> Namespace:
-        self._check(name)
-        given = {
-            "history": history,
-            "retention_us": retention_us,
-            "secret": secret,
-            "paused": paused,
-            "answers": answers,
-        }
-        wanted = {field: value for field, value in given.items() if value is not None}
-        if remove_secret:
-            wanted["secret"] = None
-        if retry is not msgspec.UNSET:
-            wanted["retry"] = retry
-        self._namespaces[name] = msgspec.structs.replace(self._namespaces[name], **wanted)
-        return self._namespaces[name]
-
-    async def rotate_secret(self, name: str, fresh: str, grace_us: int, *, force: bool = False) -> Namespace:
-        self._check(name)
-        known = self._namespaces[name]
-        secrets = known.signing.rotated(fresh, SystemClock().now_us(), grace_us, force=force)
-        changed = msgspec.structs.replace(known, secret=secrets.secret, previous_secrets=secrets.previous)
-        self._namespaces[name] = changed
-        return changed
 
     def owners(self) -> OwnersView:
         return OwnersView([ApiNode("http://10.0.0.5:8080", True, False, False)], [0] * (TOTAL_SHARDS - 1) + [None])

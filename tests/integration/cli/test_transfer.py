@@ -9,7 +9,6 @@ import json
 import pytest
 
 from tests.integration.cli.conftest import problem
-from tocsin.cli import importing
 
 HOOK = "http://hook.example/x"
 
@@ -102,15 +101,15 @@ class TestImport:
 
     def test_ctrl_c_reports_the_line_to_continue_from(self, tocsin, scripted, tmp_path, monkeypatch):
         (tmp_path / "t.jsonl").write_text(lines_of(*(timer(i) for i in range(5_000))))
-        waited = []
+        waited, wait = [], concurrent.futures.wait
 
         def interrupted(*arguments, **options):
             waited.append(arguments)
             if len(waited) == 2:
                 raise KeyboardInterrupt
-            return concurrent.futures.wait(*arguments, **options)
+            return wait(*arguments, **options)
 
-        monkeypatch.setattr(importing, "wait", interrupted)
+        monkeypatch.setattr("concurrent.futures.wait", interrupted)
         ran = tocsin("timers", "import", "t.jsonl", "--in-flight", "1", "--json", "--server", scripted.url)
         assert ran.code == 130
         # What was on its way is waited for, so that every line was either sent and answered or is named as unsent.

@@ -13,7 +13,7 @@ from tests.support.http import Client
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
 from tocsin.model.instants import format_instant
-from tocsin.timers.engine.handover import MARGIN_US
+from tocsin.timers.engine.shard import HAND_OVER_MARGIN_US
 
 SLOW, QUICK = 40, 300
 SLOW_S, TIMEOUT_S = 14.0, 16
@@ -73,7 +73,7 @@ async def test_shards_move_while_callbacks_are_slow(leaves: bool, tmp_path: Path
 
             await until(all_fired)
             # Longer than the time after which a callback that was handed over would be repeated.
-            await asyncio.sleep(max((began - now_us()) / 1e6 + TIMEOUT_S + MARGIN_US / 1e6 + 3, 0))
+            await asyncio.sleep(max((began - now_us()) / 1e6 + TIMEOUT_S + HAND_OVER_MARGIN_US / 1e6 + 3, 0))
             late = {path: at - due[path[1:]] for path, at in receiver.arrivals if path.startswith("/quick")}
             assert max(late.values()) < LATE_US_MAX, sorted(late.values())[-20:]
             assert set(arrivals("slow").values()) == {1}

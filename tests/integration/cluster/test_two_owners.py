@@ -103,7 +103,7 @@ async def _node(name: str, url: str) -> AsyncIterator[_Node]:
     store = _store(url)
     await store.open(SHARDS)
     node = _Node(name, store)
-    await node.service.ensure_default_namespace()
+    await node.service.namespaces.ensure_default()
     await node.supervisor.start()
     try:
         yield node

@@ -270,7 +270,7 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
 async def test_key_of_one_namespace_sees_only_that_namespace(start: Start) -> None:
     node = await keyed(start)
     assert node.server.service is not None
-    await node.server.service.create_namespace("own")
+    await node.server.service.namespaces.create("own")
     owner = await signed_in(node, "tk_own")
     shown = await owner.get("/timers")
     assert shown.status_code == 200

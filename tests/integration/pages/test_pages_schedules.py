@@ -62,7 +62,8 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
     shown = await browser.get("/schedules/new?namespace=default&like=report-1")
     assert shown.status_code == 200
     form = dict(re.findall(r'<input(?: type="hidden")? name="(\w+)"[^>]* value="([^"]*)"', shown.text))
-    assert (form["id"], form["like"], form["jitter"]) == ("report-1-copy", "report-1", "5m")
+    assert re.fullmatch(r"report-1-[0-9a-f]{8}", form["id"])
+    assert (form["like"], form["jitter"]) == ("report-1", "5m")
     assert "of-the-receiver" not in shown.text
     form |= {"namespace": "default", "rule": "cron", "catch_up": "all", "payload": '{"report": 1}'}
     form |= {"header_name": "authorization", "header_value": "[redacted]"}
@@ -70,7 +71,7 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
     assert made.status_code == 303, re.findall('id="wrong-.*?<', made.text)
     first, second = [
         (await browser.client.post("/api/v1/schedules/get", json={"namespace": "default", "scheduleId": name})).json()
-        for name in ("report-1", "report-1-copy")
+        for name in ("report-1", form["id"])
     ]
     for field in ("cron", "jitter", "catchUp", "callbackUrl", "headers", "payload"):
         assert first[field] == second[field], field

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 #: What one namespace (of slots) or queue (of memory) may hold, as a multiple of what is free. A higher value gives one that
 #: is alone more (GREED of GREED + 1 parts), and leaves a newcomer less.
 GREED = 4
-#: Deferred timers may take one part in so many of a shard's share of the window. The loader continues while less than half of
-#: the share is full.
+#: Deferred timers may take 1/n of a shard's share of the window. The loader continues while less than half of the share is
+#: full.
 DEFERRED_PART = 4
 #: A destination may have more deferred timers than its share if, at the pace of its answers, all of them drain within this
 #: time: suspending a burst would cost two writes for each timer, and other timers are late by at most this long.
@@ -33,7 +33,7 @@ DRAIN_US_MAX = 10_000_000
 STALL_US = 1_000_000
 #: Answers over which the pace is averaged.
 _PACE_ANSWERS = 64
-#: Suspended timers are resumed when less than one part in so many of what a queue may hold is waiting, until two parts are.
+#: Suspended timers are resumed when less than 1/n of what a queue may hold is waiting, until 2/n are.
 #: The gap avoids reading the store for every single timer.
 RESUME_PARTS = 4
 #: Namespaces checked at most for one slot that became free; many may have their share already.

@@ -28,8 +28,8 @@ from tocsin.model.run import Run
 from tocsin.model.schedule import Put
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
 from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, ShardBatch
-from tocsin.timers.engine import occurrences, recurring
-from tocsin.timers.engine.existing import create_if, keeps, kept_for_its_keys
+from tocsin.timers.engine import recurring
+from tocsin.timers.engine.idempotency import create_if, keeps, kept_for_its_keys
 from tocsin.timers.engine.rows import (
     Batch,
     ExistingRow,
@@ -44,11 +44,18 @@ from tocsin.timers.engine.rows import (
     too_large,
     undecodable_row,
 )
-from tocsin.timers.engine.runs import attempted_run, run_row, superseded_run, suspended_run
+from tocsin.timers.engine.runs import (
+    accounted_instants,
+    attempted_run,
+    ended_run,
+    events_of,
+    run_row,
+    schedule_deleted,
+    superseded_run,
+    suspended_run,
+)
 from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
 
-#: Python 3.11 takes long to find a member of an enum.
-_CREATE = OpKind.CREATE
 #: The key of a stored row.
 _key_of_stored = itemgetter(0, 1)
 #: Schedules planned for one batch. Planning one takes 0.1 ms, during which the event loop does nothing else.
@@ -130,7 +137,7 @@ class Assembly:
     def _resolve(self, op: WriteOp) -> WriteAnswer:
         """Adds the operation's effect to the batch; returns its answer."""
         uuid, kind, window, batch = op.uuid, op.kind, self._window, self._batch
-        if kind is _CREATE:
+        if kind is OpKind.CREATE:
             assert op.timer is not None
             if op.condition is None:
                 row = Row((op.timer.execute_at, uuid), op.generation, op.timer, 0)
@@ -168,7 +175,7 @@ class Assembly:
             timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=self._now_us)
             self._end(op, present, timer)
             if timer.schedule is not None:
-                batch.events.append(occurrences.deleted(window.shard_id, timer))
+                batch.events.append(schedule_deleted(window.shard_id, timer))
             return None
         if kind is OpKind.CONCLUDE and present.timer.schedule is not None:
             return self._recur(op, present)
@@ -277,17 +284,17 @@ class Assembly:
         self._turns += 1
         timer, batch, shard_id = turn.timer, self._batch, self._window.shard_id
         row = Row((turn.at, op.uuid), op.generation, timer, 0)
-        run = None if former is None else self._run_row(former, occurrences.ended_run(turn))
+        run = None if former is None else self._run_row(former, ended_run(turn))
         if former is not None and run is not None:
-            before = batch.accounted[op.uuid][0] if op.uuid in batch.accounted else occurrences.accounted(former.timer)
-            batch.accounted[op.uuid] = (before, occurrences.accounted(timer))
+            before = batch.accounted[op.uuid][0] if op.uuid in batch.accounted else accounted_instants(former.timer)
+            batch.accounted[op.uuid] = (before, accounted_instants(timer))
         if timer.status is Status.PENDING:
             self._write(row, recurring.suspended_reason(timer), run)
         else:
             self._end(op, row, timer)
             if run is not None:
                 self._add_run(run)
-        batch.events += occurrences.events(shard_id, turn)
+        batch.events += events_of(shard_id, turn)
         return row
 
     def _write(self, row: Row, suspended: str | None = None, run: RunRow | None = None) -> Row:

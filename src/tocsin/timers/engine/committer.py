@@ -23,7 +23,7 @@ from tocsin.timers.engine.assembly import Assembly, Fetched
 from tocsin.timers.engine.retention import note_recorded
 from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
 
-#: Results of callbacks in one commit: at most so many before commit times are known, and never limited to fewer than the
+#: Results of callbacks in one commit: at most this many before commit times are known, and never limited to fewer than the
 #: minimum, so that they share a commit's fixed cost.
 _FINISHED_FIRST, _FINISHED_MIN = 400, 100
 #: Pause between two checks of clients' deadlines while a commit is under way, as a share of `write_timeout`.
@@ -71,7 +71,7 @@ class CommitLane:
         return bool(self._under_way)
 
     def schedule(self, shard: Shard, *, urgent: bool, writes: int = 1) -> None:
-        """Schedules a commit for the shard: at once if `urgent` (clients wait for so many writes), else within
+        """Schedules a commit for the shard: at once if `urgent` (enough writes have clients that wait), else within
         `commit_interval`."""
         self._dirty[shard] = None
         if urgent:
@@ -139,7 +139,7 @@ class CommitLane:
 
     def _expect(self, clients: int, began_us: int) -> None:
         """Sets how many clients are worth waiting for: those just answered may write again at once and share the next batch
-        with those that arrived meanwhile."""
+        with the writes that have arrived in the meantime."""
         now = self._context.clock.boottime_us()
         self._expected = clients
         self._expected_until_us = now + min((now - began_us) // 2, self._context.limits.commit_delay_max_us)
@@ -182,7 +182,7 @@ class CommitLane:
             self._context.observe(BatchFailed(self._index, len(shards), "read", str(error)))
             self._refuse_clients(shards, Unavailable(f"reading from the store failed; {_NOT_WRITTEN}: {error}"))
             return None
-        # A claim may have ended meanwhile. What was read under it is not valid under the next one.
+        # A claim may have ended in the meantime. What was read under it is not valid under the next one.
         valid = [each for each in read if each[0].window is each[1]]
         left = rows_max
         if finished_max:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
+from heapq import heapify, heappop, heappush
 
 from tocsin.model.answer import NoResponse, NotSent, Refused
 from tocsin.model.timer import Timer
+from tocsin.ports.clock import Clock
 from tocsin.ports.forward import REFUSED, Obstacle
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import (
@@ -18,13 +21,77 @@ from tocsin.ports.observer import (
     TimerSuspended,
 )
 from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Queue
-from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempts import conclude, conclude_expired
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.handover import HandedOverResults
 from tocsin.timers.engine.recurring import gives_way
 from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, Row
-from tocsin.timers.engine.shard import Shard
+from tocsin.timers.engine.shard import HandedOverResults, Shard
+
+#: Sleeps never exceed a second (rule 12), so that a jump of the wall clock is noticed by then.
+_SLEEP_US_MAX = 1_000_000
+#: Instants that no longer hold are dropped once there are this many of them, beyond one for each shard with an instant.
+_OUTDATED_MAX = 1_000
+#: Event loops count sleeps in milliseconds, and some round down: a shorter sleep would return at once, and the loop would
+#: spin until the instant is reached.
+_SLEEP_STEP_US = 1_000
+
+
+class Alarm:
+    """Calls `wake` with a shard's id when `clock` reaches its instant: never before, and up to a millisecond after it unless
+    the event loop is delayed."""
+
+    def __init__(self, clock: Clock, wake: Callable[[int], None]) -> None:
+        self._clock = clock
+        self._wake = wake
+        self._wakes: list[tuple[int, int]] = []
+        self._wake_of: dict[int, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0
+
+    def set(self, shard_id: int, at_us: int, now_us: int) -> None:
+        """Sets the instant at which the shard is woken, in place of the one set before."""
+        if self._wake_of.get(shard_id) != at_us:
+            self._wake_of[shard_id] = at_us
+            heappush(self._wakes, (at_us, shard_id))
+            if len(self._wakes) > 2 * len(self._wake_of) + _OUTDATED_MAX:
+                # Each postponement of a shard's first timer leaves an instant behind, below a nearer one of another shard.
+                self._wakes = [(at, shard) for shard, at in self._wake_of.items()]
+                heapify(self._wakes)
+        if self._timer is None or at_us < self._timer_at:
+            self._set_timer(self._wakes[0][0], now_us)
+
+    def forget(self, shard_id: int) -> None:
+        """Removes the shard's instant."""
+        self._wake_of.pop(shard_id, None)
+
+    def close(self) -> None:
+        """Cancels all wake-ups."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set_timer(self, at_us: int, now_us: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = at_us
+        steps = -(-min(max(at_us - now_us, 0), _SLEEP_US_MAX) // _SLEEP_STEP_US)
+        self._timer = asyncio.get_running_loop().call_later(steps * _SLEEP_STEP_US / 1e6, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        now_us = self._clock.now_us()
+        ready: dict[int, None] = {}
+        while self._wakes and self._wakes[0][0] <= now_us:
+            at_us, shard_id = heappop(self._wakes)
+            if self._wake_of.get(shard_id) == at_us:
+                del self._wake_of[shard_id]
+                ready[shard_id] = None
+        for shard_id in ready:
+            self._wake(shard_id)
+        while self._wakes and self._wake_of.get(self._wakes[0][1]) != self._wakes[0][0]:
+            heappop(self._wakes)
+        if self._wakes and self._timer is None:
+            self._set_timer(self._wakes[0][0], now_us)
+
 
 #: Back-off of a destination to which a request could not be sent: the first, doubled each time up to the second. The cause is
 #: on this machine and may pass in a moment; immediate retries would add to the load.
@@ -83,7 +150,7 @@ class Dispatcher:
         self._lease_until = lease_until
 
     def resume(self, clock_base_us: int) -> None:
-        """Lease and clock are valid: fires whatever is due.
+        """Lease and clock are valid: fires what is due.
 
         `clock_base_us` is the wall clock minus the boot time clock at the moment for which the wall clock was confirmed, so
         that a jump since then is detected.
@@ -419,7 +486,7 @@ class Dispatcher:
             expires_at = row.timer.expires_at
             in_time = expires_at is None or now <= expires_at
             if row.key[0] > now or (namespace is not None and namespace.paused) or not in_time:
-                # No longer due, or its namespace was paused or the timer expired meanwhile: its next turn decides.
+                # No longer due, or its namespace was paused or the timer expired in the meantime: its next turn decides.
                 shard.window.put_back(row)
                 self._alarm.set(shard.shard_id, row.key[0], now)
             elif row.timer.schedule is None or not self._waits(shard, row, now):

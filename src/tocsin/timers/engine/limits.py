@@ -148,7 +148,7 @@ class EngineLimits:
     )
     lanes: int = setting(
         1,
-        "Commits at once, each over a connection of its own and for a part of the shards. Higher values raise "
+        "Commits at once, each over its own connection and for a part of the shards. Higher values raise "
         "throughput where commits wait for the network, for more connections. SQLite has one writer.",
         topic=Topic.DATABASE,
     )
@@ -173,7 +173,7 @@ class EngineLimits:
     #: client's write waits little during a burst.
     commit_target_us: int = 15 * MS
     #: How long a commit waits for the clients that the last one answered, and at most half of that commit's duration.
-    #: Otherwise these clients and those that came meanwhile would alternate, in commits of half the size.
+    #: Otherwise these clients and later ones would alternate, in commits of half the size.
     commit_delay_max_us: int = 2 * MS
     #: How long a finished timer waits to be deleted in one range with its neighbors before it is deleted by its key.
     exact_delete_after_us: int = 250 * MS

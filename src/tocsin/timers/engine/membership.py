@@ -13,7 +13,7 @@ _SEPARATOR = "#"
 
 
 class Flag(StrEnum):
-    """What a member announces beside its address."""
+    """What a member announces besides its address."""
 
     #: It hands its shards over and takes none.
     LEAVING = "leaving"
@@ -166,7 +166,7 @@ class Membership:
         """Names that several living members share, with their incarnations.
 
         A restarted node does not share its name with its former row, whose counter no longer moves. Members that are leaving
-        don't count, nor do two that were seen beside each other for less than the timeout.
+        don't count, nor do two that were both seen for less than the timeout.
         """
         by_name: dict[str, list[bytes]] = {}
         for incarnation, node in self._alive.items():

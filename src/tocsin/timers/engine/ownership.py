@@ -11,12 +11,10 @@ from tocsin.ports.observer import ClaimFailed, ShardReleased
 from tocsin.timers.engine.committer import CommitLane
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
-from tocsin.timers.engine.handover import MARGIN_US, POLL_INTERVAL_S, HandedOverResults
 from tocsin.timers.engine.lease import NodeLease
-from tocsin.timers.engine.loader import NEWER_FORMAT, Loader
+from tocsin.timers.engine.loader import NEWER_FORMAT, Loader, sweep
 from tocsin.timers.engine.placement import ObservedPlacement
-from tocsin.timers.engine.shard import Shard
-from tocsin.timers.engine.suspension import sweep
+from tocsin.timers.engine.shard import HAND_OVER_MARGIN_US, POLL_INTERVAL_S, HandedOverResults, Shard
 
 #: Runs a coroutine as a task of the engine.
 Spawn = Callable[[Coroutine[Any, Any, object]], asyncio.Task[Any]]
@@ -147,7 +145,7 @@ class Ownership:
         if self._lease.leaving:
             await self._release(shard, epoch)
         elif self._lease.lapses != lapses:
-            self._context.observe(ClaimFailed(shard.shard_id, "the node lease expired meanwhile"))
+            self._context.observe(ClaimFailed(shard.shard_id, "the node lease expired in the meantime"))
             self._placement.refresh()
         else:
             shard.own(epoch)
@@ -169,7 +167,7 @@ class Ownership:
             successor = membership.successor(shard.shard_id)
             others = self._results.submit is not None and bool(successor and membership.address(successor))
             if others:
-                window.hand_over(MARGIN_US)
+                window.hand_over(HAND_OVER_MARGIN_US)
             if not (window.undecided if others else window.in_flight_count):
                 shard.closed = True
                 if not window.has_work() and not window.clients_wait:
@@ -177,7 +175,7 @@ class Ownership:
             if window.has_work():
                 shard.lane.schedule(shard, urgent=True)
             await asyncio.sleep(POLL_INTERVAL_S)
-        # Also if the claim was lost meanwhile: it may still be this node's in the store, and others would wait for its end.
+        # Also if the claim has been lost: it may still be this node's in the store, and others would wait for its end.
         shard.lose("released")
         if await self._release(shard, window.epoch):
             context.observe(ShardReleased(shard.shard_id, window.epoch))

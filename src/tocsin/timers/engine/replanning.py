@@ -53,7 +53,7 @@ _record = msgspec.json.Decoder(_Record)
 
 class Replanning:
     """Passes over all schedules, page by page, for the shards that this node has claimed since the last one. Rows that
-    another node may have written meanwhile are checked again, those that only this node has written are not."""
+    another node may have written since are checked again, those that only this node has written are not."""
 
     def __init__(self, context: Context, shards: Mapping[int, Shard], total_shards: int) -> None:
         self._context = context

@@ -41,7 +41,7 @@ async def trim_schedules(context: Context) -> None:
     """Removes the oldest occurrences of the schedules that have more than `occurrences_kept`, the longest waiting first."""
     limits = context.limits
     for schedule in list(context.outgrown)[:_SCHEDULES_PER_PASS]:
-        # First, because its next occurrence may name it again meanwhile.
+        # First, because its next occurrence may name it again before this ends.
         del context.outgrown[schedule]
         try:
             removed = await context.bounded(
@@ -59,7 +59,7 @@ async def trim_schedules(context: Context) -> None:
 
 def note_recorded(context: Context, shard_id: int, accounted: Mapping[bytes, tuple[int, int]]) -> None:
     """Notes which schedules may have outgrown `occurrences_kept`, by how many of their instants were accounted for before and
-    after a batch: each of them once in so many records that the store counts few rows for each. Schedules that were created
+    after a batch: each of them seldom enough that the store counts few rows for each record. Schedules that were created
     together do not come at the same time."""
     step = max(context.limits.occurrences_kept // 4, _STEP_MIN)
     for uuid, (before, after) in accounted.items():

@@ -23,7 +23,7 @@ class Row:
     `timer` a placeholder.
 
     `identity` (32 bytes) is what an attempt's result is for: that generation; on a schedule's row, that attempt of that
-    occurrence, whatever became of the definition meanwhile."""
+    occurrence, whatever has become of the definition since."""
 
     __slots__ = ("generation", "identity", "key", "raw", "size", "timer")
 
@@ -78,7 +78,7 @@ class OpKind(IntEnum):
     MOVE_ON = 11
 
 
-#: The last kind of operation that supersedes results. Python 3.11 takes long to find a member of an enum.
+#: The last kind of operation that supersedes results.
 LAST_SUPERSEDING = OpKind.HAND_OVER
 #: The answer to a write: the row as durably written, or as found (ExistingRow); None for a delete; or an error.
 WriteAnswer = Row | TocsinError | None

@@ -48,8 +48,6 @@ from tocsin.timers.engine.rows import (
     conclusion_op,
 )
 
-#: Python 3.11 takes long to find a member of an enum.
-_HAND_OVER = OpKind.HAND_OVER
 #: Operations that depend on nothing but memory.
 _WITHOUT_STORE = frozenset((OpKind.CREATE, OpKind.RETRY, OpKind.HAND_OVER, OpKind.RECUR))
 #: Those of them that write the row, if at all.
@@ -88,7 +86,7 @@ class Window:
         self.epoch = epoch
         self.incarnation = incarnation
         self.range_delete = range_delete
-        # Whether batches have a watermark; without `range_delete` it is beside the deletes of all that it covers.
+        # Whether batches have a watermark; without `range_delete` the batch also has the deletes of all that it covers.
         self.delete_watermark = delete_watermark or range_delete
         self.horizon: FireKey = KEY_MIN
         self.rows: dict[bytes, Row] = {}
@@ -104,9 +102,10 @@ class Window:
         self.retrying: dict[bytes, Row] = {}
         self.pending: deque[WriteOp] = deque()
         self._client_ops: dict[bytes, int] = {}
-        # Clients' changes of schedules. Meanwhile no attempt begins, so that a change knows whether the occurrence has begun.
+        # Clients' changes of schedules. Until they are written no attempt begins, so that each knows whether the occurrence
+        # has begun.
         self._changes: dict[bytes, int] = {}
-        # Generations that are about to be suspended. They must not fire meanwhile, even if a load returns them again.
+        # Generations that are about to be suspended. They must not fire, even if a load returns them again.
         self._suspending: dict[bytes, bytes] = {}
         self._refused: deque[tuple[int, WriteOp | Finished]] = deque()
         self._sequence = 0
@@ -150,7 +149,7 @@ class Window:
         return self._firings + op.generation[-8:].hex().lstrip("0")
 
     def suspend(self, row: Row, reason: str) -> str:
-        """Queues the suspension of a row that must not fire meanwhile: deferred, or awaiting a write. Returns the reason as
+        """Queues the suspension of a row that must not fire until then: deferred, or awaiting a write. Returns the reason as
         it will be stored."""
         reason = reason[:REASON_CHARS_MAX]
         timer, uuid = row.timer, row.key[1]
@@ -158,7 +157,7 @@ class Window:
         return reason
 
     def move_on(self, row: Row) -> None:
-        """Queues that a schedule's late row is planned again. It must be deferred, and does not fire meanwhile."""
+        """Queues that a schedule's late row is planned again. It must be deferred, and does not fire until then."""
         self.accept(WriteOp(OpKind.MOVE_ON, row.key[1], row.timer.namespace, expected=row.generation))
 
     def is_changing(self, uuid: bytes) -> bool:
@@ -238,7 +237,7 @@ class Window:
             heapify(self._in_flight_order)
 
     def answered(self, attempt: InFlightAttempt, conclusion: Conclusion, boot_us: int) -> bool:
-        """Takes an attempt's result. False when it decides nothing because the timer was changed meanwhile (rule 10)."""
+        """Takes an attempt's result. False when it decides nothing because the timer has been changed since (rule 10)."""
         if not self._end_attempt(attempt):
             return False
         row = attempt.row
@@ -257,7 +256,7 @@ class Window:
 
     def not_sent(self, attempt: InFlightAttempt, suspended: str | None = None) -> bool:
         """The request was never sent (rule 24): the row is due again in the same generation, unless it is not the durable one
-        any more, or beyond the horizon, which may have shrunk meanwhile: then it is loaded again in time.
+        any more, or beyond the horizon, which may have shrunk since: then it is loaded again in time.
 
         With `suspended`, the row that would be due again is suspended for that reason instead; returns whether it is."""
         row = attempt.row
@@ -468,7 +467,7 @@ class Window:
         """Releases the attempts whose rows the batch hands over; returns the operations that report those already ended."""
         results = []
         for op in batch.ops:
-            row = batch.final.get(op.uuid) if op.kind is _HAND_OVER else None
+            row = batch.final.get(op.uuid) if op.kind is OpKind.HAND_OVER else None
             if row is None or row.generation != op.generation:
                 continue
             conclusion = self.superseded.get(op.uuid)
@@ -572,7 +571,7 @@ class Window:
             return
         del self._changes[uuid]
         if (row := self.rows.get(uuid)) is not None and uuid not in self._suspending:
-            # It may have been deferred meanwhile.
+            # It may have been deferred since.
             self.put_back(row)
 
     def _reinstate(self, uuid: bytes, boot_us: int) -> None:

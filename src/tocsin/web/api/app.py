@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -26,34 +26,33 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
-from tocsin.web.api.audit import AuditHandlers
+from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.gate import Client, RequestGate
 from tocsin.web.api.heads import Head, KnownHeads
-from tocsin.web.api.keys import KeyHandlers
-from tocsin.web.api.mounted import Asgi, Scope, Send, serve_mounted
-from tocsin.web.api.namespaces import NamespaceHandlers
-from tocsin.web.api.openapi import describe
 from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest, Content, NotModified
 from tocsin.web.api.routes import Found, Route, Routes, read_query
 from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.web.api.timers import TimerHandlers
-from tocsin.web.http.access import Keyring
-from tocsin.web.http.auth_failures import AuthFailures
+from tocsin.web.http.access import AuthFailures, Keyring
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.errors import (
     Headers,
     MethodNotAllowed,
     Response,
     RouteNotFound,
+    mounted_app_error,
     problem,
     problem_kind,
 )
-from tocsin.web.http.hosts import Hosts
-from tocsin.web.http.proxies import Proxies, headers_by_name
+from tocsin.web.http.hosts import Hosts, Proxies, headers_by_name
 from tocsin.web.http.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 #: Another node's response: status, headers, body. None: no node serves the path.
 Relayed = tuple[int, Headers, bytes] | None
@@ -130,7 +129,7 @@ class Api:
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, rules),
-            OperatorHandlers(service, metrics, describe),
+            OperatorHandlers(service, metrics),
         ]
         if agent is not None:
             families.append(ServiceCallHandlers(agent, parser, audit, traces))
@@ -163,7 +162,7 @@ class Api:
             failure = error
         else:
             if found is None and self._extra is not None:
-                failure = await serve_mounted(self._extra, scope, receive, send, correlation_id)
+                failure = await _serve_mounted(self._extra, scope, receive, send, correlation_id)
                 if failure is None:
                     return
         if failure is not None:
@@ -322,3 +321,45 @@ async def _finish(handling: Awaitable[object], done: Callable[[object], None]) -
         done(error)
     else:
         done(result)
+
+
+async def _serve_mounted(
+    app: Asgi, scope: Scope, receive: Receive, send: Send, correlation_id: str
+) -> Exception | None:
+    """Serves a request for the path of no operation by `app`, whose plain-text error responses and exceptions become
+    problems. Returns the error to respond with instead, if there is one. Responses that pass get the correlation
+    id, unless they were relayed from another node, which has added it."""
+    replaced: Exception | None = None
+    started = False
+
+    async def watch(message: MutableMapping[str, Any]) -> None:
+        nonlocal replaced, started
+        if message["type"] == "http.response.start":
+            replaced = _failure(message, scope)
+            if replaced is None:
+                started = True
+                headers = list(message.get("headers", ()))
+                if all(name != b"x-correlation-id" for name, _ in headers):
+                    headers.append((b"x-correlation-id", correlation_id.encode()))
+                message = {**message, "headers": headers}
+        if replaced is None:
+            await send(message)
+
+    scope.setdefault("state", {})["correlation_id"] = correlation_id
+    try:
+        await app(scope, receive, watch)
+    except Exception as error:
+        if started:
+            raise
+        return error
+    return replaced
+
+
+def _failure(message: MutableMapping[str, Any], scope: Scope) -> Exception | None:
+    headers = dict(message.get("headers", ()))
+    if message["status"] < 400 or not headers.get(b"content-type", b"").startswith(b"text/plain"):
+        return None
+    allow = headers.get(b"allow")
+    return mounted_app_error(
+        message["status"], scope["method"], scope["path"], None if allow is None else allow.decode("latin-1")
+    )

@@ -5,24 +5,49 @@ from __future__ import annotations
 
 from functools import partial
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration, parse_duration
-from tocsin.ports.clock import ClockMover
+from tocsin.ports.clock import AdvanceMode, ClockMover
 from tocsin.web.api.app import Api
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.api.routes import Route
-from tocsin.web.http import dev_wire
 from tocsin.web.http.errors import Response
 from tocsin.web.http.instants import format_instant, parse_instant
+from tocsin.web.http.wire import RequestStruct, ResponseStruct
 
 #: The header with the instant that the clock shows.
 NOW_HEADER = b"tocsin-now"
 
-_operation = partial(Operation, role=Role.ADMIN, reach=Reach.SERVICE, documented=False)
+_operation = partial(Operation, role=Role.ADMIN, reach=Reach.SERVICE)
+
+
+class AdvanceClock(RequestStruct):
+    """How far the clock is to be moved: exactly one of `by`, a duration, and `to`, an instant."""
+
+    by: str | UnsetType = UNSET
+    to: str | UnsetType = UNSET
+    mode: AdvanceMode = AdvanceMode.STEP
+
+
+class GetClock(RequestStruct):
+    """A request without fields."""
+
+
+class DevClock(ResponseStruct):
+    """The instant that the clock shows, and how far it is ahead of the machine's, as a duration."""
+
+    now: str
+    offset: str
+
+
+class AdvancedClock(DevClock):
+    """The same, with the number of instants at which it halted because something was due."""
+
+    steps: int
 
 
 class DevHandlers:
@@ -31,19 +56,19 @@ class DevHandlers:
     def __init__(self, clock: ClockMover) -> None:
         self._clock = clock
 
-    @_operation("getClock", "/api/v1/dev/clock/get", "Get the clock", body_optional=True)
-    async def get(self, request: ApiRequest, sent: dev_wire.GetClock) -> dev_wire.DevClock:
+    @_operation("getClock", "/api/v1/dev/clock/get", body_optional=True)
+    async def get(self, request: ApiRequest, sent: GetClock) -> DevClock:
         """What the clock shows."""
         reading = self._clock.read()
-        return dev_wire.DevClock(format_instant(reading.now_us), format_duration(reading.offset_us))
+        return DevClock(format_instant(reading.now_us), format_duration(reading.offset_us))
 
-    @_operation("advanceClock", "/api/v1/dev/clock/advance", "Advance the clock", errors=("CLOCK_HALTED",))
-    async def advance(self, request: ApiRequest, sent: dev_wire.AdvanceClock) -> dev_wire.AdvancedClock:
+    @_operation("advanceClock", "/api/v1/dev/clock/advance")
+    async def advance(self, request: ApiRequest, sent: AdvanceClock) -> AdvancedClock:
         """Moves the clock forward. The response is sent when it is there; in mode `step` all that fell due on the way has
         been done by then."""
         by_us, to_us = _how_far(sent)
         reading, steps = await self._clock.advance(sent.mode, by_us=by_us, to_us=to_us)
-        return dev_wire.AdvancedClock(format_instant(reading.now_us), format_duration(reading.offset_us), steps)
+        return AdvancedClock(format_instant(reading.now_us), format_duration(reading.offset_us), steps)
 
 
 class DevApi(Api):
@@ -56,7 +81,7 @@ class DevApi(Api):
         return response
 
 
-def _how_far(sent: dev_wire.AdvanceClock) -> tuple[int | None, int | None]:
+def _how_far(sent: AdvanceClock) -> tuple[int | None, int | None]:
     """The duration by which, or the instant to which, in microseconds."""
     if (sent.by is UNSET) == (sent.to is UNSET):
         raise InvalidInput(FieldError("", "send exactly one of by, such as 3d, and to, such as 2027-01-31T12:00:00Z"))

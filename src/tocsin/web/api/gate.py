@@ -13,6 +13,7 @@ from tocsin.web.api.routes import Route
 from tocsin.web.http.access import (
     KEY_HASH,
     RELAYED,
+    AuthFailures,
     Keyring,
     authenticate,
     require_key,
@@ -20,10 +21,8 @@ from tocsin.web.http.access import (
     require_service,
     require_tenant,
 )
-from tocsin.web.http.auth_failures import AuthFailures
 from tocsin.web.http.errors import Headers, HeadersTooLarge
-from tocsin.web.http.hosts import Hosts
-from tocsin.web.http.proxies import Proxies
+from tocsin.web.http.hosts import Hosts, Proxies
 
 Client = tuple[str, int] | None
 

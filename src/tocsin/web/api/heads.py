@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tocsin.web.api.routes import Route
 from tocsin.web.http.errors import Headers
-from tocsin.web.http.proxies import headers_by_name
+from tocsin.web.http.hosts import headers_by_name
 
 #: The end of a head.
 HEAD_END = b"\r\n\r\n"

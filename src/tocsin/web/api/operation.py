@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
 from tocsin.model.access import Role
 
 HandlerMethod = TypeVar("HandlerMethod", bound=Callable[..., Any])
-
-_NO_CONTENT = 204
 
 
 class Reach(Enum):
@@ -34,80 +32,44 @@ class Reach(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of the path or the query. `repeated`: it may be given several times."""
-
-    name: str
-    place: Literal["path", "query"]
-    description: str
-    example: str | None = None
-    repeated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation, and the decorator of its handler, whose docstring is the description.
+    """An operation, and the decorator of its handler, whose docstring describes it in the OpenAPI document. What else that
+    document states is in `scripts/openapi/operations.py`.
 
-    The handler's annotations define what is sent and answered, unless `request` and `answer` do: its argument `sent` is the
-    decoded body, and it returns the answer. `aliases` are further paths; a part of a path in braces is a parameter.
-    `role` None: no key is needed. `key_required`: the request needs a key even on a server that requires none otherwise.
-    `errors` are its own codes; the OpenAPI document adds those of every operation. `request_headers` and `answer_headers`
-    are its own headers with their description. `documented`: it is in the OpenAPI document. `any_query`: its query is
-    ignored, since probes, scrapers and browsers add parameters; other operations refuse unknown parameters. `other_answers`
-    are those that a parameter asks for; `has_etag`: these have an ETag, and are answered 304 to a client that has it.
+    The handler's argument `sent` is the decoded body of the annotated type, unless `request` names it; the handler returns
+    the answer. `aliases` are further paths; a part of a path in braces is a parameter. `role` None: no key is needed.
+    `key_required`: the request needs a key even on a server that requires none otherwise. `query` has the names of its query
+    parameters, `repeated` of those that may be given several times; others are refused. `any_query`: its query is ignored,
+    since probes, scrapers and browsers add parameters.
     """
 
     name: str
     path: str
-    summary: str
     role: Role | None = None
     reach: Reach = Reach.OPEN
-    tag: str = ""
     method: str = "POST"
     aliases: tuple[str, ...] = ()
     request: type[msgspec.Struct] | None = None
-    answer: type[msgspec.Struct] | None = None
     status: int = 200
-    media_type: str = "application/json"
     body_optional: bool = False
     batch: bool = False
     key_required: bool = False
-    errors: tuple[str, ...] = ()
-    example: Mapping[str, Any] = field(default_factory=dict)
-    documented: bool = True
-    parameters: tuple[Parameter, ...] = ()
-    request_headers: Mapping[str, str] = field(default_factory=dict)
-    answer_headers: Mapping[str, str] = field(default_factory=dict)
+    query: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
     any_query: bool = False
-    other_answers: tuple[type[msgspec.Struct], ...] = ()
-    has_etag: bool = False
-    description: str = ""
     #: The name of the handler's method.
     handler: str = ""
 
     def __call__(self, handler: HandlerMethod) -> HandlerMethod:
         """Declares that the method of a handler class serves this operation."""
-        hints = get_type_hints(handler)
-        returned = hints["return"]
-        is_struct = isinstance(returned, type) and issubclass(returned, msgspec.Struct)
-        handler.__dict__["operation"] = replace(
-            self,
-            handler=handler.__name__,
-            description=" ".join((handler.__doc__ or "").split()),
-            request=self.request or hints.get("sent"),
-            answer=self.answer or (returned if is_struct else None),
-        )
+        request = self.request or get_type_hints(handler).get("sent")
+        handler.__dict__["operation"] = replace(self, handler=handler.__name__, request=request)
         return handler
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The path in the OpenAPI document, and its aliases."""
+        """The path and its aliases."""
         return self.path, *self.aliases
-
-    @property
-    def has_answer(self) -> bool:
-        """Whether a successful response has a body."""
-        return self.status != _NO_CONTENT
 
     @property
     def of_agent(self) -> bool:

@@ -14,11 +14,10 @@ import msgspec
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.timers.service import TimerService
-from tocsin.web.api.operation import Operation, Parameter, Reach
+from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest, Content, NotModified, is_current
-from tocsin.web.http import cluster_wire
+from tocsin.web.http import cluster as wire
 from tocsin.web.http.access import require_service
-from tocsin.web.http.convert import cluster_answer, owners_answer
 from tocsin.web.http.errors import NotReady
 
 #: The page may only load its own script and style sheet, and only send requests to its own server.
@@ -33,79 +32,55 @@ _PAGE_HEADERS = [
     (b"cache-control", b"no-cache"),
 ]
 
-_probe = partial(Operation, tag="Health", method="GET", any_query=True)
-_page = partial(Operation, tag="Documentation", method="GET", any_query=True, documented=False)
+_open = partial(Operation, method="GET", any_query=True)
 
 
 class OperatorHandlers:
-    """`metrics` returns the body of a scrape and its content type, `describe` the OpenAPI document."""
+    """`metrics` returns the body of a scrape and its content type."""
 
-    def __init__(
-        self, service: TimerService, metrics: Callable[[], Awaitable[tuple[bytes, str]]], describe: Callable[[], bytes]
-    ) -> None:
+    def __init__(self, service: TimerService, metrics: Callable[[], Awaitable[tuple[bytes, str]]]) -> None:
         self._service = service
         self._metrics = metrics
-        self._describe = describe
         self._encode = msgspec.json.Encoder().encode
 
-    @Operation(
-        "getCluster",
-        "/api/v1/cluster",
-        "Get the cluster's state",
-        Role.READ,
-        Reach.VISIBLE,
-        tag="Cluster",
-        method="GET",
-        errors=("SHARD_UNAVAILABLE",),
-        answer=cluster_wire.Cluster,
-        other_answers=(cluster_wire.ShardOwners,),
-        has_etag=True,
-        request_headers={"if-none-match": "The ETag of the map of owners that the client has."},
-        parameters=(
-            Parameter(
-                "view",
-                "query",
-                "`owners`: only the owners of the shards, for clients that send each write to the node that owns its timer.",
-            ),
-        ),
-    )
-    async def cluster(self, request: ApiRequest) -> cluster_wire.Cluster | bytes | NotModified:
+    @Operation("getCluster", "/api/v1/cluster", Role.READ, Reach.VISIBLE, method="GET", query=("view",))
+    async def cluster(self, request: ApiRequest) -> wire.Cluster | bytes | NotModified:
         """Nodes, and every shard with its owner; with window statistics if its owner could be reached. This view needs a key
         that is not limited to namespaces or tenants. With `view=owners` any key gets the map of owners: at once, without
         asking other nodes, and with an ETag, so that reading it again costs little."""
         if "view" not in request.query:
             if request.key is not None:
                 require_service(request.key, Role.READ)
-            return cluster_answer(await self._service.cluster())
+            return wire.cluster_answer(await self._service.cluster())
         if request.query["view"] != ["owners"]:
             raise InvalidInput(FieldError("view", "must be owners; leave it out for the state of nodes and shards"))
-        body = self._encode(owners_answer(self._service.owners()))
+        body = self._encode(wire.owners_answer(self._service.owners()))
         etag = b'"%b"' % blake2b(body, digest_size=8).hexdigest().encode()
         request.answer_headers = [(b"etag", etag), (b"cache-control", b"no-cache")]
         return NotModified() if is_current(etag, request.headers.get(b"if-none-match")) else body
 
-    @_probe("health", "/healthz", "Is the process alive?")
-    async def health(self, request: ApiRequest) -> cluster_wire.Health:
+    @_open("health", "/healthz")
+    async def health(self, request: ApiRequest) -> wire.Health:
         """Liveness probe: responds as long as the process runs."""
-        return cluster_wire.Health("ok")
+        return wire.Health("ok")
 
-    @_probe("readiness", "/readyz", "Should the node receive traffic?", errors=("NOT_READY",))
-    async def readiness(self, request: ApiRequest) -> cluster_wire.Health:
+    @_open("readiness", "/readyz")
+    async def readiness(self, request: ApiRequest) -> wire.Health:
         """Readiness probe for load balancers: 503 with the reasons while the node should receive no traffic."""
         reasons = self._service.not_ready_because()
         if reasons:
             raise NotReady(reasons)
-        return cluster_wire.Health("ready")
+        return wire.Health("ready")
 
-    @_probe("metrics", "/metrics", "Metrics", Role.READ, Reach.SERVICE, media_type="text/plain")
+    @_open("metrics", "/metrics", Role.READ, Reach.SERVICE)
     async def metrics(self, request: ApiRequest) -> Content:
         """In the text format of Prometheus."""
         return Content(*await self._metrics())
 
-    @_page("openapi", "/api/v1/openapi.json", "The OpenAPI document", aliases=("/openapi.json",))
+    @_open("openapi", "/api/v1/openapi.json", aliases=("/openapi.json",))
     async def openapi(self, request: ApiRequest) -> Content | NotModified:
-        """OpenAPI 3.1; built at the first request, compressed for clients that accept it."""
-        document = _compressed(self._describe)
+        """OpenAPI 3.1, made by `scripts/openapi`; compressed for clients that accept it."""
+        document = _document()
         # Weak, since the compressed bytes have the same one.
         request.answer_headers = [*_PAGE_HEADERS, (b"etag", b"W/" + document.etag), (b"vary", b"accept-encoding")]
         if is_current(document.etag, request.headers.get(b"if-none-match")):
@@ -116,17 +91,17 @@ class OperatorHandlers:
         return Content(document.gzip, "application/json")
 
     # Also at the root path, so that the address that `make run` prints leads to something.
-    @_page("docs", "/api/v1/docs", "The documentation page", aliases=("/docs",))
+    @_open("docs", "/api/v1/docs", aliases=("/docs",))
     async def docs(self, request: ApiRequest) -> Content:
         """The OpenAPI document as a page."""
         return _file(request, "docs.html", "text/html")
 
-    @_page("docsScript", "/api/v1/docs.js", "The documentation page's script", aliases=("/docs.js",))
+    @_open("docsScript", "/api/v1/docs.js", aliases=("/docs.js",))
     async def docs_script(self, request: ApiRequest) -> Content:
         """Its script."""
         return _file(request, "docs.js", "text/javascript")
 
-    @_page("docsStyle", "/api/v1/docs.css", "The documentation page's style sheet", aliases=("/docs.css",))
+    @_open("docsStyle", "/api/v1/docs.css", aliases=("/docs.css",))
     async def docs_style(self, request: ApiRequest) -> Content:
         """Its style sheet."""
         return _file(request, "docs.css", "text/css")
@@ -139,8 +114,8 @@ class _Document(NamedTuple):
 
 
 @cache
-def _compressed(describe: Callable[[], bytes]) -> _Document:
-    plain = describe()
+def _document() -> _Document:
+    plain = _read("openapi.json")
     etag = b'"%b"' % blake2b(plain, digest_size=8).hexdigest().encode()
     return _Document(plain, gzip.compress(plain, mtime=0), etag)
 

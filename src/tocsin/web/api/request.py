@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,7 +12,9 @@ from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditSource
 from tocsin.model.setting import setting
 from tocsin.ports.audit import Actor
+from tocsin.ports.tracing import CreateTraces
 from tocsin.web.http.access import require_namespace
+from tocsin.web.http.convert import traceparent_of
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -145,3 +148,42 @@ class ShortPath(NamedTuple):
 
     begin: Callable[[ApiRequest, Any, Callable[[object], None]], None]
     finish: Callable[[ApiRequest, Any], object]
+
+
+@contextmanager
+def traced(traces: CreateTraces | None, operation: str, request: ApiRequest) -> Iterator[str | None]:
+    """Within it the request is handled; yields the `traceparent` that the created timers, or the submitted call,
+    keep."""
+    traceparent = traceparent_of(request.headers.get(b"traceparent"))
+    if traces is None:
+        yield traceparent
+        return
+    span = traces.begin(operation, traceparent)
+    try:
+        yield span.traceparent
+    except BaseException as error:
+        span.end(error)
+        raise
+    span.end(None)
+
+
+def begin_traced(
+    traces: CreateTraces,
+    operation: str,
+    traceparent: str | None,
+    done: Callable[[object], None],
+    begin: Callable[[str | None, Callable[[object], None]], None],
+) -> None:
+    """Calls `begin` with the `traceparent` that the created timers keep, and with what it calls once with the result. What it
+    raises is the request's error."""
+    span = traces.begin(operation, traceparent)
+
+    def ended(result: object) -> None:
+        span.end(result if isinstance(result, BaseException) else None)
+        done(result)
+
+    try:
+        begin(span.traceparent, ended)
+    except Exception as error:
+        span.end(error)
+        raise

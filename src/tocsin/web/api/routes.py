@@ -8,14 +8,30 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.operation import Operation, Reach, declared_by
-from tocsin.web.api.operations import FAMILIES
+from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath
+from tocsin.web.api.schedules import ScheduleHandlers
+from tocsin.web.api.service_calls import ServiceCallHandlers
+from tocsin.web.api.timers import TimerHandlers
 from tocsin.web.http.reading import JsonReader
 
 T = TypeVar("T")
 #: Returns the answer: a wire struct, encoded JSON, `Content`, or None.
 Handler = Callable[..., Awaitable[object]]
+
+#: The handlers of all operations, in the order of the OpenAPI document.
+FAMILIES = (
+    TimerHandlers,
+    ScheduleHandlers,
+    NamespaceHandlers,
+    KeyHandlers,
+    AuditHandlers,
+    ServiceCallHandlers,
+    OperatorHandlers,
+)
+OPERATIONS: tuple[Operation, ...] = tuple(operation for family in FAMILIES for operation in declared_by(family))
 
 #: Maximum number of query parameters.
 QUERY_FIELDS_MAX = 200
@@ -151,7 +167,6 @@ def read_query(query: bytes, operation: Operation) -> Mapping[str, list[str]]:
     not be repeated, and for text that isn't UTF-8."""
     if not query:
         return {}
-    known = {parameter.name: parameter for parameter in operation.parameters if parameter.place == "query"}
     try:
         pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
     except UnicodeDecodeError:
@@ -166,10 +181,10 @@ def read_query(query: bytes, operation: Operation) -> Mapping[str, list[str]]:
     none = "there are none" if operation.request is None else "there are none: send the fields in the body"
     errors = []
     for name, values in given.items():
-        if name not in known:
-            there = f"parameters are: {', '.join(known)}" if known else none
+        if name not in operation.query:
+            there = f"parameters are: {', '.join(operation.query)}" if operation.query else none
             errors.append(FieldError(name, f"is not a query parameter here; {there}"))
-        elif len(values) > 1 and not known[name].repeated:
+        elif len(values) > 1 and name not in operation.repeated:
             errors.append(FieldError(name, f"is given {len(values)} times; give it once"))
     if errors:
         raise InvalidInput(*errors)

@@ -12,8 +12,7 @@ from tocsin.model.schedule import Definition, ScheduleStatus, instants, next_ins
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules, ScheduleView
 from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiRequest
-from tocsin.web.api.tracing import traced
+from tocsin.web.api.request import ApiRequest, traced
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import format_instant
@@ -22,12 +21,7 @@ from tocsin.web.http.schedules import ScheduleParser, history_answer, schedule_a
 
 _UNCHANGED = (b"tocsin-existing", b"true")
 
-_operation = partial(Operation, tag="Schedules", reach=Reach.NAMESPACE)
-_READ_ERRORS = ("SCHEDULE_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
-_WRITE_ERRORS = ("NAMESPACE_NOT_FOUND", "OVERLOADED", "SHARD_UNAVAILABLE", "REQUEST_EXPIRED")
-_CHANGE_ERRORS = ("SCHEDULE_NOT_FOUND", "SCHEDULE_ENDED", *_WRITE_ERRORS)
-_ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule already had this definition."}
-_NAME = {"namespace": "default", "scheduleId": "nightly-report"}
+_operation = partial(Operation, reach=Reach.NAMESPACE)
 
 
 class ScheduleHandlers:
@@ -38,22 +32,7 @@ class ScheduleHandlers:
         self._schedules = schedules
         self._parser = ScheduleParser(parser)
 
-    @_operation(
-        "createSchedule",
-        "/api/v1/schedules/create",
-        "Create a schedule",
-        Role.WRITE,
-        errors=("SCHEDULE_ENDED", *_WRITE_ERRORS),
-        example={
-            "namespace": "default",
-            "id": "nightly-report",
-            "cron": "0 2 * * *",
-            "timeZone": "Europe/Berlin",
-            "callbackUrl": "https://shop.example/hooks/report",
-            "payload": {"report": "sales"},
-        },
-        answer_headers=_ANSWER_HEADERS,
-    )
+    @_operation("createSchedule", "/api/v1/schedules/create", Role.WRITE)
     async def create(self, request: ApiRequest, sent: wire.CreateSchedule) -> wire.Schedule:
         """The schedule is durable when the response arrives. A schedule with the same id gets the new definition and keeps
         its state: counts, history and anchor. If its timing changes, it is planned again, from now on; if nothing
@@ -63,35 +42,20 @@ class ScheduleHandlers:
             wanted = await self._schedules.turns.run(self._parser.new, sent, request.now_us, traceparent)
             return _changed(request, await self._schedules.create(*wanted))
 
-    @_operation("getSchedule", "/api/v1/schedules/get", "Get a schedule", Role.READ, errors=_READ_ERRORS, example=_NAME)
+    @_operation("getSchedule", "/api/v1/schedules/get", Role.READ)
     async def get(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
         """Live, or ended within its namespace's retention."""
         request.permit(Role.READ, sent.namespace)
         return schedule_answer(await self._schedules.get(*self._parser.name(sent)))
 
-    @_operation(
-        "updateSchedule",
-        "/api/v1/schedules/update",
-        "Change a schedule",
-        Role.WRITE,
-        errors=_CHANGE_ERRORS,
-        example={**_NAME, "cron": "30 2 * * *"},
-        answer_headers=_ANSWER_HEADERS,
-    )
+    @_operation("updateSchedule", "/api/v1/schedules/update", Role.WRITE)
     async def update(self, request: ApiRequest, sent: wire.UpdateSchedule) -> wire.Schedule:
         """Changes only the given fields. An attempt in flight goes on, and its result counts."""
         request.permit(Role.WRITE, sent.namespace)
         changes, definition = self._parser.changes(sent)
         return _changed(request, await self._schedules.update(sent.namespace, sent.schedule_id, changes, definition))
 
-    @_operation(
-        "listSchedules",
-        "/api/v1/schedules/list",
-        "List schedules, ordered by id",
-        Role.READ,
-        errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
-        example={"namespace": "default", "status": "paused", "limit": 100},
-    )
+    @_operation("listSchedules", "/api/v1/schedules/list", Role.READ)
     async def list(self, request: ApiRequest, sent: wire.ListSchedules) -> wire.SchedulePage:
         """Active and paused ones. Paginated: send nextCursor back as cursor until a response has none. Even an empty page may
         have one, if few schedules have the status."""
@@ -100,43 +64,20 @@ class ScheduleHandlers:
         listed = await self._schedules.turns.each(map(schedule_answer, views))
         return wire.SchedulePage(listed, UNSET if cursor is None else cursor)
 
-    @_operation(
-        "pauseSchedule",
-        "/api/v1/schedules/pause",
-        "Pause a schedule",
-        Role.WRITE,
-        errors=_CHANGE_ERRORS,
-        example=_NAME,
-        answer_headers=_ANSWER_HEADERS,
-    )
+    @_operation("pauseSchedule", "/api/v1/schedules/pause", Role.WRITE)
     async def pause(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
         """An attempt in flight ends; it is not retried. Until it is resumed, only triggers fire. A backfill recovers instants
         that pass meanwhile."""
         request.permit(Role.WRITE, sent.namespace)
         return _changed(request, await self._schedules.pause(*self._parser.name(sent)))
 
-    @_operation(
-        "resumeSchedule",
-        "/api/v1/schedules/resume",
-        "Resume a schedule",
-        Role.WRITE,
-        errors=_CHANGE_ERRORS,
-        example=_NAME,
-        answer_headers=_ANSWER_HEADERS,
-    )
+    @_operation("resumeSchedule", "/api/v1/schedules/resume", Role.WRITE)
     async def resume(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
         """It fires again, from its next instant on."""
         request.permit(Role.WRITE, sent.namespace)
         return _changed(request, await self._schedules.resume(*self._parser.name(sent)))
 
-    @_operation(
-        "triggerSchedule",
-        "/api/v1/schedules/trigger",
-        "Fire a schedule once now",
-        Role.WRITE,
-        errors=(*_CHANGE_ERRORS, "BACKLOG_FULL"),
-        example=_NAME,
-    )
+    @_operation("triggerSchedule", "/api/v1/schedules/trigger", Role.WRITE)
     async def trigger(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
         """In addition to its instants, and also while it is paused: at once, or as soon as the current occurrence has
         ended. Up to 100 triggers wait. Each request fires it once more."""
@@ -144,14 +85,7 @@ class ScheduleHandlers:
         refuse_key(request.headers)
         return schedule_answer(await self._schedules.trigger(*self._parser.name(sent)))
 
-    @_operation(
-        "backfillSchedule",
-        "/api/v1/schedules/backfill",
-        "Fire past instants of a schedule",
-        Role.WRITE,
-        errors=(*_CHANGE_ERRORS, "BACKLOG_FULL"),
-        example={**_NAME, "after": "2027-01-30T00:00:00Z", "before": "2027-01-31T00:00:00Z"},
-    )
+    @_operation("backfillSchedule", "/api/v1/schedules/backfill", Role.WRITE)
     async def backfill(self, request: ApiRequest, sent: wire.BackfillSchedule) -> wire.Schedule:
         """Fires the instants from after (inclusive) to before (exclusive) once more, whether they fired before or not, one
         after the other and in turn with regular ones. Up to 10 ranges wait."""
@@ -160,14 +94,7 @@ class ScheduleHandlers:
         wanted = self._parser.backfill(sent)
         return schedule_answer(await self._schedules.backfill(sent.namespace, sent.schedule_id, *wanted))
 
-    @_operation(
-        "previewSchedule",
-        "/api/v1/schedules/preview",
-        "Preview the next instants of a schedule",
-        Role.READ,
-        errors=_READ_ERRORS,
-        example={"cron": "0 9 * * MON-FRI", "timeZone": "Europe/Berlin", "count": 3},
-    )
+    @_operation("previewSchedule", "/api/v1/schedules/preview", Role.READ)
     async def preview(self, request: ApiRequest, sent: wire.PreviewSchedule) -> wire.Preview:
         """Of a definition, or of a schedule named by namespace and scheduleId. Nothing is written."""
         if sent.namespace is not UNSET:
@@ -181,14 +108,7 @@ class ScheduleHandlers:
             wanted, following = view.definition, _following(view, now_us, count)
         return wire.Preview(await turns.each(map(format_instant, following)), sentence(wanted))
 
-    @_operation(
-        "scheduleHistory",
-        "/api/v1/schedules/history",
-        "List the occurrences of a schedule, newest first",
-        Role.READ,
-        errors=_READ_ERRORS,
-        example={**_NAME, "limit": 20},
-    )
+    @_operation("scheduleHistory", "/api/v1/schedules/history", Role.READ)
     async def history(self, request: ApiRequest, sent: wire.ScheduleHistory) -> wire.OccurrencePage:
         """With their attempts, and the instants that did not fire. Kept for the namespace's retention, as its history mode
         selects, and no more than the newest ones (occurrences_kept). Paginated: send nextCursor back as cursor until a
@@ -196,15 +116,7 @@ class ScheduleHandlers:
         request.permit(Role.READ, sent.namespace)
         return history_answer(await self._schedules.occurrences(*self._parser.history_request(sent)))
 
-    @_operation(
-        "deleteSchedule",
-        "/api/v1/schedules/delete",
-        "Delete a schedule",
-        Role.WRITE,
-        status=204,
-        errors=_CHANGE_ERRORS,
-        example=_NAME,
-    )
+    @_operation("deleteSchedule", "/api/v1/schedules/delete", Role.WRITE, status=204)
     async def delete(self, request: ApiRequest, sent: wire.ScheduleName) -> None:
         """It does not fire again. An attempt that is in flight may still arrive; it is not retried."""
         request.permit(Role.WRITE, sent.namespace)

@@ -17,12 +17,11 @@ from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.ports.audit import AuditLog
 from tocsin.ports.tracing import CreateTraces
 from tocsin.service_calls.api.service_calls import CallDetail, ServiceCalls
-from tocsin.service_calls.api.validation import PAGE_DEFAULT, PageRequest
+from tocsin.service_calls.api.validation import PageRequest
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallRecord, ExecutionRecord, TraceEntry
-from tocsin.web.api.operation import Operation, Parameter, Reach
-from tocsin.web.api.request import ApiRequest
-from tocsin.web.api.tracing import traced
+from tocsin.web.api.operation import Operation, Reach
+from tocsin.web.api.request import ApiRequest, traced
 from tocsin.web.http import agent_wire as wire
 from tocsin.web.http.access import require_tenant
 from tocsin.web.http.audit import rotation_details
@@ -38,33 +37,11 @@ _VERSION, _UNVERSIONED = "/api/v1/", "/api/"
 _CALLS = f"{_VERSION}tenants/{{tenantId}}/service-calls"
 _CALL = f"{_CALLS}/{{serviceCallId}}"
 
-_TENANT_ID = Parameter(
-    "tenantId",
-    "path",
-    "The tenant: a UUID of version 7. Tenants are not registered: any such id is valid, and has no calls until one is "
-    "submitted under it. A key that is not limited to tenants has access to all of them.",
-    example="01890a5d-ac96-774b-bcce-b302099a8057",
-)
-_SERVICE_CALL_ID = Parameter(
-    "serviceCallId", "path", "The service call: a UUID of version 7.", example="01890a5d-ac96-774b-bcce-b302099a8058"
-)
-_TAG = Parameter("tag", "path", "The tag, percent-encoded.", example="star")
-_ONE = (_TENANT_ID, _SERVICE_CALL_ID)
 
-_COMMAND_ERRORS = ("OVERLOADED", "BROKER_UNAVAILABLE", "COMMAND_UNANSWERED", "COMMAND_FAILED")
-_CHANGE_ERRORS = ("SERVICE_CALL_NOT_FOUND", *_COMMAND_ERRORS)
-_READ_ERRORS = ("SERVICE_CALL_NOT_FOUND", "STORE_FAILURE")
-
-_KEY_HEADER = {
-    KEY_HEADER.decode(): "Makes the submission safe to repeat, like the field `idempotencyKey`: 1 to 255 visible ASCII "
-    "characters, quoted or not.",
-}
-
-
-def _operation(name: str, path: str, summary: str, role: Role, reach: Reach, **fields: Any) -> Operation:
+def _operation(name: str, path: str, role: Role, reach: Reach, **fields: Any) -> Operation:
     """An operation on service calls, which is also served without the version in its path."""
     aliases = (path.replace(_VERSION, _UNVERSIONED, 1),)
-    return Operation(name, path, summary, role, reach, tag="Service calls", aliases=aliases, **fields)
+    return Operation(name, path, role, reach, aliases=aliases, **fields)
 
 
 _read = partial(_operation, role=Role.READ, reach=Reach.TENANT, method="GET")
@@ -89,33 +66,7 @@ class ServiceCallHandlers:
             raise Unavailable("the service agent has just moved to another node; try again")
         return calls
 
-    @_operation(
-        "submitServiceCall",
-        _CALLS,
-        "Submit a service call",
-        Role.WRITE,
-        Reach.TENANT,
-        status=202,
-        errors=("IDEMPOTENCY_CONFLICT", *_COMMAND_ERRORS),
-        example={
-            "name": "Charge order 17",
-            "serviceCallId": _SERVICE_CALL_ID.example,
-            "requestSpec": {
-                "method": "POST",
-                "url": "https://pay.example/charges",
-                "headers": {"x-shop": "eu"},
-                "body": {"order": 17, "amount": "9.90"},
-            },
-            "tags": ["orders", "eu"],
-        },
-        parameters=(_TENANT_ID,),
-        request_headers=_KEY_HEADER,
-        answer_headers={
-            "location": "The path of the service call.",
-            "idempotency-replayed": "`true`: nothing was submitted; an earlier request with this key or id submitted the "
-            "call.",
-        },
-    )
+    @_operation("submitServiceCall", _CALLS, Role.WRITE, Reach.TENANT, status=202)
     async def submit(self, request: ApiRequest, sent: wire.SubmitServiceCall) -> wire.SubmittedServiceCall:
         """Submits an HTTP request to make now, at `dueAt`, or after `delay`. The call is durable when the response arrives.
         With `serviceCallId`, `idempotencyKey` or the header Idempotency-Key the submission is safe to repeat: the same
@@ -143,20 +94,19 @@ class ServiceCallHandlers:
     @_read(
         "listServiceCalls",
         _CALLS,
-        "List service calls, newest first",
-        errors=("STORE_FAILURE",),
-        parameters=(
-            _TENANT_ID,
-            Parameter(
-                "status", "query", "A status, or several, separated by commas or as repeated parameters.", repeated=True
-            ),
-            Parameter("tag", "query", "A tag that calls must have; if repeated, all of the tags.", repeated=True),
-            Parameter("name", "query", "Part of the call's name; ASCII letters match in either case."),
-            Parameter("correlationId", "query", "The calls' correlation id: the calls that one request submitted."),
-            Parameter("from", "query", "Submitted at or after this instant."),
-            Parameter("to", "query", "Submitted before this instant."),
-            Parameter("limit", "query", f"Maximum number of service calls on the page. Default {PAGE_DEFAULT}."),
-            Parameter("cursor", "query", "`nextCursor` of the previous page."),
+        query=(
+            "status",
+            "tag",
+            "name",
+            "correlationId",
+            "from",
+            "to",
+            "limit",
+            "cursor",
+        ),
+        repeated=(
+            "status",
+            "tag",
         ),
     )
     async def list(self, request: ApiRequest) -> wire.ServiceCallPage:
@@ -179,31 +129,17 @@ class ServiceCallHandlers:
         cursor = UNSET if page.cursor is None else page.cursor
         return wire.ServiceCallPage([_summary(record) for record in page.calls], cursor)
 
-    @_change(
-        "tagServiceCall",
-        f"{_CALL}/tags/{{tag}}",
-        "Tag a service call",
-        method="PUT",
-        errors=("TOO_MANY_TAGS", *_CHANGE_ERRORS),
-        parameters=(*_ONE, _TAG),
-    )
+    @_change("tagServiceCall", f"{_CALL}/tags/{{tag}}", method="PUT")
     async def tag(self, request: ApiRequest) -> None:
         """Idempotent: a tag that the call already has is kept."""
         await self._calls.tag(*_key(request), request.parameters["tag"], request.correlation_id)
 
-    @_change(
-        "untagServiceCall",
-        f"{_CALL}/tags/{{tag}}",
-        "Remove a tag from a service call",
-        method="DELETE",
-        errors=_CHANGE_ERRORS,
-        parameters=(*_ONE, _TAG),
-    )
+    @_change("untagServiceCall", f"{_CALL}/tags/{{tag}}", method="DELETE")
     async def untag(self, request: ApiRequest) -> None:
         """Idempotent: removing a missing tag is not an error."""
         await self._calls.untag(*_key(request), request.parameters["tag"], request.correlation_id)
 
-    @_read("traceServiceCall", f"{_CALL}/trace", "Trace a service call", errors=_READ_ERRORS, parameters=_ONE)
+    @_read("traceServiceCall", f"{_CALL}/trace")
     async def trace(self, request: ApiRequest) -> wire.ServiceCallTrace:
         """Everything stored under its correlation id: rows of tables, and messages with their causing message. In order of
         time, each entry after its cause."""
@@ -212,34 +148,18 @@ class ServiceCallHandlers:
             record.service_call_id, record.correlation_id, [_trace_entry(entry) for entry in entries]
         )
 
-    @_read("getServiceCall", _CALL, "Get a service call", errors=_READ_ERRORS, parameters=_ONE)
+    @_read("getServiceCall", _CALL)
     async def get(self, request: ApiRequest) -> wire.ServiceCall:
         """With its outcome, attempts and executions. Secrets in headers and URLs are redacted."""
         return _detail(await self._calls.get(*_key(request)))
 
-    @_change(
-        "deleteServiceCall",
-        _CALL,
-        "Delete a waiting service call",
-        method="DELETE",
-        errors=("SERVICE_CALL_NOT_SCHEDULED", *_CHANGE_ERRORS),
-        parameters=_ONE,
-    )
+    @_change("deleteServiceCall", _CALL, method="DELETE")
     async def delete(self, request: ApiRequest) -> None:
         """A Scheduled call is not made; a Retrying call is not attempted again. Its record is removed. A Running or finished
         call can't be deleted."""
         await self._calls.delete(*_key(request), request.correlation_id)
 
-    @Operation(
-        "rotateTenantSecret",
-        f"{_VERSION}tenants/rotateSecret",
-        "Rotate a tenant's signing secret",
-        Role.ADMIN,
-        Reach.NAMED_TENANT,
-        tag="Service calls",
-        errors=("ROTATION_PENDING", "STORE_FAILURE"),
-        example={"tenantId": _TENANT_ID.example, "grace": "24h"},
-    )
+    @Operation("rotateTenantSecret", f"{_VERSION}tenants/rotateSecret", Role.ADMIN, Reach.NAMED_TENANT)
     async def rotate(self, request: ApiRequest, sent: wire.RotateTenantSecret) -> wire.RotatedTenantSecret:
         """From the first secret on, the tenant's service calls are signed as Standard Webhooks describes, with the call's id
         as `webhook-id`. A new secret signs immediately, and the previous one keeps signing during the grace period. Only this

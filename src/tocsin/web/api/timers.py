@@ -16,13 +16,18 @@ from tocsin.model.timer import Timer
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.service import TimerService, TimerView
 from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath
-from tocsin.web.api.tracing import begin_traced, traced
+from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath, begin_traced, traced
 from tocsin.web.http import wire
 from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of
-from tocsin.web.http.convert import RequestParser, below_path, explanation_answer, timer_answer, traceparent_of
+from tocsin.web.http.convert import (
+    RequestParser,
+    below_path,
+    explanation_answer,
+    history_answer,
+    timer_answer,
+    traceparent_of,
+)
 from tocsin.web.http.errors import MalformedBody, item_error
-from tocsin.web.http.history_wire import RunPageAnswer, TimerHistory, page_answer
 from tocsin.web.http.reading import JsonReader, check_utf8
 from tocsin.web.http.repeated import FIRST_TRY_HEADER, REPLAYED, condition_of, is_first_try, key_in
 from tocsin.web.http.repeated import HEADER as KEY_HEADER
@@ -33,43 +38,13 @@ _OUTCOME_HEADERS = {
     Outcome.REPLAYED: REPLAYED,
 }
 
-#: Python 3.11 takes long to find a member of an enum.
-_CREATED = Outcome.CREATED
 #: Results of a batch that are encoded in one step.
 _ENCODED_TOGETHER = 50
 
 #: Response header of a write that another node has done.
 FORWARDED = (b"tocsin-forwarded", b"1")
 
-_operation = partial(Operation, tag="Timers", reach=Reach.NAMESPACE)
-_READ_ERRORS = ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
-_WRITE_ERRORS = ("OVERLOADED", "SHARD_UNAVAILABLE", "REQUEST_EXPIRED")
-_CREATE_ERRORS = ("NAMESPACE_NOT_FOUND", "TIMER_EXISTS", "IDEMPOTENCY_CONFLICT", *_WRITE_ERRORS)
-_CHANGE_ERRORS = ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND", "TIMER_NOT_PENDING", *_WRITE_ERRORS)
-_KEY_HEADERS = {
-    "idempotency-key": "Makes the create safe to repeat, like the field `idempotencyKey`: 1 to 255 visible ASCII "
-    "characters, quoted or not.",
-    "tocsin-first-try": "`1`: no idempotency key in this request was sent before. Spares the server the search for them, "
-    "so that such a create costs little more than one without a key. Leave it out of a repeated request.",
-}
-_FORWARDED = {
-    "tocsin-forwarded": "`1`: another node owned the timer's shard, and the write was forwarded to it. A client that sends "
-    "writes to the owners should read the map of owners again."
-}
-_ANSWER_HEADERS = {
-    "tocsin-existing": "`true`: nothing was written; the timer is the existing one (`onConflict: keep`).",
-    "idempotency-replayed": "`true`: nothing was written; an earlier request with this key created the timer.",
-    **_FORWARDED,
-}
-_NAME = {"namespace": "default", "timerId": "order-17-reminder"}
-_TIMER = {
-    "namespace": "default",
-    "id": "order-17-reminder",
-    "delay": "24h",
-    "callbackUrl": "https://shop.example/hooks/reminder",
-    "payload": {"order": 17},
-    "retryPolicy": {"maxAttempts": 5, "initialInterval": "1s"},
-}
+_operation = partial(Operation, reach=Reach.NAMESPACE)
 
 
 class BatchKey(NamedTuple):
@@ -98,16 +73,7 @@ class TimerHandlers:
         """The operations with a short path, by name."""
         return {"createTimer": ShortPath(self._begin_create, _created)}
 
-    @_operation(
-        "createTimer",
-        "/api/v1/timers/create",
-        "Create a timer",
-        Role.WRITE,
-        errors=_CREATE_ERRORS,
-        example=_TIMER,
-        request_headers=_KEY_HEADERS,
-        answer_headers=_ANSWER_HEADERS,
-    )
+    @_operation("createTimer", "/api/v1/timers/create", Role.WRITE)
     async def create(self, request: ApiRequest, sent: wire.CreateTimer) -> wire.Timer:
         """The timer is durable when the response arrives. A pending timer with the same id is replaced, unless onConflict
         forbids it; the id of a finished timer is free. With an idempotency key the request is safe to repeat at any time:
@@ -140,80 +106,42 @@ class TimerHandlers:
         named, first_try = key_in(headers.get(KEY_HEADER)), is_first_try(headers.get(FIRST_TRY_HEADER))
         return timer, condition_of(sent, named, timer.execute_at, first_try=first_try)
 
-    @_operation("getTimer", "/api/v1/timers/get", "Get a timer", Role.READ, errors=_READ_ERRORS, example=_NAME)
+    @_operation("getTimer", "/api/v1/timers/get", Role.READ)
     async def get(self, request: ApiRequest, sent: wire.TimerName) -> wire.Timer:
         """Pending, or finished within its namespace's retention."""
         request.permit(Role.READ, sent.namespace)
         return timer_answer(await self._service.get(*self._parser.name(sent)))
 
-    @_operation(
-        "explainTimer",
-        "/api/v1/timers/explain",
-        "Explain what a timer waits for",
-        Role.READ,
-        errors=_READ_ERRORS,
-        example=_NAME,
-    )
+    @_operation("explainTimer", "/api/v1/timers/explain", Role.READ)
     async def explain(self, request: ApiRequest, sent: wire.TimerName) -> wire.Explanation:
         """Where the timer is now and what happens next, by the node that owns its shard; any node can be asked. If the owner
         can't be asked, the sentence states that, and a due timer's state is `unknown`."""
         request.permit(Role.READ, sent.namespace)
         return explanation_answer(await self._service.explain(*self._parser.name(sent)))
 
-    @_operation(
-        "timerHistory",
-        "/api/v1/timers/history",
-        "Get the runs of a timer, newest first",
-        Role.READ,
-        errors=_READ_ERRORS,
-        example={**_NAME, "limit": 20},
-    )
-    async def history(self, request: ApiRequest, sent: TimerHistory) -> RunPageAnswer:
+    @_operation("timerHistory", "/api/v1/timers/history", Role.READ)
+    async def history(self, request: ApiRequest, sent: wire.TimerHistory) -> wire.RunPageAnswer:
         """A run is what became of one instant of the timer. The current run comes first. Earlier ones stay within the
         namespace's retention, whatever became of the timer: rescheduled, changed, created again. The namespace's history mode
         decides which runs are kept. Paginated like lists."""
         request.permit(Role.READ, sent.namespace)
-        return page_answer(await self._service.history(*self._parser.history_request(sent)))
+        return history_answer(await self._service.history(*self._parser.history_request(sent)))
 
-    @_operation(
-        "updateTimer",
-        "/api/v1/timers/update",
-        "Change a pending timer",
-        Role.WRITE,
-        errors=_CHANGE_ERRORS,
-        answer_headers=_FORWARDED,
-        example={**_NAME, "executeAt": "2027-01-31T12:00:00Z"},
-    )
+    @_operation("updateTimer", "/api/v1/timers/update", Role.WRITE)
     async def update(self, request: ApiRequest, sent: wire.UpdateTimer) -> wire.Timer:
         """Changes only the given fields. A new executeAt starts over: the count of attempts returns to zero."""
         request.permit(Role.WRITE, sent.namespace)
         changes = self._parser.changes(sent, request.now_us)
         return _created(request, await self._service.update(*self._parser.name(sent), changes))
 
-    @_operation(
-        "deleteTimer",
-        "/api/v1/timers/delete",
-        "Cancel a pending timer",
-        Role.WRITE,
-        status=204,
-        errors=_CHANGE_ERRORS,
-        example=_NAME,
-        answer_headers=_FORWARDED,
-    )
+    @_operation("deleteTimer", "/api/v1/timers/delete", Role.WRITE, status=204)
     async def delete(self, request: ApiRequest, sent: wire.TimerName) -> None:
         """An attempt that is in flight may still arrive; it is not retried."""
         request.permit(Role.WRITE, sent.namespace)
         if await self._service.delete(*self._parser.name(sent)):
             request.answer_headers = [FORWARDED]
 
-    @_operation(
-        "listTimers",
-        "/api/v1/timers/list",
-        "List timers, ordered by executeAt",
-        Role.READ,
-        errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
-        example={"namespace": "default", "status": ["pending"], "limit": 100},
-    )
+    @_operation("listTimers", "/api/v1/timers/list", Role.READ)
     async def list(self, request: ApiRequest, sent: wire.ListTimers) -> wire.TimerPage:
         """Paginated: send nextCursor back as cursor until a response has none. executeAfter is inclusive, executeBefore
         exclusive."""
@@ -223,17 +151,7 @@ class TimerHandlers:
         return wire.TimerPage(listed, UNSET if cursor is None else cursor)
 
     @_operation(
-        "batchCreateTimers",
-        "/api/v1/timers/batch/create",
-        "Create many timers",
-        Role.WRITE,
-        request=wire.BatchCreateTimers,
-        answer=wire.BatchResults,
-        batch=True,
-        errors=_WRITE_ERRORS,
-        example={"timers": [_TIMER]},
-        request_headers=_KEY_HEADERS,
-        answer_headers={"tocsin-forwarded": "`1`: at least one of the writes was forwarded to another node."},
+        "batchCreateTimers", "/api/v1/timers/batch/create", Role.WRITE, request=wire.BatchCreateTimers, batch=True
     )
     async def create_batch(self, request: ApiRequest) -> bytes:
         """Results are in the order of the timers sent. A timer that can't be created does not affect the others. The header
@@ -323,7 +241,7 @@ class TimerHandlers:
 
 def _created(request: ApiRequest, view: TimerView) -> wire.Timer:
     """The created timer; headers report if nothing was written, and if another node was asked."""
-    if view.outcome is not _CREATED or view.forwarded:
+    if view.outcome is not Outcome.CREATED or view.forwarded:
         outcome = _OUTCOME_HEADERS.get(view.outcome)
         request.answer_headers = [*([outcome] if outcome else ()), *([FORWARDED] if view.forwarded else ())]
     return timer_answer(view)
@@ -333,7 +251,7 @@ def _result(outcome: TimerView | TocsinError, correlation_id: str) -> wire.Batch
     if isinstance(outcome, TocsinError):
         return wire.BatchResult(error=item_error(outcome, correlation_id))
     result = wire.BatchResult(timer=timer_answer(outcome))
-    if outcome.outcome is _CREATED:
+    if outcome.outcome is Outcome.CREATED:
         return result
     if outcome.outcome is Outcome.EXISTING:
         result.existing = True

@@ -17,12 +17,14 @@ from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace, policy_in_force
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy, resolved
+from tocsin.model.run import Run
 from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
 from tocsin.model.timer import (
     BINARY_TYPE,
     JSON_TYPE,
     NULL_PAYLOAD,
     TEXT_TYPE,
+    Attempt,
     Changes,
     RawBody,
     Status,
@@ -32,9 +34,9 @@ from tocsin.model.timer import (
 )
 from tocsin.model.validation import InputRules
 from tocsin.timers.explaining import Explanation
-from tocsin.timers.service import ClusterView, ListRequest, OwnersView, ShardView, TimerView
-from tocsin.web.http import cluster_wire, schedule_wire, wire
-from tocsin.web.http.history_wire import TimerHistory, attempt_answer
+from tocsin.timers.history import RunPage
+from tocsin.timers.service import ListRequest, TimerView
+from tocsin.web.http import schedule_wire, wire
 from tocsin.web.http.instants import RepeatedInstant, format_instant, optional_instant, parse_instant
 
 T = TypeVar("T")
@@ -54,8 +56,6 @@ _NO_CHANGES = Changes()
 _POLICIES_CACHED_MAX = 256
 #: Timers on a page, for a request without a limit.
 LIST_ROWS_DEFAULT = 100
-#: 9999-12-31T23:59:59Z: represents "no end" in a format with four-digit years.
-_INSTANT_TEXT_MAX_US = 253_402_300_799 * US_PER_SECOND
 
 
 def traceparent_of(header: bytes | None) -> str | None:
@@ -120,7 +120,7 @@ class RequestParser:
             raise InvalidInput(*errors)
         return sent.namespace, timer_id
 
-    def history_request(self, sent: TimerHistory) -> tuple[str, str, int, str | None]:
+    def history_request(self, sent: wire.TimerHistory) -> tuple[str, str, int, str | None]:
         """The timer's namespace and id, and the limit and cursor of the page of its runs."""
         errors: list[FieldError] = []
         timer_id = self._name(sent, errors)
@@ -404,6 +404,27 @@ def timer_answer(view: TimerView) -> wire.Timer:
     )
 
 
+def history_answer(page: RunPage) -> wire.RunPageAnswer:
+    """The page as clients see it."""
+    return wire.RunPageAnswer([_run_answer(run) for run in page.runs], UNSET if page.cursor is None else page.cursor)
+
+
+def _run_answer(run: Run) -> wire.RunAnswer:
+    attempts = [attempt_answer(attempt) for attempt in run.attempts]
+    return wire.RunAnswer(run.firing, format_instant(run.execute_at), run.status, run.made, attempts)
+
+
+def attempt_answer(attempt: Attempt) -> wire.Attempt:
+    """The attempt as clients see it."""
+    return wire.Attempt(
+        format_instant(attempt.at),
+        attempt.duration_us / 1_000,
+        attempt.status or UNSET,
+        UNSET if attempt.error is None else attempt.error,
+        UNSET if attempt.answer is None else attempt.answer,
+    )
+
+
 def explanation_answer(found: Explanation) -> wire.Explanation:
     """The explanation as clients see it."""
     return wire.Explanation(
@@ -484,62 +505,6 @@ def _shown_key(key: ApiKey) -> wire.ShownKey:
     )
 
 
-def cluster_answer(view: ClusterView) -> cluster_wire.Cluster:
-    """The cluster as clients see it."""
-    return cluster_wire.Cluster(
-        total_shards=view.total_shards,
-        dispatching=view.dispatching,
-        nodes=[
-            cluster_wire.Node(
-                node=node.node,
-                incarnation=node.incarnation,
-                address=node.address,
-                alive=node.alive,
-                self=node.self,
-                shards=node.shards,
-                leaving=node.leaving,
-                skewed=node.skewed,
-                version=node.release,
-                dispatching=node.dispatching,
-                agent=node.agent,
-                window_timers=node.window_timers,
-                lag_ms=None if node.lag_us is None else node.lag_us / 1_000,
-                shares_name=node.shares_name,
-                secret_differs=node.secret_differs,
-                largest_shard_bytes=node.largest_shard_bytes,
-            )
-            for node in view.nodes
-        ],
-        shards=[_shard_answer(shard) for shard in view.shards],
-        dispatch_paused_reason=_if_any(view.dispatch_paused_reason),
-    )
-
-
-def owners_answer(view: OwnersView) -> cluster_wire.ShardOwners:
-    """The owners of the shards as clients see them."""
-    nodes = [cluster_wire.OwnerNode(node.api_url, node.alive, node.leaving, node.skewed) for node in view.nodes]
-    return cluster_wire.ShardOwners(len(view.owners), nodes, view.owners)
-
-
-def _shard_answer(shard: ShardView) -> cluster_wire.Shard:
-    complete_to = shard.complete_to
-    return cluster_wire.Shard(
-        shard_id=shard.shard_id,
-        version=shard.epoch,
-        owner=shard.owner,
-        owned_here=shard.owned_here,
-        window_timers=_if_any(shard.window_timers),
-        in_flight=_if_any(shard.in_flight),
-        complete_to=UNSET if complete_to is None else _bounded_instant(complete_to),
-        lag_ms=UNSET if shard.lag_us is None else shard.lag_us / 1_000,
-    )
-
-
-def _bounded_instant(instant_us: int) -> str:
-    """An instant of a shard's window, which may be the smallest or largest key, clamped to the calendar's range."""
-    return format_instant(min(max(instant_us, 0), _INSTANT_TEXT_MAX_US))
-
-
 def _timer_id(
     sent: wire.CreateTimer | wire.TimerName | wire.UpdateTimer,
     documented: str,
@@ -565,10 +530,6 @@ def seconds_answer(duration_us: int) -> float:
 
 def _or(value: T | UnsetType, default: D) -> T | D:
     return default if value is UNSET else value
-
-
-def _if_any(value: T | None) -> T | UnsetType:
-    return UNSET if value is None else value
 
 
 def below_path(error: InvalidInput, at: str) -> InvalidInput:

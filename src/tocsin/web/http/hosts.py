@@ -1,18 +1,23 @@
-"""Which Host headers are accepted on requests without a key, and whether such a request may come through a proxy: the
-protection against DNS rebinding, and against a proxy that exposes a server meant for its own machine only.
+"""Where a request comes from, and for which host: the client's address behind proxies, and for requests without a key, which
+Host headers are accepted and whether the request may come through a proxy.
 
-A page of a foreign site can make its own name resolve to this machine, and the browser then treats the page as this
-server's. It cannot do so with an IP address, with `localhost`, or with a name that the operator configured.
+This protects against DNS rebinding, and against a proxy that exposes a server meant for its own machine only. A page of a
+foreign site can make its own name resolve to this machine, and the browser then treats the page as this server's. It cannot
+do so with an IP address, with `localhost`, or with a name that the operator configured.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from tocsin.web.http.errors import Forbidden
 
+_FORWARDED_FOR = b"x-forwarded-for"
+#: An address with a port, or an IPv6 address in brackets: `192.0.2.7:443`, `[2001:db8::7]:443`.
+_WITH_PORT = re.compile(r"\[([0-9a-fA-F:.]+)\](?::\d+)?|([0-9.]+):\d+")
 #: Headers in which proxies name the client.
 _FORWARDING = frozenset(
     {
@@ -100,3 +105,49 @@ def _name(host: str | None) -> str | None:
     except ValueError:
         return None
     return parts.hostname if parts.netloc == host and not parts.username else None
+
+
+def headers_by_name(sent: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """The headers by name. Of those that were sent several times the last counts; but lines of X-Forwarded-For are one list,
+    whose last line only the nearest proxy has written."""
+    found = dict(sent)
+    if len(found) < len(sent) and _FORWARDED_FOR in found:
+        found[_FORWARDED_FOR] = b",".join(value for name, value in sent if name == _FORWARDED_FOR)
+    return found
+
+
+class Proxies:
+    """`proxies` are the addresses and networks whose X-Forwarded-For header is trusted; from others it is ignored."""
+
+    def __init__(self, proxies: Iterable[str] = ()) -> None:
+        self._proxies = [ipaddress.ip_network(proxy) for proxy in proxies]
+
+    def address(self, client: tuple[str, int] | None, forwarded: bytes | None) -> str:
+        """The client's address: the last one in `forwarded` that is not a trusted proxy's, or else the connection's. Empty if
+        neither is known. `forwarded` has all lines of X-Forwarded-For (`headers_by_name`)."""
+        if client is None:
+            return ""
+        address = client[0]
+        if not self._proxies:
+            return address
+        for hop in reversed((forwarded or b"").decode("latin-1").split(",")):
+            if not self._is_proxy(address):
+                break
+            try:
+                address = str(ipaddress.ip_address(_without_port(hop.strip())))
+            except ValueError:
+                # Not an address: nothing before it can be trusted.
+                break
+        return address
+
+    def _is_proxy(self, address: str) -> bool:
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self._proxies)
+
+
+def _without_port(hop: str) -> str:
+    found = _WITH_PORT.fullmatch(hop)
+    return hop if found is None else found[1] or found[2]

@@ -23,6 +23,7 @@ from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import (
     LIST_ROWS_DEFAULT,
     RequestParser,
+    attempt_answer,
     new_timer,
     raw_body_answer,
     read_duration,
@@ -30,7 +31,6 @@ from tocsin.web.http.convert import (
     retry_answer,
     seconds_answer,
 )
-from tocsin.web.http.history_wire import attempt_answer
 from tocsin.web.http.instants import format_instant, optional_instant
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """The structs of HTTP requests and responses, in camelCase.
 
 They declare types, not limits: `tocsin.model.validation` checks limits, so that one response can name all bad fields, and
-`tocsin.web.api.openapi` describes them. UNSET means that a field is absent.
+`scripts.openapi` describes them. UNSET means that a field is absent.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.condition import OnConflict
 from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.run import RunStatus
 from tocsin.model.timer import Status
 from tocsin.timers.explaining import TimerState, WaitsFor
 
@@ -154,6 +155,13 @@ class TimerName(RequestStruct):
     namespace: NamespaceName
     timer_id: TimerId | UnsetType = UNSET
     id: OtherName | UnsetType = UNSET
+
+
+class TimerHistory(TimerName):
+    """A timer whose runs are wanted."""
+
+    limit: Annotated[int | UnsetType, about("Maximum number of runs on the page. Default 100.")] = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class UpdateTimer(RequestStruct):
@@ -465,6 +473,24 @@ class TimerPage(ResponseStruct):
     the last, and is shorter than its limit if payloads are large."""
 
     timers: list[Timer]
+    next_cursor: Cursor | UnsetType = UNSET
+
+
+class RunAnswer(ResponseStruct):
+    """One run: what became of one instant of the timer. `pending` is the current run. After `rescheduled` and `superseded`
+    the timer went on, because its receiver asked for another instant, or a client gave it one or created it again."""
+
+    run: Annotated[str, about("The run's name, which is part of the webhook-id of its attempts.", "1-2a")]
+    execute_at: Instant
+    status: RunStatus
+    attempts: Annotated[int, Meta(description="Number of attempts made, of which the latest are kept.", ge=0)]
+    attempt_log: AttemptLog
+
+
+class RunPageAnswer(ResponseStruct):
+    """A page of runs, newest first. A page without `nextCursor` is the last."""
+
+    runs: list[RunAnswer]
     next_cursor: Cursor | UnsetType = UNSET
 
 

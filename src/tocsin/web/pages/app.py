@@ -21,18 +21,15 @@ from tocsin.ports.clock import Clock
 from tocsin.tasks import end_tasks
 from tocsin.web.http.access import RELAYED
 from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
-from tocsin.web.http.hosts import Hosts
-from tocsin.web.http.proxies import Proxies, headers_by_name
+from tocsin.web.http.hosts import Hosts, Proxies, headers_by_name
 from tocsin.web.http.reading import ClientGone, Receive, read_body
-from tocsin.web.pages.admin.cookies import cookie_name, cookie_value
 from tocsin.web.pages.admin.sessions import Principal, Sessions
-from tocsin.web.pages.assets import PREFIX, Assets
-from tocsin.web.pages.context import Fields, NewCookie, Relayed, RequestContext, read_form
+from tocsin.web.pages.assets import PREFIX, UNBUILT, Assets
+from tocsin.web.pages.context import Fields, NewCookie, Relayed, RequestContext, cookie_name, cookie_value, read_form
 from tocsin.web.pages.overview.welcome import PREFIX as WELCOME
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import toast
 from tocsin.web.pages.site import RouteEntry, Site
-from tocsin.web.pages.unbuilt import UNBUILT
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

@@ -1,4 +1,5 @@
-"""The scripts and styles that `make web` builds, under file names that change with their content."""
+"""The scripts and styles that `make web` builds, under file names that change with their content; and the page that is
+shown until they are built."""
 
 from __future__ import annotations
 
@@ -52,3 +53,18 @@ class Assets:
     def find(self, path: str) -> Asset | None:
         """The asset at a path that begins with PREFIX; None if there is none."""
         return self._files.get(path[len(PREFIX) :])
+
+
+UNBUILT = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Tocsin: the web pages are not built</title>
+<h1>Tocsin is running, but its web pages are not built</h1>
+<p>The API and the timers work without them; see <a href="/docs">/docs</a>.</p>
+<p>To build the pages, install <a href="https://nodejs.org">Node.js</a> 20 or newer with npm, and run in the checkout:</p>
+<pre>make web</pre>
+<p>Then restart the server. Released packages contain the built pages.</p>
+</html>
+"""

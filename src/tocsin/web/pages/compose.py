@@ -9,29 +9,24 @@ from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock, ClockMover
 from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
-from tocsin.web.http.access import Keyring
-from tocsin.web.http.auth_failures import AuthFailures
+from tocsin.web.http.access import AuthFailures, Keyring
 from tocsin.web.http.convert import RequestParser
-from tocsin.web.http.hosts import Hosts
-from tocsin.web.http.proxies import Proxies
+from tocsin.web.http.hosts import Hosts, Proxies
 from tocsin.web.pages.admin.admin import Administration
 from tocsin.web.pages.admin.sessions import Sessions, SignIns
 from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
-from tocsin.web.pages.calls.actions import CallActions
-from tocsin.web.pages.calls.agent import AgentSource, Gate, Relay
-from tocsin.web.pages.calls.detail import CallDetail
+from tocsin.web.pages.calls.agent import AgentSource, Gate, Relay, Tenants
+from tocsin.web.pages.calls.detail import CallActions, CallDetail
 from tocsin.web.pages.calls.listing import CallList
-from tocsin.web.pages.calls.statistics import CallStatistics
 from tocsin.web.pages.calls.submitting import CallSubmission
-from tocsin.web.pages.calls.tenants import Tenants
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics
 from tocsin.web.pages.overview.overview import Overview
 from tocsin.web.pages.overview.paused import Paused
-from tocsin.web.pages.overview.statistics import Statistics
+from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
 from tocsin.web.pages.schedules.actions import ScheduleActions
@@ -75,7 +70,7 @@ def compose(
     sessions = Sessions(keys, sign_ins, limits, time.time)
     cluster_statistics = ClusterStatistics(statistics, service, clock, limits)
     paused = Paused(service, clock)
-    pages = Pages(assets, keys=keys, policy_of=service.retry_policy)
+    pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy)
     site = Site(
         service=service,
         schedules=Schedules(service),

@@ -1,9 +1,10 @@
-"""One request to the pages, with the principal that makes it."""
+"""One request to the pages, with the principal that makes it; and the names of its cookies."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from urllib.parse import parse_qsl
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -14,6 +15,7 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.ports.audit import Actor
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.web.http.errors import Forbidden
+from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages.admin.sessions import Principal
 
 #: More fields than this make a form invalid; the pages' own forms have far fewer.
@@ -150,3 +152,21 @@ class Relayed(Response):
 
 
 Handler = Callable[[RequestContext], Awaitable[Response]]
+
+
+def cookie_name(hosts: Hosts, request: Request, suffix: str = "") -> tuple[str, bool]:
+    """The name of this server's cookie, and whether it is sent over HTTPS only. It contains the port, because browsers share
+    cookies between the ports of a host."""
+    host = request.headers.get("host", "")
+    if hosts.secure(host):
+        return f"__Host-tocsin{suffix}", True
+    return f"tocsin{suffix}-{urlsplit(f'//{host}').port or 80}", False
+
+
+def cookie_value(request: Request, name: str) -> str | None:
+    """The value of a cookie in the request; None without one."""
+    try:
+        found = SimpleCookie(request.headers.get("cookie", "")).get(name)
+    except CookieError:
+        return None
+    return found.value if found is not None else None

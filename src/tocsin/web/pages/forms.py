@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from tocsin.model.condition import Condition, OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
@@ -20,6 +22,10 @@ from tocsin.web.pages.context import Fields
 from tocsin.web.pages.presentation import pretty_json
 
 Body = dict[str, Any]
+
+#: The pages create timers under this condition, so that they never replace a timer unasked.
+UNLESS_EXISTS = Condition(OnConflict.REJECT)
+_RANDOM_DIGITS = 8
 
 #: The quick choices of a delay: the text for the field, the label of the button.
 DELAYS = (("30s", "30 s"), ("5m", "5 min"), ("1h", "1 h"), ("24h", "1 day"), ("7d", "7 days"))
@@ -195,7 +201,7 @@ def curl(url: str, body: Mapping[str, Any], *, key: bool) -> str:
 
 
 def lined(parts: Sequence[str]) -> str:
-    """The parts of a command, each on a line of its own."""
+    """The parts of a command, one on each line."""
     return " \\\n  ".join(parts)
 
 
@@ -222,3 +228,8 @@ def policy_flags(policy: Mapping[str, Any]) -> list[str]:
 def server_flag(server: str) -> list[str]:
     """The CLI flag for a server other than the default one."""
     return [] if server == _DEFAULT_SERVER else [f"--server {shlex.quote(server)}"]
+
+
+def fresh_id(original: str, chars_max: int) -> str:
+    """An id for a copy of a timer or schedule: the original's, cut off if it is long, with random digits behind it."""
+    return f"{original[: chars_max - _RANDOM_DIGITS - 1]}-{uuid.uuid4().hex[:_RANDOM_DIGITS]}"

@@ -81,7 +81,7 @@ class UiLimits:
     list_rows: int = 50
     #: Rows that one request of a list returns at most, and among which it searches for new ones.
     list_rows_max: int = 500
-    #: Rows that a list grows to by scrolling; then a link leads to a page of its own.
+    #: Rows that a list grows to by scrolling; then a link leads to the next page.
     list_rows_shown_max: int = 10_000
     #: Tenants that a browser's cookie remembers.
     tenants_remembered_max: int = 8

@@ -1,4 +1,4 @@
-"""Renders templates to responses. Templates escape all values except the output of their own macros."""
+"""Renders templates to responses. Templates escape all values except the output of macros."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def compressed(
 ) -> Response:
     """A response, compressed if the browser accepts that.
 
-    The length of a compressed response can leak a secret that stands beside text an attacker chooses (BREACH), if the
+    The length of a compressed response can leak a secret that stands next to text an attacker chooses (BREACH), if the
     attacker can make a signed-in browser repeat the request. Other sites can't: the cookie is `SameSite=Strict`. The one
     secret worth the effort, the CSRF token, is masked differently in each response (`sessions.masked`).
     """

@@ -15,13 +15,11 @@ from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
 from tocsin.web.http.access import Keyring
 from tocsin.web.http.convert import RequestParser
-from tocsin.web.pages.calls.agent import Gate
-from tocsin.web.pages.calls.statistics import CallStatistics
-from tocsin.web.pages.calls.tenants import Tenants
+from tocsin.web.pages.calls.agent import Gate, Tenants
 from tocsin.web.pages.context import Handler, RequestContext
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
-from tocsin.web.pages.overview.statistics import Statistics
+from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 from tocsin.web.pages.pages import Pages
 
 _H = TypeVar("_H", bound=Callable[..., Any])
@@ -81,11 +79,11 @@ class Part:
 
     async def visible_namespaces(self, context: RequestContext, role: Role = Role.READ) -> list[Namespace]:
         """The namespaces in which the principal has a role."""
-        return [each for each in await self._service.namespaces() if context.principal.may(role, each.name)]
+        return [each for each in await self._service.namespaces.all() if context.principal.may(role, each.name)]
 
     async def namespace(self, name: str) -> Namespace:
         """A namespace. Raises NamespaceNotFound."""
-        known = next((each for each in await self._service.namespaces() if each.name == name), None)
+        known = next((each for each in await self._service.namespaces.all() if each.name == name), None)
         if known is None:
             raise NamespaceNotFound(f"no namespace {name!r}")
         return known

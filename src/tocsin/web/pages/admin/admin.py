@@ -110,7 +110,7 @@ class Administration(Part):
         try:
             sent = _create_reader.read(msgspec.json.encode(body))
             settings = self._parser.namespace_settings(sent)
-            await self._service.create_namespace(
+            await self._service.namespaces.create(
                 sent.name,
                 num_shards=None if sent.num_shards is msgspec.UNSET else sent.num_shards,
                 history=None if sent.history is msgspec.UNSET else sent.history,
@@ -140,7 +140,7 @@ class Administration(Part):
         try:
             sent = _update_reader.read(msgspec.json.encode(body))
             settings = self._parser.namespace_settings(sent)
-            await self._service.update_namespace(
+            await self._service.namespaces.update(
                 sent.name,
                 history=None if sent.history is msgspec.UNSET else sent.history,
                 retention_us=settings.retention_us,
@@ -163,7 +163,9 @@ class Administration(Part):
         try:
             sent = _rotate_reader.read(msgspec.json.encode(body))
             rotation = self._parser.namespace_rotation(sent)
-            await self._service.rotate_secret(sent.name, rotation.secret, rotation.grace_us, force=rotation.force)
+            await self._service.namespaces.rotate_secret(
+                sent.name, rotation.secret, rotation.grace_us, force=rotation.force
+            )
         except (InvalidInput, NamespaceNotFound, RotationPending) as error:
             return await self._namespaces(context, problem=error, name=body["name"])
         details = rotation_details("namespace", rotation)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.audit import AuditAction
-from tocsin.web.http.auth_failures import AuthFailures
+from tocsin.web.http.access import AuthFailures
 from tocsin.web.pages.admin.sessions import Sessions
 from tocsin.web.pages.context import NewCookie, RequestContext
 from tocsin.web.pages.presentation import utc

@@ -1,22 +1,27 @@
-"""`/calls/{tenantId}/{serviceCallId}`: the page of one service call."""
+"""`/calls/{tenantId}/{serviceCallId}`: the page of one service call, with its trace; and the actions on calls."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from msgspec import UNSET
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tocsin.model.access import Role
+from tocsin.model.errors import InvalidInput, ServiceCallNotScheduled
+from tocsin.model.instants import parse_instant
 from tocsin.model.redaction import redact_url
 from tocsin.service_calls.messages import CallStatus
-from tocsin.service_calls.ports import CallRecord, ExecutionRecord
-from tocsin.web.pages.calls.presentation import STAR, finished, path, redacted, result_of, version
-from tocsin.web.pages.calls.trace import trace_lines
+from tocsin.service_calls.ports import CallRecord, ExecutionRecord, TraceEntry
+from tocsin.web.http.errors import problem_kind
+from tocsin.web.pages.calls.presentation import STAR, finished, list_path, path, redacted, result_of, version
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.presentation import TimelineEntry, milliseconds, pretty_json
-from tocsin.web.pages.site import CallPart, route
+from tocsin.web.pages.pages import toast
+from tocsin.web.pages.presentation import TimelineEntry, milliseconds, pretty_json, sentence
+from tocsin.web.pages.site import CallPart, Site, route
 
 #: Notices after an action, by the `notice` parameter of the redirect.
 NOTICES = {
@@ -127,3 +132,172 @@ def _end(call: CallRecord, at_us: int) -> TimelineEntry:
         return TimelineEntry(at_us, "Succeeded", "done", status)
     reason = "" if result is None else result.error_kind
     return TimelineEntry(at_us, "Failed", "failed", ", ".join(filter(None, (reason, status))))
+
+
+#: Levels of indentation; deeper entries are shown at the last level.
+DEPTH_MAX = 6
+MESSAGE = "message"
+#: Descriptions of rows, by their kind.
+_DESCRIPTIONS = {
+    "service_calls": "current call row",
+    "timer_schedules": "current schedule row",
+    "http_execution_log": "execution",
+}
+#: The detail with a row's number in the outbox, which is not shown: the order of the lines implies it.
+_ORDINAL = "number"
+#: Instants closer to the start of the trace are shown relative to it.
+_NEAR_US = 3_600_000_000
+#: Instants up to this much before the start of the trace count as the start.
+_BEFORE_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TraceLine:
+    """An entry, its level of indentation, its time since the start of the trace, and its cause if that is stored."""
+
+    entry: TraceEntry
+    depth: int
+    after_us: int
+    cause: str
+    detail: tuple[tuple[str, str], ...]
+
+    @property
+    def is_message(self) -> bool:
+        """Whether the entry is a message; otherwise it is a row of a table."""
+        return self.entry.kind == MESSAGE
+
+    @property
+    def description(self) -> str:
+        """A description of the entry's kind."""
+        return _DESCRIPTIONS.get(self.entry.kind, self.entry.kind)
+
+
+def trace_lines(entries: Sequence[TraceEntry]) -> list[TraceLine]:
+    """The lines of a trace."""
+    messages = {entry.id: entry for entry in entries if entry.kind == MESSAGE}
+    depths: dict[str, int] = {}
+    begins = entries[0].at if entries else 0
+    return [
+        TraceLine(
+            entry=entry,
+            depth=_depth(entry, messages, depths),
+            after_us=entry.at - begins,
+            cause=_cause(entry, messages),
+            detail=tuple(
+                (name, _value(name, value, begins)) for name, value in entry.detail.items() if name != _ORDINAL
+            ),
+        )
+        for entry in entries
+    ]
+
+
+def _value(name: str, value: Any, begins: int) -> str:
+    """A detail's value; an instant near the start of the trace is shown relative to it."""
+    text = str(value)
+    if not name.endswith("At"):
+        return text
+    try:
+        after_us = parse_instant(text) - begins
+    except ValueError:
+        return text
+    # The start is known to the millisecond, and its cause may be slightly older.
+    return f"+{milliseconds(max(after_us, 0))}" if -_BEFORE_US < after_us < _NEAR_US else text
+
+
+def _depth(entry: TraceEntry, messages: dict[str, TraceEntry], depths: dict[str, int]) -> int:
+    """The number of steps to a message without a stored cause. A circular chain of causes is cut."""
+    depth, seen, at = 0, {entry.id}, entry
+    while at.causation_id in messages and at.causation_id not in seen:
+        if at.causation_id in depths:
+            depth += depths[at.causation_id] + 1
+            break
+        depth += 1
+        seen.add(at.causation_id)
+        at = messages[at.causation_id]
+    if entry.kind == MESSAGE:
+        depths[entry.id] = depth
+    return min(depth, DEPTH_MAX)
+
+
+def _cause(entry: TraceEntry, messages: dict[str, TraceEntry]) -> str:
+    if entry.causation_id is None:
+        return ""
+    known = messages.get(entry.causation_id)
+    return known.name if known is not None else "a command or a due time"
+
+
+class CallActions(CallPart):
+    """Each action redirects to a page that confirms it, or responds with the call's page and the reason of the refusal."""
+
+    def __init__(self, site: Site, detail: CallDetail) -> None:
+        super().__init__(site)
+        self._detail = detail
+
+    @route("POST", "/calls/star")
+    async def star(self, context: RequestContext) -> Response:
+        """Adds the star to the call that the field `star` names, or removes it from the one that `unstar` names. One form
+        serves a whole list."""
+        tenant, starred = context.form.get("tenant").lower(), "star" in context.form
+        service_call_id = context.form.get("star" if starred else "unstar").lower()
+        context.permit_tenant(Role.WRITE, tenant)
+        back = context.form.exact("back")
+        back = back if back.startswith("/calls") else list_path(tenant)
+        try:
+            change = context.calls.tag if starred else context.calls.untag
+            await change(tenant, service_call_id, STAR, context.correlation_id)
+        except InvalidInput as error:
+            if context.fragment:
+                return HTMLResponse("", problem_kind(error).status, headers=toast(sentence(error), "failed"))
+            return await self._refused(context, service_call_id, error)
+        return HTMLResponse("") if context.fragment else RedirectResponse(back, 303)
+
+    @route("POST", "/calls/tag")
+    async def tag(self, context: RequestContext) -> Response:
+        """Adds a tag."""
+        tenant, service_call_id = self._writable(context)
+        try:
+            await context.calls.tag(tenant, service_call_id, context.form.get("tag"), context.correlation_id)
+        except InvalidInput as error:
+            return await self._refused(context, service_call_id, error)
+        return _to(tenant, service_call_id, "tagged")
+
+    @route("POST", "/calls/untag")
+    async def untag(self, context: RequestContext) -> Response:
+        """Removes a tag."""
+        tenant, service_call_id = self._writable(context)
+        await context.calls.untag(tenant, service_call_id, context.form.exact("tag"), context.correlation_id)
+        return _to(tenant, service_call_id, "untagged")
+
+    @route("POST", "/calls/delete")
+    async def delete(self, context: RequestContext) -> Response:
+        """Deletes a call that has not started."""
+        tenant, service_call_id = self._writable(context)
+        try:
+            await context.calls.delete(tenant, service_call_id, context.correlation_id)
+        except ServiceCallNotScheduled as error:
+            return await self._refused(context, service_call_id, error)
+        return RedirectResponse(list_path(tenant, notice="deleted"), 303)
+
+    async def _refused(
+        self,
+        context: RequestContext,
+        service_call_id: str,
+        error: InvalidInput | ServiceCallNotScheduled,
+    ) -> Response:
+        return await self._detail.of(
+            context,
+            context.form.get("tenant"),
+            service_call_id,
+            status=problem_kind(error).status,
+            problem=sentence(error),
+            tag=context.form.get("tag"),
+        )
+
+    def _writable(self, context: RequestContext) -> tuple[str, str]:
+        tenant, service_call_id = context.form.get("tenant").lower(), context.form.get("id").lower()
+        context.permit_tenant(Role.WRITE, tenant)
+        return tenant, service_call_id
+
+
+def _to(tenant: str, service_call_id: str, notice: str) -> Response:
+    return RedirectResponse(f"{path(tenant, service_call_id)}?notice={notice}", 303)

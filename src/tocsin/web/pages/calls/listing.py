@@ -1,20 +1,72 @@
-"""`/calls`: the list of a tenant's service calls, and the choice of a tenant."""
+"""`/calls`: the list of a tenant's service calls with its filters, and the choice of a tenant."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import ServiceCallNotFound
+from tocsin.model.ids import is_uuid7
+from tocsin.service_calls.api.validation import PageRequest
+from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallRecord
-from tocsin.web.pages.calls.filters import CallFilters
-from tocsin.web.pages.calls.presentation import list_path, version
-from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.calls.presentation import STAR, list_path, version
+from tocsin.web.pages.context import Fields, RequestContext
+from tocsin.web.pages.filters import ListFilters
 from tocsin.web.pages.lists import Listing, ListPart, TimeBudget
 from tocsin.web.pages.site import CallPart, Site, route
+from tocsin.web.pages.timers.listing import TimerFilters
+
+
+@dataclass(frozen=True, slots=True)
+class CallFilters(ListFilters):
+    """The scope is a tenant, the time range one of submission times that ends now. The latest call is listed first."""
+
+    path = "/calls"
+    scope_name = "tenant"
+    range_name = "submitted"
+    #: Each tab lists the calls with this status; None: all.
+    views: ClassVar = {
+        "all": ("All", None),
+        "scheduled": ("Scheduled", CallStatus.SCHEDULED),
+        "running": ("Running", CallStatus.RUNNING),
+        "retrying": ("Retrying", CallStatus.RETRYING),
+        "succeeded": ("Succeeded", CallStatus.SUCCEEDED),
+        "failed": ("Failed", CallStatus.FAILED),
+    }
+    ranges: ClassVar = {
+        name: (title, after, None)
+        for name, (title, after, _) in TimerFilters.ranges.items()
+        if not name.startswith("next-")
+    }
+
+    @classmethod
+    def _search(cls, query: Fields) -> str:
+        return query.get("q")
+
+    @property
+    def names_id(self) -> bool:
+        """Whether the search text is a call's id; any other text is a part of a name."""
+        return is_uuid7(self.search.lower())
+
+    def request(self, now_us: int) -> PageRequest:
+        """The equivalent API request, unchecked."""
+        status = self.views[self.view][1]
+        after, before = self.bounds(now_us)
+        return PageRequest(
+            statuses=() if status is None else (status,),
+            tags=(*self.tags, *((STAR,) if self.starred else ())),
+            name=self.search or None,
+            submitted_from=after or None,
+            submitted_to=before or None,
+            limit=str(self.rows),
+            cursor=self.cursor or None,
+        )
+
 
 NOTICES = {"deleted": "Call deleted. It is not sent, and no record of it is kept."}
 

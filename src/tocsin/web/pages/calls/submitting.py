@@ -1,4 +1,4 @@
-"""`/calls/new`: the form of a service call, with the equivalent commands beside it."""
+"""`/calls/new`: the form of a service call, with the equivalent commands."""
 
 from __future__ import annotations
 

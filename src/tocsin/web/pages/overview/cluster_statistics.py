@@ -17,7 +17,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.forward import NodeReport
 from tocsin.ports.statistics import StatisticsReport, StatisticsSlot, total
 from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.overview.refreshed import Refreshed
+from tocsin.web.pages.overview.paused import Refreshed
 from tocsin.web.pages.overview.statistics import Statistics
 
 _BEFORE_ALL = -(2**63)
@@ -117,7 +117,7 @@ class ClusterStatistics(Refreshed):
         self._own_us = _BEFORE_ALL
         #: The missing data of stopped nodes that are no longer kept one by one.
         self._dropped: Gap | None = None
-        #: Grows with each poll: whatever was computed from the results of one poll is valid until the next.
+        #: Grows with each poll: what was computed from the results of one poll is valid until the next.
         self.round = 0
 
     @property

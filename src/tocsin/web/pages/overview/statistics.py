@@ -1,18 +1,23 @@
-"""Statistics of the last hour: an observer of the engine's events that counts them in short slots, in memory.
+"""Statistics of the last hour: observers of the engine's and of the agent's events that count them in short slots, in memory.
 
-It is on the hot path, so each event costs a few additions. A restart discards the statistics; the metrics in Prometheus stay.
+They are on the hot path, so each event costs a few additions. A restart discards the statistics; the metrics in Prometheus
+stay.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tocsin.model.answer import EGRESS_REFUSED
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
 from tocsin.ports.statistics import Failures, StatisticsReport, StatisticsSlot, add_failures
+from tocsin.service_calls import events as agent_events
+from tocsin.service_calls.events import AgentEvent
+from tocsin.service_calls.messages import CallStatus, SubmitServiceCall
 from tocsin.web.pages.limits import UiLimits
 
 _ERROR_CHARS_MAX = 200
@@ -113,3 +118,80 @@ class Statistics:
         """Counts a failed call under its destination."""
         failure = Failures(1, exhausted, error[:_ERROR_CHARS_MAX])
         add_failures(into, destination, failure, self._limits.chart_destinations_max)
+
+
+_ACCEPTED = "accepted"
+_SUCCEEDED = "succeeded"
+#: Failed executions remembered until their calls fail or are retried.
+_FAILED_MAX = 4_096
+
+
+class CallStatistics:
+    """The observer of service calls. It counts into the slots of the timers' statistics, and changes for each tenant."""
+
+    def __init__(self, statistics: Statistics, limits: UiLimits) -> None:
+        self._statistics = statistics
+        self._limits = limits
+        self._change_counters: OrderedDict[str, ChangeCounter] = OrderedDict()
+        # The destination of a call's last failed execution, until the call fails or is retried.
+        self._failed: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            agent_events.CommandHandled: self._command,
+            agent_events.ServiceCallChanged: self._changed,
+            agent_events.ExecutionBegun: self._begun,
+            agent_events.ExecutionFinished: self._finished,
+        }
+
+    def __call__(self, event: AgentEvent) -> None:
+        """Counts an event."""
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+
+    def change_counter(self, tenant_id: str) -> ChangeCounter:
+        """A copy of the tenant's change counter, which starts over if the tenant had to make room for others. Read it before
+        the data that a page shows with it, as `Statistics.change_counter`."""
+        return replace(self._change_counters.get(tenant_id.lower()) or ChangeCounter())
+
+    def _touch(self, tenant_id: str) -> ChangeCounter:
+        found = self._change_counters.setdefault(tenant_id, ChangeCounter())
+        self._change_counters.move_to_end(tenant_id)
+        if len(self._change_counters) > self._limits.tenant_change_counters_max:
+            self._change_counters.popitem(last=False)
+        return found
+
+    def _command(self, event: agent_events.CommandHandled) -> None:
+        if event.result != _ACCEPTED:
+            return
+        change_counter = self._touch(event.tenant_id)
+        if event.command == SubmitServiceCall.__name__:
+            change_counter.created += 1
+            self._statistics.present.calls_submitted += 1
+        else:
+            change_counter.changed += 1
+
+    def _changed(self, event: agent_events.ServiceCallChanged) -> None:
+        self._touch(event.tenant_id).changed += 1
+        slot = self._statistics.present
+        if event.lag_us is not None:
+            slot.calls_lag.count(event.lag_us)
+        if event.status == CallStatus.SUCCEEDED:
+            slot.calls_succeeded += 1
+            return
+        destination = self._failed.pop((event.tenant_id, event.service_call_id), None)
+        if event.status == CallStatus.FAILED:
+            slot.calls_failed += 1
+            if destination is not None:
+                most = self._limits.chart_destinations_max
+                add_failures(slot.calls_failing, destination, Failures(exhausted=1), most)
+
+    def _begun(self, event: agent_events.ExecutionBegun) -> None:
+        self._touch(event.tenant_id).changed += 1
+
+    def _finished(self, event: agent_events.ExecutionFinished) -> None:
+        if event.result != _SUCCEEDED:
+            failing = self._statistics.present.calls_failing
+            self._statistics.count_failure(failing, event.destination, event.result, exhausted=False)
+            self._failed[event.tenant_id, event.service_call_id] = event.destination
+            if len(self._failed) > _FAILED_MAX:
+                self._failed.popitem(last=False)

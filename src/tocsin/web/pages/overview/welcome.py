@@ -24,8 +24,8 @@ from tocsin.model.redaction import redact_headers
 from tocsin.web.http import wire
 from tocsin.web.http.reading import Receive, read_body
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.forms import UNLESS_EXISTS
 from tocsin.web.pages.site import Part, Site, route
-from tocsin.web.pages.timers.derived_ids import UNLESS_EXISTS
 
 PREFIX = "/welcome/"
 _DELAY = "5s"

@@ -1,4 +1,4 @@
-"""`/schedules/new` and `/schedules/edit`: the form of a schedule, with a preview and the equivalent commands beside it."""
+"""`/schedules/new` and `/schedules/edit`: the form of a schedule, with a preview and the equivalent commands."""
 
 from __future__ import annotations
 
@@ -19,16 +19,13 @@ from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.schedules import ScheduleParser, sentence
-from tocsin.web.pages.callback_forms import copy_secrets
+from tocsin.web.pages.callback_forms import copy_secrets, plan
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.forms import RETRY_LABELS, Body, by_field, curl
+from tocsin.web.pages.forms import RETRY_LABELS, Body, by_field, curl, fresh_id
 from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.schedules.forms import CRONS, ScheduleForm, command, zone_names
-from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, schedule_path, zoned
-from tocsin.web.pages.schedules.preview import Preview, preview
+from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, Preview, preview, schedule_path, zoned
 from tocsin.web.pages.site import Part, Site, preferred, route
-from tocsin.web.pages.timers.derived_ids import copy_ids, first_free
-from tocsin.web.pages.timers.plan import plan
 
 #: The labels of the fields by their names in the API, in their order on the page.
 _LABELS = {
@@ -76,7 +73,7 @@ class ScheduleEditing(Part):
             context.permit(Role.WRITE, namespace)
             form = ScheduleForm.of(await self._schedules.get(namespace, schedule_id))
             form.like_namespace, form.like = namespace, schedule_id
-            form.id = await first_free(self._schedules, namespace, copy_ids(schedule_id, self._id_chars_max))
+            form.id = fresh_id(schedule_id, self._id_chars_max)
             return await self._form(context, form)
         namespace = query.exact("namespace") or preferred(await self.visible_namespaces(context, Role.WRITE))
         context.permit(Role.WRITE, namespace)
@@ -154,7 +151,7 @@ class ScheduleEditing(Part):
         return None if view.status is ScheduleStatus.ENDED else view
 
     def _equivalent(self, context: RequestContext, form: ScheduleForm, view: ScheduleView | None) -> dict[str, Any]:
-        """The values beside the form: preview, equivalent commands, errors, and the plan of attempts."""
+        """The values shown next to the form: preview, equivalent commands, errors, and the plan of attempts."""
         shown: dict[str, Any] = {"errors": [], "curl": "", "command": "", "unchanged": False, "plan": None}
         shown["preview"] = self._preview(form, view, context.now_us)
         try:
@@ -169,7 +166,7 @@ class ScheduleEditing(Part):
         if following and definition.catch_up is not CatchUp.ALL:
             # No attempt begins at the next instant or after it.
             ends.append(following[0] - 1)
-        shown["plan"] = plan(self._service.retry_policy(timer), first, min(ends, default=None))
+        shown["plan"] = plan(self._service.namespaces.retry_policy(timer), first, min(ends, default=None))
         if not shown["unchanged"]:
             server = str(context.request.base_url).rstrip("/")
             path = "/api/v1/schedules/create" if view is None else "/api/v1/schedules/update"
@@ -180,7 +177,7 @@ class ScheduleEditing(Part):
     def _preview(
         self, form: ScheduleForm, view: ScheduleView | None, now_us: int, definition: Definition | None = None
     ) -> Preview | None:
-        """The preview of a definition, or of the form's rule, whatever else is invalid in the form; None without a rule."""
+        """The preview of a definition, or of the form's rule, even if other fields are invalid; None without a rule."""
         if definition is None:
             try:
                 sent = _preview_reader.read(msgspec.json.encode(form.timing()))
@@ -206,7 +203,7 @@ class ScheduleEditing(Part):
         status = 200 if problem is None and existing is None else 400 if isinstance(problem, InvalidInput) else 409
         free = ""
         if existing is not None:
-            free = await first_free(self._schedules, form.namespace, copy_ids(form.id, self._id_chars_max))
+            free = fresh_id(form.id, self._id_chars_max)
         return self._pages.page(
             "schedules/form.html",
             context,

@@ -1,17 +1,39 @@
-"""`/schedules`: the list of schedules."""
+"""`/schedules`: the list of schedules, with its filters."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from tocsin.model.errors import ScheduleNotFound
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.filters import ListFilters
 from tocsin.web.pages.lists import Listing, NamespaceList, TimeBudget, in_order
-from tocsin.web.pages.schedules.filters import ScheduleFilters
 from tocsin.web.pages.schedules.presentation import version
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFilters(ListFilters):
+    """The scope is a namespace. Live schedules are listed in the order of ids, by status, and by a prefix of the id if there
+    is one."""
+
+    path = "/schedules"
+    scope_name = "namespace"
+    range_name = "due"
+    #: Each tab lists the schedules with these statuses; none: all live ones.
+    views: ClassVar = {
+        "all": ("All", ()),
+        "active": ("Active", (ScheduleStatus.ACTIVE,)),
+        "paused": ("Paused", (ScheduleStatus.PAUSED,)),
+    }
+    ranges: ClassVar = {"": ("Any time", None, None)}
+
+    @classmethod
+    def _order(cls, view: str) -> str:
+        return "asc"
 
 
 class ScheduleList(NamespaceList[ScheduleFilters, ScheduleView]):

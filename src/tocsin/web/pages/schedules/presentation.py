@@ -1,4 +1,4 @@
-"""Presentation of schedules: their states, and instants in their own time zone."""
+"""Presentation of schedules: their states, and instants in their own time zone; and the preview of a rule."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from tocsin.model.recurrence import time_zone
-from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus, Source, source_of
+from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus, Source, instants, source_of
 from tocsin.timers.schedules import ScheduleView
+from tocsin.web.http.schedules import sentence
 from tocsin.web.pages.presentation import State, count, path_below
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -108,3 +109,25 @@ def version(view: ScheduleView) -> str:
         f"{view.updated_at:x}.{ended_at:x}.{view.next_attempt_at or 0:x}.{following:x}.{view.timer.attempts:x}"
         f".{view.status[0]}{view.triggers:x}.{view.backfills:x}.{sum(view.missed.values()):x}"
     )
+
+
+#: Instants that a preview lists: enough to see a week.
+_INSTANTS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The next instants of a definition, with the time of `zone`. `ends`: there are no more."""
+
+    words: str
+    zone: str
+    instants: list[ZonedInstant]
+    ends: bool
+
+
+def preview(definition: Definition, uuid: bytes, zone: str, created_at: int, now_us: int) -> Preview:
+    """The preview of a valid definition; intervals without an anchor count from `created_at`."""
+    wanted = min(_INSTANTS, definition.occurrences_max or _INSTANTS)
+    found = list(instants(definition, uuid, now_us, wanted + 1, created_at=created_at))
+    ends = len(found) <= wanted or definition.occurrences_max == wanted
+    return Preview(sentence(definition), zone, zoned(found[:wanted], zone), ends)

@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import InvalidInput, TimerNotPending
 from tocsin.model.instants import parse_duration
-from tocsin.model.timer import Status
+from tocsin.model.timer import Status, Timer
+from tocsin.timers.service import TimerService
 from tocsin.web.http import wire
+from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.http.instants import format_instant, parse_instant
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.forms import due, passed
+from tocsin.web.pages.forms import UNLESS_EXISTS, due, fresh_id, passed
 from tocsin.web.pages.presentation import sentence, timer_path, with_query
 from tocsin.web.pages.site import Part, Site, route
-from tocsin.web.pages.timers.derived_ids import run_again
 from tocsin.web.pages.timers.detail import TimerDetail
+
+
+async def run_again(
+    service: TimerService, parser: RequestParser, original: Timer, execute_at: int, now_us: int, chars_max: int
+) -> str:
+    """Creates a pending timer with the settings of a finished one, which keeps its id and its history; returns the new id.
+    Raises InvalidInput if callbacks to the URL are no longer allowed, and what `TimerService.create` raises."""
+    checked = parser.changes(wire.UpdateTimer(original.namespace, original.id, callback_url=original.url), now_us)
+    timer = msgspec.structs.replace(
+        original,
+        id=fresh_id(original.id, chars_max),
+        url=original.url if checked.url is msgspec.UNSET else checked.url,
+        execute_at=execute_at,
+        created_at=now_us,
+        updated_at=now_us,
+        traceparent=None,
+        firing="",
+        attempts=0,
+        first_attempt_at=None,
+        last_error=None,
+        attempt_log=(),
+        status=Status.PENDING,
+        executed_at=None,
+        keys=(),
+    )
+    await service.create(timer, UNLESS_EXISTS)
+    return timer.id
 
 
 class TimerActions(Part):

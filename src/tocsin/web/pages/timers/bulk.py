@@ -26,7 +26,7 @@ from tocsin.web.pages.context import RequestContext, whole_number
 from tocsin.web.pages.lists import TimeBudget, in_order
 from tocsin.web.pages.presentation import host_and_path, timer_path
 from tocsin.web.pages.site import Part, Site, route
-from tocsin.web.pages.timers.derived_ids import run_again
+from tocsin.web.pages.timers.actions import run_again
 from tocsin.web.pages.timers.listing import TimerList
 
 #: Ids of a bulk action that are shown; the rest is counted.

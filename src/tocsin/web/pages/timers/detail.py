@@ -17,7 +17,6 @@ from tocsin.timers.service import TimerView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import TimelineEntry
 from tocsin.web.pages.site import Part, route
-from tocsin.web.pages.timers.derived_ids import neighbours
 
 #: Notices after an action, by the `notice` parameter of the redirect.
 NOTICES = {
@@ -71,10 +70,8 @@ class TimerDetail(Part):
         known = await self.namespace(namespace)
         why = await self._service.explain(namespace, timer_id)
         cluster = await self._service.cluster()
-        before, after = neighbours(timer_id, self._id_chars_max)
         history = await self._service.history(namespace, timer_id, RUNS_SHOWN)
         chapters = [chapter_of(run) for run in history.runs[1:]]
-        runs = await self._service.get_many(namespace, [each for each in (before, after) if each is not None])
         notice = context.query.get("notice")
         template = "timers/detail_live.html" if context.fragment else "timers/detail.html"
         return self._pages.page(
@@ -85,7 +82,9 @@ class TimerDetail(Part):
             view=view,
             timer=view.timer,
             timeline=deferred_by_pause(
-                timeline(view, self._service.retry_policy(view.timer), context.now_us, chapters), known, context.now_us
+                timeline(view, self._service.namespaces.retry_policy(view.timer), context.now_us, chapters),
+                known,
+                context.now_us,
             ),
             chapters=chapters,
             older_runs=history.cursor is not None,
@@ -97,8 +96,6 @@ class TimerDetail(Part):
             notice_text=_notice_text(notice, view, known),
             notice=notice,
             of=context.query.exact("of"),
-            run_before=before if before in runs else None,
-            run_after=after if after in runs else None,
             change_counter=change_counter,
             live=f"/ui/live?namespace={namespace}",
         )

@@ -1,14 +1,18 @@
-"""`/timers/new` and `/timers/edit`: the form of a timer, with the equivalent commands beside it."""
+"""`/timers/new` and `/timers/edit`: the form of a timer, with the equivalent API request and the equivalent commands."""
 
 from __future__ import annotations
 
+import shlex
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tocsin.model.access import Role
+from tocsin.model.condition import OnConflict
 from tocsin.model.errors import (
     FieldError,
     IdempotencyConflict,
@@ -17,21 +21,87 @@ from tocsin.model.errors import (
     TimerNotPending,
 )
 from tocsin.model.instants import parse_duration
-from tocsin.model.timer import Status
+from tocsin.model.timer import Status, Timer
 from tocsin.model.validation import METHODS
 from tocsin.timers.service import TimerView
 from tocsin.web.http import wire
 from tocsin.web.http.instants import format_instant
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.repeated import condition_of
-from tocsin.web.pages.callback_forms import copy_secrets
+from tocsin.web.pages.callback_forms import CallbackForm, callback_flags, copy_secrets, plan, with_empty_callback
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.forms import DELAYS, RETRY_LABELS, by_field, curl, passed
+from tocsin.web.pages.forms import (
+    DELAYS,
+    RETRY_LABELS,
+    Body,
+    by_field,
+    curl,
+    flags,
+    fresh_id,
+    lined,
+    passed,
+    server_flag,
+)
 from tocsin.web.pages.presentation import timer_path, version, with_query
 from tocsin.web.pages.site import Part, preferred, route
-from tocsin.web.pages.timers.derived_ids import copy_ids, first_free
-from tocsin.web.pages.timers.forms import TimerForm, command
-from tocsin.web.pages.timers.plan import plan
+
+
+@dataclass(slots=True)
+class TimerForm(CallbackForm):
+    """While editing, `when` may be `keep`."""
+
+    @classmethod
+    def of(cls, timer: Timer, *, when: str) -> TimerForm:
+        """The fields of an existing timer."""
+        return cls(when=when, **cls.callback_texts(timer))
+
+    def body(self) -> Body:
+        """The equivalent API request to create the timer. Raises InvalidInput for fields that can't be converted."""
+        errors: list[FieldError] = []
+        body: Body = {
+            "namespace": self.namespace, "id": self.id, "callbackUrl": self.url, "onConflict": OnConflict.REJECT.value,
+        }  # fmt: skip
+        try:
+            body |= self.due()
+        except InvalidInput as error:
+            errors.extend(error.errors)
+        body |= self.callback(errors)
+        if errors:
+            raise InvalidInput(*errors)
+        return body
+
+    def changes(self, view: TimerView) -> Body:
+        """The API request that updates the timer: only the fields that differ. Raises InvalidInput."""
+        before, now = TimerForm.of(view.timer, when="keep").body_of_update(), self.body_of_update()
+        changed = {
+            name: value for name, value in now.items() if name in ("executeAt", "delay") or before.get(name) != value
+        }
+        return {"namespace": view.timer.namespace, "timerId": view.timer.id, **changed}
+
+    def body_of_update(self) -> Body:
+        """All fields that an update can change, empty ones included. Raises InvalidInput."""
+        body = self.body()
+        if self.when == "keep":
+            body.pop("delay", None)
+            body.pop("executeAt", None)
+        del body["namespace"], body["id"], body["onConflict"]
+        return with_empty_callback(body)
+
+
+def command(server: str, body: Mapping[str, Any]) -> str:
+    """The equivalent `tocsin` command."""
+    if "timerId" in body:
+        parts = ["tocsin timers update", shlex.quote(body["timerId"]), *flags(body, {"callbackUrl": "--url"})]
+    else:
+        parts = ["tocsin timers create", shlex.quote(body["callbackUrl"]), *flags(body, {"id": "--id"})]
+    if body["namespace"] != "default":
+        parts += flags(body, {"namespace": "--namespace"})
+    parts += flags(body, {"delay": "--in", "executeAt": "--at", "onConflict": "--on-conflict"})
+    parts += callback_flags(body)
+    if body.get("expireAfter", "") is None:
+        parts.append("--no-expiry")
+    return lined([" ".join(parts[:2]), *parts[2:], *server_flag(server)])
+
 
 #: The labels of the fields by their names in the API, in their order on the page.
 _LABELS = {
@@ -65,7 +135,7 @@ class TimerEditing(Part):
             context.permit(Role.WRITE, namespace)
             form = TimerForm.of((await self._service.get(namespace, timer_id)).timer, when="in")
             form.like_namespace, form.like = namespace, timer_id
-            form.id = await first_free(self._service, namespace, copy_ids(timer_id, self._id_chars_max))
+            form.id = fresh_id(timer_id, self._id_chars_max)
         else:
             namespace = query.exact("namespace") or preferred(await self.visible_namespaces(context, Role.WRITE))
             form = TimerForm(namespace=namespace, url=query.get("url"))
@@ -154,7 +224,7 @@ class TimerEditing(Part):
         )
 
     async def _equivalent(self, context: RequestContext, form: TimerForm, view: TimerView | None) -> dict[str, Any]:
-        """The values beside the form: equivalent commands, errors, and the plan of attempts."""
+        """The values shown next to the form: equivalent commands, errors, and the plan of attempts."""
         shown: dict[str, Any] = {"errors": [], "curl": "", "command": "", "unchanged": False, "plan": None}
         try:
             body = form.body() if view is None else form.changes(view)
@@ -165,7 +235,7 @@ class TimerEditing(Part):
             timer = self._parser.timer(_create_reader.read(msgspec.json.encode(form.body())), context.now_us, None)
             first_at = timer.execute_at if view is None or form.when != "keep" else view.timer.execute_at
             shown["plan"] = plan(
-                self._service.retry_policy(timer),
+                self._service.namespaces.retry_policy(timer),
                 max(first_at, context.now_us),
                 None if timer.expire_after_us is None else first_at + timer.expire_after_us,
             )
@@ -200,7 +270,7 @@ class TimerEditing(Part):
         if existing is not None or past is not None:
             status = 409
         if existing is not None:
-            free = await first_free(self._service, form.namespace, copy_ids(form.id, self._id_chars_max))
+            free = fresh_id(form.id, self._id_chars_max)
         return self._pages.page(
             "timers/form.html",
             context,

@@ -27,7 +27,7 @@ _COLUMNS = (
 #: Rows, and bytes of payloads, that are written before the event loop serves other tasks; at least one row.
 _ROWS_PER_TURN = 50
 _PAYLOAD_BYTES_PER_TURN = 512 * 1024
-#: Bytes of records that an export has in memory while its client doesn't read, beside what is unsent.
+#: Bytes of records that an export has in memory while its client doesn't read, in addition to what is unsent.
 _PAGE_BYTES_MAX = 1024 * 1024
 #: Spreadsheets interpret cells that begin with these characters as formulas, which an id could inject.
 _FORMULA = re.compile(r"[=+\-@\t\r]")

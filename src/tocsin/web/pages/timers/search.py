@@ -99,7 +99,7 @@ def _spans(request: ListRequest, before: int | None, inside: str, now_us: int) -
     if before is not None:
         high = min(high, before)
         if inside:
-            # The page ended within an instant that has more timers: that instant is a span of its own.
+            # The page ended within an instant that has more timers: that instant is a separate span.
             edges = sorted({*edges, high - 1})
     inner = [edge for edge in edges if low < edge < high]
     points = [low, *inner, high]

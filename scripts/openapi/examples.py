@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from scripts.openapi.codes import CODES
 
 from tocsin.model.access import Role
 from tocsin.model.namespace import Answers, HistoryMode
@@ -13,10 +14,8 @@ from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.explaining import TimerState, WaitsFor
-from tocsin.web.http import agent_wire, cluster_wire, schedule_wire, wire
-from tocsin.web.http.codes import CODES
+from tocsin.web.http import agent_wire, cluster, schedule_wire, wire
 from tocsin.web.http.errors import kind_of_code
-from tocsin.web.http.history_wire import RunAnswer, RunPageAnswer
 from tocsin.web.http.wire import BadField
 
 Json = dict[str, Any]
@@ -86,7 +85,7 @@ _SCHEDULE = schedule_wire.Schedule(
         attempts=1,
     ),
 )
-_RUN = RunAnswer(
+_RUN = wire.RunAnswer(
     run="1-2a",
     execute_at=_AT,
     status=RunStatus.PENDING,
@@ -169,7 +168,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     schedule_wire.Preview(
         instants=["2027-02-01T08:00:00Z", "2027-02-02T08:00:00Z"], sentence="Every weekday at 09:00, Europe/Berlin"
     ),
-    RunPageAnswer(runs=[_RUN], next_cursor="AYp1b2c3"),
+    wire.RunPageAnswer(runs=[_RUN], next_cursor="AYp1b2c3"),
     wire.BatchResults(results=[wire.BatchResult(timer=_TIMER), wire.BatchResult(error=_ITEM_ERROR)]),
     _NAMESPACE,
     wire.NamespaceList(namespaces=[_NAMESPACE]),
@@ -187,11 +186,11 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
             )
         ]
     ),
-    cluster_wire.Cluster(
+    cluster.Cluster(
         total_shards=4,
         dispatching=True,
         nodes=[
-            cluster_wire.Node(
+            cluster.Node(
                 node="a",
                 incarnation="8f2b6c1d",
                 address="10.0.0.1:7946",
@@ -206,7 +205,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
             )
         ],
         shards=[
-            cluster_wire.Shard(
+            cluster.Shard(
                 shard_id=0,
                 version=7,
                 owner="a",
@@ -218,7 +217,7 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
             )
         ],
     ),
-    cluster_wire.Health(status="ok"),
+    cluster.Health(status="ok"),
     wire.RotatedSecret(name="orders", secret=_SECRET, previous_until=_AT),
     wire.CreatedKey(**_KEY, key="tk_1f0c9a7be2d4_…"),
     wire.KeyList(keys=[wire.ShownKey(**_KEY)]),

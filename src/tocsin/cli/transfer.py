@@ -1,13 +1,12 @@
-"""`tocsin timers import`: creates the timers of a file, in large batches, several in flight at once."""
+"""`export` and `import` of timers and of schedules: files of any size, written page by page, and sent in large batches or
+several at once."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -15,19 +14,100 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.failure import Interrupted, Refused, Unreachable, WrongUsage
-from tocsin.cli.options import LOCAL_SERVER, AsJson, Format, Server
+from tocsin.cli.command import Interrupted, Refused, Unreachable, WrongUsage
+from tocsin.cli.options import ALL_TIMERS, LOCAL_SERVER, AsJson, Format, Namespace, Server, TimerFilters
 
 if TYPE_CHECKING:
-    from tocsin.cli.client import Client
-    from tocsin.cli.rows import BatchResult
+    from concurrent.futures import Future
 
-BATCH_ROWS = 1_000
+    from tocsin.cli.client import Client
+    from tocsin.cli.rows import BadRow, BatchResult, CsvWriter, JsonLinesWriter
+
+#: Rows of a page of an export, and of a batch of an import.
+PAGE_ROWS = BATCH_ROWS = 1_000
 #: Payload bytes of a batch, so that the body of a thousand large timers stays within the server's limit.
 BATCH_BYTES_MAX = 4 * 1024 * 1024
 IN_FLIGHT_DEFAULT = 4
 #: Errors that are printed; the report has all.
 ERRORS_SHOWN_MAX = 5
+#: The same for schedules.
+SCHEDULE_ERRORS_SHOWN_MAX = 20
+#: Creates of schedules in flight at once, and lines of which all results are awaited together.
+IN_FLIGHT, CHUNK_ROWS = 16, 256
+#: Fields of schedules that only the server sets; import sends none of them.
+SCHEDULE_READ_ONLY = frozenset(
+    {
+        "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting",
+        "backfillsWaiting", "createdAt", "updatedAt", "pausedReason", "occurrenceAt", "attempts", "nextAttemptAt",
+        "lastError", "lastOccurrence", "suspended",
+    }
+)  # fmt: skip
+
+
+def export_timers(
+    filters: TimerFilters = ALL_TIMERS,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Output file; its extension selects the format.",
+            show_default="standard output",
+        ),
+    ] = None,
+    form: Format = None,
+    server: Server = LOCAL_SERVER,
+) -> None:
+    """Write all matching timers, in the order in which they are due, as CSV or JSON Lines."""
+    from tocsin.cli.rows import CsvWriter, JsonLinesWriter, format_of
+
+    writer = CsvWriter if format_of(form, "" if target is None else target.name) == "csv" else JsonLinesWriter
+    started = time.monotonic()
+    count = _export(server, "timers", filters.query(limit=PAGE_ROWS), target, writer)
+    took_s = max(1e-6, time.monotonic() - started)
+    output.note(f"Exported {count:,} timers in {took_s:.1f} s ({count / took_s:,.0f}/s).")
+
+
+def export_schedules(
+    namespace: Namespace = "default",
+    target: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Output file.", show_default="standard output"),
+    ] = None,
+    server: Server = LOCAL_SERVER,
+) -> None:
+    """Write all active and paused schedules as JSON Lines, ordered by id."""
+    from tocsin.cli.rows import JsonLinesWriter
+
+    count = _export(server, "schedules", {"namespace": namespace, "limit": PAGE_ROWS}, target, JsonLinesWriter)
+    output.note(f"Exported {count:,} schedules.")
+
+
+def _export(
+    server: Server,
+    kind: str,
+    body: Mapping[str, Any],
+    target: Path | None,
+    writer_of: Callable[[TextIO], CsvWriter | JsonLinesWriter],
+) -> int:
+    """Writes all pages of `/<kind>/list`. The number of rows."""
+    from tocsin.cli.rows import Page
+
+    count = 0
+    with server.client() as client:
+        # The first page before the file: a refused request must not leave an empty file behind.
+        page = client.post_for(Page, f"/{kind}/list", body)
+        with opened_for_writing(target) as stream, output.progress("exporting", shown=target is not None) as advance:
+            writer = writer_of(stream)
+            while True:
+                rows = page.timers or page.schedules
+                writer.write(rows)
+                count += len(rows)
+                advance(len(rows))
+                if not page.cursor:
+                    return count
+                page = client.post_for(Page, f"/{kind}/list", {**body, "cursor": page.cursor})
 
 
 @dataclass
@@ -92,22 +172,31 @@ def _rows(
 ) -> Iterator[Row | tuple[int, str]]:
     """The rows of the file from a line on; an invalid one is a (line number, reason) tuple. With `skipping`, finished timers
     are left out and counted there."""
-    from tocsin.cli.rows import READ_ONLY, BadRow, read_csv, read_json_lines
+    import uuid
+
+    from tocsin.cli.rows import READ_ONLY, BadRow
+
+    for line, row in _parsed(stream, form):
+        if line < from_line:
+            continue
+        if isinstance(row, BadRow):
+            yield line, str(row)
+        elif skipping is not None and _text(row.get("status", "pending")) != "pending":
+            skipping.skipped += 1
+        else:
+            timer = {name: row[name] for name in row if name not in READ_ONLY}
+            timer.setdefault("namespace", namespace)
+            if "id" not in timer:
+                timer["id"] = str(uuid.uuid4())
+            yield Row(line, timer)
+
+
+def _parsed(stream: TextIO, form: str) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+    """The rows of the file with their line numbers. Raises WrongUsage if it is no file of that format."""
+    from tocsin.cli.rows import BadRow, read_csv, read_json_lines
 
     try:
-        for line, row in read_csv(stream) if form == "csv" else read_json_lines(stream):
-            if line < from_line:
-                continue
-            if isinstance(row, BadRow):
-                yield line, str(row)
-            elif skipping is not None and _text(row.get("status", "pending")) != "pending":
-                skipping.skipped += 1
-            else:
-                timer = {name: row[name] for name in row if name not in READ_ONLY}
-                timer.setdefault("namespace", namespace)
-                if "id" not in timer:
-                    timer["id"] = str(uuid.uuid4())
-                yield Row(line, timer)
+        yield from read_csv(stream) if form == "csv" else read_json_lines(stream)
     except BadRow as error:
         raise WrongUsage(f"FILE: can't be imported: {error}") from None
     except UnicodeDecodeError as error:
@@ -152,6 +241,8 @@ class _Importer:
 
     def run(self, rows: Iterable[Row | tuple[int, str]], unsent: int) -> None:
         """Sends all batches; after an Unreachable or Ctrl-C, only waits for those in flight. `unsent` is the first line."""
+        from concurrent.futures import ThreadPoolExecutor
+
         in_flight: dict[Future[list[BatchResult]], list[Row]] = {}
         with ThreadPoolExecutor(self._in_flight, thread_name_prefix="tocsin-import") as threads:
             try:
@@ -192,6 +283,8 @@ class _Importer:
 
     def _settle(self, in_flight: dict[Future[list[BatchResult]], list[Row]], fewer_than: int) -> None:
         """Waits until fewer than `fewer_than` batches are in flight, and records their results."""
+        from concurrent.futures import FIRST_COMPLETED, wait
+
         while len(in_flight) >= fewer_than:
             for future in wait(in_flight, return_when=FIRST_COMPLETED).done:
                 batch = in_flight.pop(future)
@@ -226,20 +319,6 @@ def _reason(error: Any) -> str:
 def _text(value: Any) -> str:
     """The text of a JSON string (JSON Lines) or a plain one (CSV)."""
     return value if isinstance(value, str) else bytes(value).decode().strip('"')
-
-
-@contextlib.contextmanager
-def opened_for_reading(source: str) -> Iterator[TextIO]:
-    """The file, or standard input for `-`."""
-    if source == "-":
-        yield sys.stdin
-        return
-    try:
-        stream = Path(source).open(encoding="utf-8-sig", newline="")  # noqa: SIM115  (closed below)
-    except OSError as error:
-        raise WrongUsage(f"FILE: {source} can't be read: {error.strerror}") from error
-    with stream:
-        yield stream
 
 
 def _lines(source: str) -> int | None:
@@ -277,3 +356,114 @@ def _conclude(tally: Tally, report: Path, took_s: float, as_json: bool) -> None:
         raise type(tally.stopped_by)("\n".join(lines))
     if tally.failed:
         raise Refused("\n".join(lines))
+
+
+def import_schedules(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="JSON Lines; - for standard input.")],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of rows that don't name one.")
+    ] = "default",
+    server: Server = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Create the schedules of a file. Existing ones keep their counts and history, so an import can be repeated.
+
+    Paused schedules are created and paused at once. An interval without an anchor counts from the creation that the file
+    shows.
+    """
+    created, unchanged, failures = 0, 0, []
+    with opened_for_reading(source) as stream, server.client() as client:
+        for line, outcome in _outcomes(
+            _parsed(stream, "jsonl"), lambda row: _create_schedule(client, {"namespace": namespace, **row})
+        ):
+            if isinstance(outcome, Refused):
+                failures.append(f"line {line}: {outcome}")
+            else:
+                unchanged += outcome
+                created += not outcome
+    if as_json:
+        output.print_json({"created": created, "unchanged": unchanged, "failed": len(failures)})
+    else:
+        output.note(f"Created or changed {created:,} schedules; {unchanged:,} were unchanged.")
+    if failures:
+        shown = failures[:SCHEDULE_ERRORS_SHOWN_MAX]
+        more = f" The first {len(shown)}:" if len(failures) > len(shown) else ""
+        raise Refused("\n".join([f"{len(failures):,} lines failed.{more}", *shown]))
+
+
+def _outcomes(
+    rows: Iterable[tuple[int, dict[str, Any] | BadRow]], create: Callable[[dict[str, Any]], bool]
+) -> Iterator[tuple[int, bool | Refused]]:
+    """What `create` returned or refused for each line, in their order; several run at once. Raises Unreachable."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from tocsin.cli.rows import BadRow
+
+    with ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="tocsin-import") as threads:
+        for chunk in _chunks(rows):
+            begun = [(line, row if isinstance(row, BadRow) else threads.submit(create, row)) for line, row in chunk]
+            for line, made in begun:
+                try:
+                    yield line, Refused(str(made)) if isinstance(made, BadRow) else made.result()
+                except Refused as refusal:
+                    yield line, refusal
+                except Unreachable as error:
+                    raise Unreachable(f"{error}\nLines from {line} on may be missing; import the file again") from error
+
+
+def _chunks(rows: Iterable[tuple[int, dict[str, Any] | BadRow]]) -> Iterator[list[tuple[int, dict[str, Any] | BadRow]]]:
+    """The rows in lists that may be created in any order: none has two rows with the same id."""
+    from tocsin.cli.rows import BadRow
+
+    chunk: list[tuple[int, dict[str, Any] | BadRow]] = []
+    ids: set[object] = set()
+    for line, row in rows:
+        name = line if isinstance(row, BadRow) else bytes(row.get("id", b""))
+        if len(chunk) >= CHUNK_ROWS or name in ids:
+            yield chunk
+            chunk, ids = [], set()
+        chunk.append((line, row))
+        ids.add(name)
+    yield chunk
+
+
+def _create_schedule(client: Client, row: dict[str, Any]) -> bool:
+    """Creates the schedule of a row; whether it was unchanged."""
+    import msgspec
+
+    request = {name: value for name, value in row.items() if name not in SCHEDULE_READ_ONLY}
+    if "every" in row and "anchor" not in row and "createdAt" in row:
+        request["anchor"] = row["createdAt"]
+    schedule, found = client.create(request, "schedules")
+    if "status" in row and msgspec.json.decode(row["status"]) == "paused" and schedule["status"] != "paused":
+        client.post("/schedules/pause", {"namespace": schedule["namespace"], "scheduleId": schedule["id"]})
+        return False
+    return found == "existing"
+
+
+@contextlib.contextmanager
+def opened_for_writing(target: Path | None) -> Iterator[TextIO]:
+    """The file, or standard output."""
+    if target is None:
+        yield sys.stdout
+        return
+    try:
+        stream = target.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise Refused(f"--output: {target} can't be written: {error.strerror}") from error
+    with stream:
+        yield stream
+
+
+@contextlib.contextmanager
+def opened_for_reading(source: str) -> Iterator[TextIO]:
+    """The file, or standard input for `-`."""
+    if source == "-":
+        yield sys.stdin
+        return
+    try:
+        stream = Path(source).open(encoding="utf-8-sig", newline="")  # noqa: SIM115  (closed below)
+    except OSError as error:
+        raise WrongUsage(f"FILE: {source} can't be read: {error.strerror}") from error
+    with stream:
+        yield stream

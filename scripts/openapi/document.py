@@ -1,29 +1,35 @@
-"""The OpenAPI 3.1 document, made from the table of operations, the wire structs and the built-in limits.
+"""The OpenAPI 3.1 document, made from the server's operations and wire structs, the built-in limits, and the texts and
+examples in this folder.
 
-It does not depend on settings: every server of a release returns the same document, which is
-`docs/reference/openapi.json`. Its prose names the limits that settings change. ADR 47.
+It does not depend on settings: `make docs` writes it to `docs/reference/openapi.json` and into the package, and every server
+of a release returns that file. Its prose names the limits that settings change. ADR 47.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
+from scripts.openapi.callback_wire import Callback, CallbackAnswer
+from scripts.openapi.codes import CODES
+from scripts.openapi.examples import answer_example, problem_examples
+from scripts.openapi.limits import DURATION, FIELDS, PARAMETER_VALUES_MAX, PARAMETERS, REQUEST_HEADERS
+from scripts.openapi.operations import OPERATIONS, PATH_PARAMETERS, About
+from scripts.openapi.schemas import components, ref, target
+from scripts.openapi.webhook import webhooks
 
-from tocsin.web.api.openapi_callback import webhooks
-from tocsin.web.api.openapi_examples import answer_example, problem_examples
-from tocsin.web.api.openapi_limits import DURATION, FIELDS, PARAMETER_VALUES_MAX, PARAMETERS, REQUEST_HEADERS
-from tocsin.web.api.openapi_schemas import components, ref, target
-from tocsin.web.api.operation import Operation, Parameter, Reach
-from tocsin.web.api.operations import OPERATIONS
+from tocsin.web.api.operation import Operation, Reach, declared_by
+from tocsin.web.api.routes import FAMILIES
 from tocsin.web.http import agent_wire, schedule_wire, wire
-from tocsin.web.http.callback_wire import Callback, CallbackAnswer
-from tocsin.web.http.codes import CODES
 from tocsin.web.http.errors import kind_of_code
 
 Json = dict[str, Any]
+
+_NO_CONTENT = 204
+_IN_PATH = re.compile(r"{(\w+)}")
 
 #: Fields of responses that hold an instant.
 _INSTANTS = (
@@ -88,31 +94,50 @@ except health and documentation. `/metrics` can be opened to everybody. Operatio
 doesn't know in responses. A request may contain only what is described here."""
 
 
+class Described(NamedTuple):
+    """An operation with what the document states about it. `answer` None: a successful response has no JSON body."""
+
+    operation: Operation
+    about: About
+    tag: str
+    text: str
+    answer: type[msgspec.Struct] | None
+
+
+def described() -> list[Described]:
+    """The operations of the document, in its order."""
+    tags = {name: (tag, about) for tag, group in OPERATIONS.items() for name, about in group.items()}
+    found = []
+    for family in FAMILIES:
+        for operation in declared_by(family):
+            if operation.name in tags:
+                tag, about = tags[operation.name]
+                handler = vars(family)[operation.handler]
+                returned = get_type_hints(handler)["return"]
+                is_struct = isinstance(returned, type) and issubclass(returned, msgspec.Struct)
+                answer = about.answer or (returned if is_struct else None)
+                found.append(Described(operation, about, tag, " ".join(handler.__doc__.split()), answer))
+    return found
+
+
 @cache
 def describe() -> bytes:
-    """The document as indented JSON, identical to `docs/reference/openapi.json`."""
-    operations = [operation for operation in OPERATIONS if operation.documented]
+    """The document as indented JSON."""
+    operations = described()
     structs = [
         struct
-        for operation in operations
-        for struct in (operation.request, operation.answer, *operation.other_answers)
+        for each in operations
+        for struct in (each.operation.request, each.answer, *each.about.other_answers)
         if struct
     ]
     schemas = components([*structs, wire.Problem, Callback, CallbackAnswer])
     _constrain(schemas)
     paths: Json = {}
-    for operation in operations:
-        described = _operation(operation)
-        parameters = [
-            *(_parameter(parameter) for parameter in operation.parameters),
-            *(
-                {"name": name, "in": "header", "required": False, "description": text, "schema": REQUEST_HEADERS[name]}
-                for name, text in operation.request_headers.items()
-            ),
-        ]
-        if parameters:
-            described["parameters"] = parameters
-        paths.setdefault(operation.path, {})[operation.method.lower()] = described
+    for each in operations:
+        shown = _operation(each)
+        if parameters := _parameters(each):
+            shown["parameters"] = parameters
+        paths.setdefault(each.operation.path, {})[each.operation.method.lower()] = shown
     document = {
         "openapi": "3.1.0",
         "info": {
@@ -123,7 +148,7 @@ def describe() -> bytes:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "tags": [{"name": tag} for tag in dict.fromkeys([*(operation.tag for operation in operations), "Callbacks"])],
+        "tags": [{"name": tag} for tag in dict.fromkeys([*(each.tag for each in operations), "Callbacks"])],
         "paths": paths,
         "webhooks": webhooks(schemas),
         "components": {
@@ -138,45 +163,52 @@ def describe() -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def _parameter(parameter: Parameter) -> Json:
-    schema = PARAMETERS[parameter.name]
-    if parameter.repeated:
-        schema = {"type": "array", "items": schema}
-        if (values_max := PARAMETER_VALUES_MAX.get(parameter.name)) is not None:
-            schema["maxItems"] = values_max
-    described: Json = {
-        "name": parameter.name,
-        "in": parameter.place,
-        "description": parameter.description,
-        "required": parameter.place == "path",
-        "schema": schema,
-    }
-    if parameter.example is not None:
-        described["example"] = parameter.example
-    return described
+def _parameters(each: Described) -> list[Json]:
+    """Those of path and query, and the request's own headers."""
+    found: list[Json] = []
+    for name in _IN_PATH.findall(each.operation.path):
+        text, example = PATH_PARAMETERS[name]
+        found.append(_parameter(name, "path", text, PARAMETERS[name]) | {"example": example})
+    for name in each.operation.query:
+        schema = PARAMETERS[name]
+        if name in each.operation.repeated:
+            schema = {"type": "array", "items": schema}
+            if (values_max := PARAMETER_VALUES_MAX.get(name)) is not None:
+                schema["maxItems"] = values_max
+        found.append(_parameter(name, "query", each.about.parameters[name], schema))
+    for name, text in each.about.request_headers.items():
+        found.append(
+            {"name": name, "in": "header", "required": False, "description": text, "schema": REQUEST_HEADERS[name]}
+        )
+    return found
 
 
-def _operation(operation: Operation) -> Json:
+def _parameter(name: str, place: str, text: str, schema: Json) -> Json:
+    return {"name": name, "in": place, "description": text, "required": place == "path", "schema": schema}
+
+
+def _operation(each: Described) -> Json:
+    operation, about = each.operation, each.about
     is_open = operation.reach is Reach.OPEN
-    described: Json = {
+    shown: Json = {
         "operationId": operation.name,
-        "summary": operation.summary,
-        "description": operation.description,
-        "tags": [operation.tag],
+        "summary": about.summary,
+        "description": each.text,
+        "tags": [each.tag],
         "security": [] if is_open else [{"bearer": []}, {}],
     }
     if operation.role is not None:
-        described["description"] += f" Requires a key of role {operation.role.value}{_where(operation.reach)}."
+        shown["description"] += f" Requires a key of role {operation.role.value}{_where(operation.reach)}."
     if operation.request is not None:
         content: Json = {"schema": ref(operation.request)}
-        if operation.example:
-            content["example"] = operation.example
-        described["requestBody"] = {
+        if about.example:
+            content["example"] = about.example
+        shown["requestBody"] = {
             "required": not operation.body_optional,
             "content": {"application/json": content},
         }
-    described["responses"] = _responses(operation, is_open)
-    return described
+    shown["responses"] = _responses(each, is_open)
+    return shown
 
 
 def _where(reach: Reach) -> str:
@@ -187,23 +219,24 @@ def _where(reach: Reach) -> str:
     }.get(reach, "")
 
 
-def _responses(operation: Operation, is_open: bool) -> Json:
+def _responses(each: Described, is_open: bool) -> Json:
+    operation, about = each.operation, each.about
     own_headers = {
-        name: {"description": text, "schema": {"type": "string"}} for name, text in operation.answer_headers.items()
+        name: {"description": text, "schema": {"type": "string"}} for name, text in about.answer_headers.items()
     }
     success: Json = {"description": "Success.", "headers": {**_HEADERS, **own_headers}}
-    if operation.answer is not None:
-        schema = ref(operation.answer)
-        if operation.other_answers:
-            schema = {"anyOf": [schema, *(ref(other) for other in operation.other_answers)]}
-        content = {"schema": schema, "example": answer_example(operation.answer)}
-        success["content"] = {operation.media_type: content}
-    elif operation.has_answer:
-        success["content"] = {operation.media_type: {"schema": {"type": "string"}}}
+    if each.answer is not None:
+        schema = ref(each.answer)
+        if about.other_answers:
+            schema = {"anyOf": [schema, *(ref(other) for other in about.other_answers)]}
+        content = {"schema": schema, "example": answer_example(each.answer)}
+        success["content"] = {about.media_type: content}
+    elif operation.status != _NO_CONTENT:
+        success["content"] = {about.media_type: {"schema": {"type": "string"}}}
     responses = {str(operation.status): success}
-    if operation.has_etag:
+    if about.has_etag:
         responses["304"] = {"description": "The answer named by `If-None-Match` is current.", "headers": _HEADERS}
-    for status, codes in sorted(_errors(operation, is_open).items()):
+    for status, codes in sorted(_errors(operation, about, is_open).items()):
         responses[str(status)] = {
             "description": " or ".join(f"`{code}`" for code in codes),
             "headers": {**_HEADERS, **_RETRY_AFTER} if status in (429, 503) else _HEADERS,
@@ -217,9 +250,9 @@ def _responses(operation: Operation, is_open: bool) -> Json:
     return responses
 
 
-def _errors(operation: Operation, is_open: bool) -> dict[int, list[str]]:
+def _errors(operation: Operation, about: About, is_open: bool) -> dict[int, list[str]]:
     """The operation's error codes, by status."""
-    codes = [*operation.errors, *_ALWAYS]
+    codes = [*about.errors, *_ALWAYS]
     if not is_open:
         codes += _WITH_KEY
     if operation.request is not None:

@@ -1,9 +1,9 @@
-"""`tocsin backup` and `tocsin restore`."""
+"""`tocsin migrate`, `tocsin backup` and `tocsin restore`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,45 @@ from tocsin.cli.options import LOCAL_STORE, AgentDatabase, AsJson, StoreOptions
 
 if TYPE_CHECKING:
     from tocsin.server.backup import Backup
+    from tocsin.settings import Settings
+
+
+def migrate(
+    store: StoreOptions = LOCAL_STORE,
+    agent_database: AgentDatabase = None,
+    no_agent: Annotated[bool, typer.Option("--no-agent", help="Only the timers' store.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Migrate the schemas of the store and of the agent's database to this version, creating them if needed. `serve` does
+    the same at its start. Stop the server first."""
+    import asyncio
+
+    settings = store.settings(agent_database=agent_database, agent_enabled=False if no_agent else None)
+    output.print_result(asyncio.run(_migrate(settings)), as_json)
+
+
+async def _migrate(settings: Settings) -> dict[str, Any]:
+    from tocsin.server.stores import newest_schema, open_store
+    from tocsin.settings.values import redacted
+    from tocsin.stores.service_calls.database import agent_database
+
+    opened = open_store(settings, memory=False)
+    try:
+        shards = await opened.open(settings.shards)
+    finally:
+        await opened.close()
+    result = {"store": settings.store_url_redacted(), "schema": newest_schema(settings), "shards": shards}
+    if not settings.has_agent():
+        return result
+    database = agent_database(settings.agent_database_url(), settings.agent_sql)
+    try:
+        await database.open()
+        return result | {
+            "agentDatabase": redacted(settings.agent_database_url()),
+            "agentSchema": database.schema_version,
+        }
+    finally:
+        await database.close()
 
 
 def backup(
@@ -25,7 +64,7 @@ def backup(
     from tocsin.server.backup import back_up, elsewhere
 
     settings = store.settings(agent_database=agent_database)
-    _show(back_up(settings, folder), as_json=as_json)
+    _show_files(back_up(settings, folder), as_json=as_json)
     if others := elsewhere(settings):
         output.note(others)
 
@@ -44,12 +83,12 @@ def restore(
     from tocsin.server.backup import restore as put_back
 
     settings = store.settings(agent_database=agent_database)
-    _show(put_back(settings, folder, pause=pause), as_json=as_json)
+    _show_files(put_back(settings, folder, pause=pause), as_json=as_json)
     if pause:
         output.note("All namespaces are paused; `tocsin namespaces update NAME --resume` resumes one.")
 
 
-def _show(backup: Backup, *, as_json: bool) -> None:
+def _show_files(backup: Backup, *, as_json: bool) -> None:
     import msgspec
 
     if as_json:

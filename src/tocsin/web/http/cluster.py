@@ -1,12 +1,20 @@
-"""The structs of HTTP responses about the cluster and a node's health."""
+"""The HTTP responses about the cluster and a node's health: their structs, and how they are made."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
 
+from tocsin.model.instants import US_PER_SECOND
+from tocsin.timers.service import ClusterView, OwnersView, ShardView
+from tocsin.web.http.instants import format_instant
 from tocsin.web.http.wire import Instant, ResponseStruct, about
+
+T = TypeVar("T")
+
+#: 9999-12-31T23:59:59Z: represents "no end" in a format with four-digit years.
+_INSTANT_TEXT_MAX_US = 253_402_300_799 * US_PER_SECOND
 
 LagMs = Annotated[
     float,
@@ -99,3 +107,63 @@ class Health(ResponseStruct):
     """The node responds."""
 
     status: Annotated[str, Meta(examples=["ok"])]
+
+
+def cluster_answer(view: ClusterView) -> Cluster:
+    """The cluster as clients see it."""
+    return Cluster(
+        total_shards=view.total_shards,
+        dispatching=view.dispatching,
+        nodes=[
+            Node(
+                node=node.node,
+                incarnation=node.incarnation,
+                address=node.address,
+                alive=node.alive,
+                self=node.self,
+                shards=node.shards,
+                leaving=node.leaving,
+                skewed=node.skewed,
+                version=node.release,
+                dispatching=node.dispatching,
+                agent=node.agent,
+                window_timers=node.window_timers,
+                lag_ms=None if node.lag_us is None else node.lag_us / 1_000,
+                shares_name=node.shares_name,
+                secret_differs=node.secret_differs,
+                largest_shard_bytes=node.largest_shard_bytes,
+            )
+            for node in view.nodes
+        ],
+        shards=[_shard_answer(shard) for shard in view.shards],
+        dispatch_paused_reason=_if_any(view.dispatch_paused_reason),
+    )
+
+
+def owners_answer(view: OwnersView) -> ShardOwners:
+    """The owners of the shards as clients see them."""
+    nodes = [OwnerNode(node.api_url, node.alive, node.leaving, node.skewed) for node in view.nodes]
+    return ShardOwners(len(view.owners), nodes, view.owners)
+
+
+def _shard_answer(shard: ShardView) -> Shard:
+    complete_to = shard.complete_to
+    return Shard(
+        shard_id=shard.shard_id,
+        version=shard.epoch,
+        owner=shard.owner,
+        owned_here=shard.owned_here,
+        window_timers=_if_any(shard.window_timers),
+        in_flight=_if_any(shard.in_flight),
+        complete_to=UNSET if complete_to is None else _bounded_instant(complete_to),
+        lag_ms=UNSET if shard.lag_us is None else shard.lag_us / 1_000,
+    )
+
+
+def _bounded_instant(instant_us: int) -> str:
+    """An instant of a shard's window, which may be the smallest or largest key, clamped to the calendar's range."""
+    return format_instant(min(max(instant_us, 0), _INSTANT_TEXT_MAX_US))
+
+
+def _if_any(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value

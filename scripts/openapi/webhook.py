@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tocsin.web.http.callback_wire import Callback, CallbackAnswer
+from scripts.openapi.callback_wire import Callback, CallbackAnswer
 
 Json = dict[str, Any]
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+from scripts.openapi.codes import CODES, FAILURES
 
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource
@@ -24,7 +25,6 @@ from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.explaining import TimerState, WaitsFor
-from tocsin.web.http.codes import CODES, FAILURES
 from tocsin.web.http.schedule_wire import LiveScheduleStatus
 from tocsin.web.http.wire import RequestStruct
 

@@ -1,0 +1,162 @@
+"""The operations on namespaces, API keys and the audit trail."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec import UNSET
+
+from tocsin.keys import ApiKeys, make
+from tocsin.model.access import ApiKey, Role
+from tocsin.model.audit import AuditAction, Detail
+from tocsin.model.errors import StoreCorrupted, StoreError, Unavailable
+from tocsin.model.namespace import Answers
+from tocsin.model.validation import InputRules
+from tocsin.ports.audit import AuditLog
+from tocsin.timers.service import TimerService
+from tocsin.web.api.operation import Operation, Reach
+from tocsin.web.api.request import ApiRequest
+from tocsin.web.http import wire
+from tocsin.web.http.access import require_grant
+from tocsin.web.http.audit import audit_page, audit_query, namespace_details, rotation_details
+from tocsin.web.http.convert import RequestParser, created_key, key_request, keys_answer, namespace_answer
+from tocsin.web.http.instants import optional_instant
+from tocsin.web.http.repeated import refuse_key
+
+_of_keys = partial(Operation, role=Role.ADMIN, reach=Reach.VISIBLE, key_required=True)
+
+
+class NamespaceHandlers:
+    """Handles create, list, update, and rotation of the secret."""
+
+    def __init__(self, service: TimerService, parser: RequestParser, audit: AuditLog) -> None:
+        self._audit = audit
+        self._service = service
+        self._parser = parser
+
+    @Operation("createNamespace", "/api/v1/namespaces/create", Role.ADMIN, Reach.SERVICE)
+    async def create(self, request: ApiRequest, sent: wire.CreateNamespace) -> wire.Namespace:
+        """numShards is permanent; everything else can be changed later."""
+        settings = self._parser.namespace_settings(sent)
+        namespace = await self._service.namespaces.create(
+            sent.name,
+            num_shards=None if sent.num_shards is UNSET else sent.num_shards,
+            history=None if sent.history is UNSET else sent.history,
+            retention_us=settings.retention_us,
+            secret=None if sent.secret is UNSET else sent.secret,
+            answers=Answers.STANDARD if sent.answers is UNSET else sent.answers,
+            retry=None if settings.retry is UNSET else settings.retry,
+        )
+        await self._audit.write(AuditAction.NAMESPACE_CREATED, request.actor, sent.name, namespace_details(sent))
+        return namespace_answer(namespace, request.now_us)
+
+    @Operation("listNamespaces", "/api/v1/namespaces/list", Role.READ, Reach.VISIBLE, body_optional=True)
+    async def list(self, request: ApiRequest, sent: wire.ListNamespaces) -> wire.NamespaceList:
+        """Lists the namespaces that the key has access to."""
+        visible = [
+            namespace_answer(namespace, request.now_us)
+            for namespace in await self._service.namespaces.all()
+            if request.key is None or request.key.allows(Role.READ, namespace.name)
+        ]
+        return wire.NamespaceList(visible)
+
+    @Operation("updateNamespace", "/api/v1/namespaces/update", Role.ADMIN, Reach.SERVICE)
+    async def update(self, request: ApiRequest, sent: wire.UpdateNamespace) -> wire.Namespace:
+        """Changes only the given fields. Timers of a paused namespace wait, and fire when it is resumed. The response is sent
+        when every node has applied the change, which takes seconds if a node can't be reached."""
+        settings = self._parser.namespace_settings(sent)
+        namespace = await self._service.namespaces.update(
+            sent.name,
+            history=None if sent.history is UNSET else sent.history,
+            retention_us=settings.retention_us,
+            secret=None if sent.secret is UNSET else sent.secret,
+            remove_secret=sent.secret is None,
+            paused=None if sent.paused is UNSET else sent.paused,
+            answers=None if sent.answers is UNSET else sent.answers,
+            retry=settings.retry,
+        )
+        await self._audit.write(AuditAction.NAMESPACE_CHANGED, request.actor, sent.name, namespace_details(sent))
+        return namespace_answer(namespace, request.now_us)
+
+    @Operation("rotateNamespaceSecret", "/api/v1/namespaces/rotateSecret", Role.ADMIN, Reach.NAMESPACE)
+    async def rotate(self, request: ApiRequest, sent: wire.RotateSecret) -> wire.RotatedSecret:
+        """The new secret signs immediately. The previous one keeps signing during the grace period, so that receivers can be
+        updated: `webhook-signature` then has two signatures, the newest first. Only this response shows the secret; send your
+        own secret to make the request safe to repeat. A namespace without a secret gets its first. The response is sent when
+        every node has applied the change."""
+        request.permit(Role.ADMIN, sent.name)
+        rotation = self._parser.namespace_rotation(sent)
+        namespace = await self._service.namespaces.rotate_secret(
+            sent.name, rotation.secret, rotation.grace_us, force=rotation.force
+        )
+        await self._audit.write(
+            AuditAction.SECRET_ROTATED, request.actor, sent.name, rotation_details("namespace", rotation)
+        )
+        request.forbid_storing()
+        return wire.RotatedSecret(
+            name=sent.name,
+            secret=rotation.secret,
+            previous_until=optional_instant(namespace.signing.previous_until(request.now_us)),
+        )
+
+
+class KeyHandlers:
+    """Handles create, list and revoke. All of them require a key, even on a server that requires none otherwise: a key
+    created anonymously would remain valid after the server starts to require keys."""
+
+    def __init__(self, keys: ApiKeys, audit: AuditLog) -> None:
+        self._keys = keys
+        self._audit = audit
+
+    @_of_keys("createKey", "/api/v1/keys/create")
+    async def create(self, request: ApiRequest, sent: wire.CreateKey) -> wire.CreatedKey:
+        """Only this response shows the key. It can't exceed the key of the request: no other namespaces or tenants, and no
+        later expiry. The request always requires a key, even if the server requires none otherwise; `tocsin keys create`
+        creates the first one. Other nodes accept the new key within `keys_refresh`."""
+        caller = _caller(request)
+        refuse_key(request.headers)
+        key, secret = make(key_request(sent), request.now_us)
+        require_grant(caller, key)
+        await self._keys.add(key, partial(self._record, request))
+        request.forbid_storing()
+        return created_key(key, secret)
+
+    @_of_keys("listKeys", "/api/v1/keys/list", body_optional=True)
+    async def list(self, request: ApiRequest, sent: wire.ListKeys) -> wire.KeyList:
+        """Lists the keys within the scope of the request's key."""
+        return keys_answer(await self._keys.seen_by(_caller(request)))
+
+    @_of_keys("revokeKey", "/api/v1/keys/revoke", status=204)
+    async def revoke(self, request: ApiRequest, sent: wire.RevokeKey) -> None:
+        """Revokes one of the keys that `keys/list` shows. The responding node refuses it immediately, other nodes within
+        `keys_refresh`. Its sign-ins end as well."""
+        await self._keys.revoke(sent.key_id, _caller(request), partial(self._record, request))
+
+    async def _record(self, request: ApiRequest, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
+        await self._audit.write(action, request.actor, key_id, details)
+
+
+def _caller(request: ApiRequest) -> ApiKey:
+    assert request.key is not None
+    return request.key
+
+
+class AuditHandlers:
+    """Handles list."""
+
+    def __init__(self, audit: AuditLog, rules: InputRules) -> None:
+        self._audit = audit
+        self._rules = rules
+
+    @Operation("listAudit", "/api/v1/audit/list", Role.ADMIN, Reach.SERVICE, body_optional=True)
+    async def list(self, request: ApiRequest, sent: wire.ListAudit) -> wire.AuditPage:
+        """Sign-ins, sign-outs, and changes to keys and namespaces, newest first: which key, when, from which address, on
+        which node. Entries are kept for the setting `audit_retention`."""
+        query = audit_query(sent, self._rules)
+        try:
+            entries = await self._audit.read(query)
+        except StoreCorrupted:
+            raise
+        except StoreError as error:
+            raise Unavailable(f"the store can't be read now: {error}") from error
+        return audit_page(entries, query.limit)
