@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import Connection, create_engine
-from sqlalchemy.pool import StaticPool
-
-from tests.support.agent_schema import migrated
+from tests.support.agent_schema import copy_of_migrated
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 from tocsin.stores.service_calls.execution_log import SqlExecutionLog
 from tocsin.stores.service_calls.outbox import SqlOutbox
 from tocsin.stores.service_calls.queries import SqlCallQueries
 from tocsin.stores.service_calls.service_calls import SqlServiceCalls
+from tocsin.stores.service_calls.sqlite import SqliteSession, completed
+from tocsin.stores.service_calls.statements import Work
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
 from tocsin.stores.service_calls.timer_schedules import SqlTimerStore
+from tocsin.stores.sqlite.connection import transact
 
 if TYPE_CHECKING:
     from .world import World
@@ -27,12 +26,6 @@ T = TypeVar("T")
 
 #: How long a client of a silent server waits before it fails.
 _PATIENCE_S = 5.0
-
-
-def _connection() -> Connection:
-    args = {"isolation_level": None, "check_same_thread": False, "cached_statements": 256}
-    engine = create_engine("sqlite://", poolclass=StaticPool, connect_args=args)
-    return engine.connect()
 
 
 class Tables:
@@ -45,30 +38,20 @@ class Tables:
         self.unknown_rate = 0.0
         self.failure_rate = 0.0
         self.rng = rng
-        self.connection = _connection()
-        driver: sqlite3.Connection = self.connection.connection.dbapi_connection  # type: ignore[assignment]
-        migrated().backup(driver)
-        driver.execute("PRAGMA foreign_keys = ON")
+        self.connection = copy_of_migrated()
         self.answers_s = 0.0
 
-    def transaction(self, work: Callable[[Connection], T]) -> T:
+    def transaction(self, work: Work[T]) -> T:
         """Runs the work in one transaction."""
-        self.connection.exec_driver_sql("BEGIN")
-        try:
-            result = work(self.connection)
-        except BaseException:
-            self.connection.rollback()
-            raise
-        self.connection.commit()
-        return result
+        return transact(self.connection, lambda: completed(work(SqliteSession(self.connection))))
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         """Reads rows without a process."""
-        return [tuple(row) for row in self.connection.exec_driver_sql(sql)]
+        return list(self.connection.execute(sql))
 
 
 class SimulatedDatabase:
-    """Implements `backend.Database` for one process. Writes are fenced by its epoch."""
+    """Implements `statements.Database` for one process. Writes are fenced by its epoch."""
 
     shared = True
 
@@ -91,7 +74,7 @@ class SimulatedDatabase:
 
     async def write(
         self,
-        work: Callable[[Connection], T],
+        work: Work[T],
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
@@ -101,7 +84,7 @@ class SimulatedDatabase:
 
     async def _write(
         self,
-        work: Callable[[Connection], T],
+        work: Work[T],
         committed: Callable[[], None] | None,
         unknown: Callable[[], None] | None,
     ) -> T:
@@ -127,7 +110,7 @@ class SimulatedDatabase:
             committed()
         return result
 
-    async def read(self, work: Callable[[Connection], T]) -> T:
+    async def read(self, work: Work[T]) -> T:
         await self._ask()
         result = self._tables.transaction(work)
         await asyncio.sleep(self._tables.rng.uniform(0.0005, 0.01))

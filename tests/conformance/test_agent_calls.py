@@ -24,9 +24,7 @@ from tests.support.agent_database import (
     write,
 )
 from tocsin.service_calls.messages import CallKey, CallStatus, ErrorMeta, ResponseMeta
-from tocsin.service_calls.orchestration.ports import Change, Transaction
-from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall
-from tocsin.service_calls.outbox.ports import OutboxRow
+from tocsin.service_calls.ports import Change, OutboxRow, Outcome, ServiceCall, Transaction
 from tocsin.stores.service_calls.database import AgentDatabase
 
 TABLES = ("service_calls", "service_call_tags", "timer_schedules", "http_execution_log")
@@ -132,10 +130,10 @@ async def test_tags_are_added_and_removed_once(database: AgentDatabase) -> None:
     await insert(database, one, two)
     gone = CallKey(TENANT, new_id())
 
-    def work(t: Transaction) -> dict[CallKey, tuple[str, ...]]:
-        t.add_tags([(one.key, "a"), (one.key, "c"), (two.key, "x"), (two.key, "x"), (gone, "y")])
-        t.remove_tags([(one.key, "b"), (one.key, "never"), (gone, "y")])
-        return t.tags([one.key, two.key, gone])
+    async def work(t: Transaction) -> dict[CallKey, tuple[str, ...]]:
+        await t.add_tags([(one.key, "a"), (one.key, "c"), (two.key, "x"), (two.key, "x"), (gone, "y")])
+        await t.remove_tags([(one.key, "b"), (one.key, "never"), (gone, "y")])
+        return await t.tags([one.key, two.key, gone])
 
     assert await database.calls.transact(work) == {one.key: ("a", "c"), two.key: ("x",), gone: ()}
 
@@ -158,10 +156,10 @@ async def test_a_failed_transaction_is_rolled_back(database: AgentDatabase) -> N
     old, new = call(), call(tags=("t",))
     await insert(database, old)
 
-    def work(t: Transaction) -> None:
-        t.insert([new])
-        t.change([running(old)])
-        t.append([envelope(new)])
+    async def work(t: Transaction) -> None:
+        await t.insert([new])
+        await t.change([running(old)])
+        await t.append([envelope(new)])
         raise LookupError("decided otherwise")
 
     with pytest.raises(LookupError):
@@ -179,13 +177,13 @@ async def test_tenants_are_isolated(database: AgentDatabase) -> None:
     execution = start(mine)
     other_execution = execution._replace(tenant_id=OTHER_TENANT)
 
-    def of_calls(t: Transaction) -> None:
-        assert t.load([mine.key]) == {mine.key: msgspec.structs.replace(mine, tags=())}
-        assert set(t.find_by_idempotency_key([(TENANT, "k")])) == {(TENANT, "k")}
-        assert t.tags([mine.key]) == {mine.key: ("t",)}
-        t.add_tags([(mine.key, "more")])
-        t.remove_tags([(mine.key, "t")])
-        assert t.tags([theirs.key]) == {theirs.key: ("t",)}
+    async def of_calls(t: Transaction) -> None:
+        assert await t.load([mine.key]) == {mine.key: msgspec.structs.replace(mine, tags=())}
+        assert set(await t.find_by_idempotency_key([(TENANT, "k")])) == {(TENANT, "k")}
+        assert await t.tags([mine.key]) == {mine.key: ("t",)}
+        await t.add_tags([(mine.key, "more")])
+        await t.remove_tags([(mine.key, "t")])
+        assert await t.tags([theirs.key]) == {theirs.key: ("t",)}
 
     await database.calls.transact(of_calls)
     await database.timers.schedule_timers([entry(mine), entry(theirs)])
@@ -221,9 +219,10 @@ async def test_a_reference_requires_a_call_of_the_same_tenant(database: AgentDat
     with pytest.raises(Exception, match=r"(?i)foreign key"):
         await write(
             database,
-            lambda connection: connection.exec_driver_sql(
+            lambda session: session.count(
                 "INSERT INTO service_call_tags (tenant_id, service_call_id, tag, submitted_at)"
-                f" VALUES ('{OTHER_TENANT}', '{mine.service_call_id}', 't', '2027-01-01T00:00:00.000000Z')"
+                f" VALUES ('{OTHER_TENANT}', '{mine.service_call_id}', 't', '2027-01-01T00:00:00.000000Z')",
+                (),
             ),
         )
 
@@ -234,9 +233,9 @@ async def test_appended_messages_are_announced_after_the_commit_in_order(databas
     one = call()
     envelopes = [envelope(one, causation_id=new_id()) for _ in range(300)]
 
-    def work(t: Transaction) -> None:
-        t.append(envelopes[:200])
-        t.append(envelopes[200:])
+    async def work(t: Transaction) -> None:
+        await t.append(envelopes[:200])
+        await t.append(envelopes[200:])
         assert reported == []
 
     await database.calls.transact(work)

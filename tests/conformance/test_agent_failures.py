@@ -9,18 +9,15 @@ from typing import TypeVar
 
 import asyncpg
 import pytest
-from sqlalchemy import Connection
 
 from tests.support.agent_database import NOW, append, call, change, entry, envelope, insert, load, running, start
 from tests.support.patience import PATIENCE_S
 from tests.support.postgresql import PostgresServer
-from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreLocked, StoreUnavailable
-from tocsin.service_calls.orchestration.ports import Change, Transaction
-from tocsin.service_calls.orchestration.service_call import ServiceCall
-from tocsin.service_calls.outbox.ports import OutboxRow
-from tocsin.stores.service_calls.database import AgentDatabase
-from tocsin.stores.service_calls.factory import agent_database
+from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreLocked, StoreUnavailable
+from tocsin.service_calls.ports import Change, OutboxRow, ServiceCall, Transaction
+from tocsin.stores.service_calls.database import AgentDatabase, agent_database
 from tocsin.stores.service_calls.settings import SqlSettings
+from tocsin.stores.service_calls.statements import Session
 
 T = TypeVar("T")
 IMPATIENT = SqlSettings(
@@ -80,13 +77,13 @@ async def test_concurrent_transactions_change_a_call_once(database: AgentDatabas
     async def start_all(order: list[ServiceCall]) -> set[str]:
         changes = [running(c) for c in order]
 
-        def work(t: Transaction) -> set[str]:
-            loaded = t.load([c.key for c in order])
+        async def work(t: Transaction) -> set[str]:
+            loaded = await t.load([c.key for c in order])
             decided = [
                 Change(loaded[new.before.key], new.after) for new in changes if loaded[new.before.key] == new.before
             ]
-            written = t.change(decided)
-            t.append([envelope(new.after) for new in decided])
+            written = await t.change(decided)
+            await t.append([envelope(new.after) for new in decided])
             return {key.service_call_id for key in written}
 
         return await database.calls.transact(work)
@@ -166,9 +163,9 @@ async def test_a_server_crash_leaves_only_whole_transactions(postgresql: Postgre
         while True:
             one = call(tags=("t",))
 
-            def work(t: Transaction, one: ServiceCall = one) -> None:
-                t.insert([one])
-                t.append([envelope(one)])
+            async def work(t: Transaction, one: ServiceCall = one) -> None:
+                await t.insert([one])
+                await t.append([envelope(one)])
 
             try:
                 await database.calls.transact(work)
@@ -250,9 +247,9 @@ async def test_a_connection_lost_during_the_commit_is_an_unknown_outcome(postgre
     database.outbox.on_unknown(unknown.extend)
     sent = envelope(one)
 
-    def work(t: Transaction) -> None:
-        t.insert([one])
-        t.append([sent])
+    async def work(t: Transaction) -> None:
+        await t.insert([one])
+        await t.append([sent])
 
     inserting = asyncio.create_task(database.calls.transact(work))
     # There is no signal for a waiting backend.
@@ -275,24 +272,24 @@ async def test_a_conflict_is_retried(postgresql_url: str) -> None:
     await database.open()
     tries = 0
 
-    def work(connection: Connection) -> int:
+    async def work(session: Session) -> int:
         nonlocal tries
         tries += 1
         if tries < 3:
-            connection.exec_driver_sql("DO $$ BEGIN RAISE EXCEPTION SQLSTATE '40P01'; END $$")
+            await session.rows("DO $$ BEGIN RAISE EXCEPTION SQLSTATE '40P01'; END $$", ())
         return tries
 
     assert await database.write(work) == 3
     await database.close()
 
 
-async def test_a_wrong_value_is_not_a_database_error(database: AgentDatabase) -> None:
-    """It would be retried forever."""
+async def test_a_wrong_value_is_not_an_outage(database: AgentDatabase) -> None:
+    """Which would be retried forever."""
     one = call()
     await insert(database, one)
-    with pytest.raises(Exception, match=r"ck_http_execution_log_request_method") as caught:
+    with pytest.raises(DefiniteFailure, match=r"ck_http_execution_log_request_method") as caught:
         await database.executions.begin([(start(one, request_method="ODD"), envelope(one))])
-    assert not isinstance(caught.value, StoreError)
+    assert not isinstance(caught.value, StoreUnavailable)
     assert await database.outbox.unpublished(0, 10) == []
 
 

@@ -10,16 +10,15 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 import pytest
-from sqlalchemy import Connection
 
 from tests.support.agent_database import call, insert, load, write
 from tests.support.cluster import proxies_to
 from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import StoreLocked, StoreUnavailable
-from tocsin.stores.service_calls.database import AgentDatabase
-from tocsin.stores.service_calls.factory import agent_database
-from tocsin.stores.service_calls.postgresql_lock import LOCK_KEY, Claimant, Holder, Watch
+from tocsin.stores.service_calls.database import AgentDatabase, Claimant, agent_database
+from tocsin.stores.service_calls.postgresql_lock import LOCK_KEY, Holder, Watch
 from tocsin.stores.service_calls.settings import SqlSettings
+from tocsin.stores.service_calls.statements import Session
 
 #: A gate that a transaction waits at.
 GATE = 4711
@@ -42,7 +41,7 @@ def agent(url: str, node: str, settings: SqlSettings = QUICK) -> AgentDatabase:
 async def claimed_by_another(url: str, node: str = "other") -> None:
     """Claims the database as another agent with the lock would."""
     connection = await asyncpg.connect(url)
-    await connection.execute("UPDATE agent_leader SET term = term + 1, node = $1", node)
+    await connection.execute("UPDATE agent_leader SET epoch = epoch + 1, node = $1", node)
     await connection.close()
 
 
@@ -145,9 +144,9 @@ async def test_a_takeover_waits_for_the_transaction_in_progress(postgresql_url: 
     await second.close()
 
 
-def _wait_at_gate(connection: Connection) -> None:
-    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({GATE})")
-    connection.exec_driver_sql("UPDATE agent_heartbeat SET beats = beats + 1000000")
+async def _wait_at_gate(session: Session) -> None:
+    await session.rows(f"SELECT pg_advisory_xact_lock({GATE})", ())
+    await session.count("UPDATE agent_heartbeat SET beats = beats + 1000000", ())
 
 
 async def test_heartbeats_before_the_claim_commits_do_not_end_leadership(postgresql_url: str) -> None:

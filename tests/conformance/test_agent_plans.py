@@ -8,16 +8,16 @@ nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from sqlalchemy import Connection
 
 from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, end, entry, envelope, insert, new_id, start
-from tocsin.service_calls.api.ports import CallFilter, PagePosition
+from tocsin.service_calls.ports import CallFilter, PagePosition
 from tocsin.stores.service_calls import execution_log, outbox, queries, service_calls, tenant_secrets, timer_schedules
 from tocsin.stores.service_calls.database import AgentDatabase
-from tocsin.stores.service_calls.statements import Batch, Query
+from tocsin.stores.service_calls.statements import Batch, Query, Session
 
 ID = new_id()
 KEYS = [(TENANT, ID), (TENANT, new_id())]
@@ -50,39 +50,39 @@ CASES = {
     "tags": Case(service_calls.TAGS, TAGS, KEYS),
     "submitted_at": Case(service_calls.SUBMITTED_AT, CALLS, KEYS),
     "remove_tags": Case(service_calls.REMOVE_TAGS, TAGS, [(TENANT, ID, "t")]),
-    "to_watch": Case(service_calls.TO_WATCH, "idx_service_calls_watch_at", [], {"now": NOW, "most": 10}),
-    "purge": Case(service_calls.PURGE, "idx_service_calls_finished_at", [], {"before": NOW, "most": 10}),
+    "to_watch": Case(service_calls.TO_WATCH, "idx_service_calls_watch_at", [], {"now_at": NOW, "most": 10}),
+    "purge": Case(service_calls.PURGE, "idx_service_calls_finished_at", [], {"before_at": NOW, "most": 10}),
     "schedule": Case(timer_schedules.SCHEDULE, CALLS, _row(timer_schedules.SCHEDULE)),
     "delete_timers": Case(timer_schedules.DELETE, TIMERS, KEYS),
-    "mark_fired": Case(timer_schedules.MARK_FIRED, TIMERS, [(*key, NOW) for key in KEYS], {"moment": NOW}),
-    "next_due_at": Case(timer_schedules.NEXT_DUE_AT, "idx_timer_schedules_waiting", [], {"after": 0}),
+    "mark_fired": Case(timer_schedules.MARK_FIRED, TIMERS, [(*key, NOW) for key in KEYS], {"moment_at": NOW}),
+    "next_due_at": Case(timer_schedules.NEXT_DUE_AT, "idx_timer_schedules_waiting", [], {"after_at": 0}),
     "due_tenants": Case(
         timer_schedules.DUE_TENANTS,
         "idx_timer_schedules_waiting",
         [],
-        {"from": NOW, "now": NOW + 9, "among": 100, "most": 10},
+        {"from_at": NOW, "now_at": NOW + 9, "among": 100, "most": 10},
     ),
     "find_due": Case(
         timer_schedules.FIND_DUE,
         "idx_timer_schedules_due_at",
         [(TENANT,), (OTHER_TENANT,)],
-        {"from": NOW, "now": NOW + 9, "most": 10},
+        {"from_at": NOW, "now_at": NOW + 9, "most": 10},
         "idx_timer_schedules_waiting",
     ),
     "find_secrets": Case(tenant_secrets.FIND, "pk_tenant_secrets", [(TENANT,), (OTHER_TENANT,)]),
-    "lock_secrets": Case(tenant_secrets.LOCK, "pk_tenant_secrets", [(TENANT,)]),
-    "put_secrets": Case(tenant_secrets.PUT, "pk_tenant_secrets", [(TENANT,)], {"signing": "{}"}),
+    "lock_secrets": Case(tenant_secrets.LOCK, "pk_tenant_secrets", [], {"tenant": TENANT}),
+    "put_secrets": Case(tenant_secrets.PUT, "pk_tenant_secrets", [], {"tenant": TENANT, "secrets": "{}"}),
     "begin": Case(execution_log.BEGIN, CALLS, _row(execution_log.BEGIN)),
     "finish": Case(execution_log.FINISH, LOG, _row(execution_log.FINISH)),
     "find_executions": Case(execution_log.FIND, LOG, [(*key, ID) for key in KEYS]),
     "unfinished": Case(execution_log.UNFINISHED, "idx_http_execution_log_unfinished", [], {"most": 10}),
     "unpublished": Case(outbox.UNPUBLISHED, "idx_outbox_unpublished", [], {"after": 5, "most": 10}),
-    "mark_published": Case(outbox.MARK_PUBLISHED, "pk_outbox", [(1,), (2,)], {"moment": NOW}),
-    "note_failure": Case(outbox.NOTE_FAILURE, "pk_outbox", [], {"number": 1, "times": 1, "error": "e"}),
+    "mark_published": Case(outbox.MARK_PUBLISHED, "pk_outbox", [(1,), (2,)], {"moment_at": NOW}),
+    "note_failure": Case(outbox.NOTE_FAILURE, "pk_outbox", [], {"number": 1, "attempts": 1, "last_error": "e"}),
     "suspend": Case(
-        outbox.SUSPEND, "pk_outbox", [], {"number": 1, "moment": NOW, "error": "e"}, "idx_outbox_unpublished"
+        outbox.SUSPEND, "pk_outbox", [], {"number": 1, "moment_at": NOW, "last_error": "e"}, "idx_outbox_unpublished"
     ),
-    "purge_outbox": Case(outbox.PURGE, "idx_outbox_published_at", [], {"before": NOW, "most": 10}),
+    "purge_outbox": Case(outbox.PURGE, "idx_outbox_published_at", [], {"before_at": NOW, "most": 10}),
     "find": Case(queries.FIND, CALLS, [], ONE),
     "executions": Case(queries.EXECUTIONS, LOG, [], ONE),
     "trace_schedule": Case(queries.SCHEDULE, TIMERS, [], ONE),
@@ -118,16 +118,15 @@ SQLITE_NAMES = {
     "pk_tenant_secrets": "sqlite_autoindex_tenant_secrets_1",
     "pk_outbox": "INTEGER PRIMARY KEY",
 }
-OURS = r"(service_calls|service_call_tags|timer_schedules|http_execution_log|tenant_secrets|outbox|due|other_\d)"
+OURS = r"(service_calls|service_call_tags|calls|tags|timer_schedules|http_execution_log|tenant_secrets|outbox|due|other_\d)"
 
 
-def explain(connection: Connection, text: str, variables: Any) -> str:
+async def explain(session: Session, text: str, values: Sequence[Any]) -> str:
     """The plan as the database prints it."""
-    if connection.dialect.name == "sqlite":
-        rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", variables).fetchall()
-        return "\n".join(str(row[3]) for row in rows)
-    connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
-    return "\n".join(str(row[0]) for row in connection.exec_driver_sql(f"EXPLAIN {text}", variables).fetchall())
+    if not session.postgresql:
+        return "\n".join(str(row[3]) for row in await session.rows(f"EXPLAIN QUERY PLAN {text}", values))
+    await session.rows("SET LOCAL enable_seqscan = off", ())
+    return "\n".join(str(row[0]) for row in await session.rows(f"EXPLAIN {text}", values))
 
 
 def check(plan: str, index: str, kind: str) -> None:
@@ -156,10 +155,7 @@ async def filled(database: AgentDatabase) -> None:
     numbers = [row.number for row in await database.outbox.unpublished(0, 1_000)]
     await database.outbox.mark_published(numbers[20:], NOW)
 
-    def analyze(connection: Connection) -> None:
-        connection.exec_driver_sql("ANALYZE")
-
-    await database.write(analyze)
+    await database.write(lambda session: session.rows("ANALYZE", ()))
 
 
 @pytest.fixture(params=["empty", "filled"])
@@ -170,47 +166,45 @@ async def contents(request: pytest.FixtureRequest, database: AgentDatabase) -> s
     return str(request.param)
 
 
-def kind_of(connection: Connection, contents: str) -> str:
+def kind_of(session: Session, contents: str) -> str:
     """The kind of plan that `check` expects."""
-    name = connection.dialect.name
-    return f"{name}, empty" if name == "postgresql" and contents == "empty" else name
+    if not session.postgresql:
+        return "sqlite"
+    return "postgresql, empty" if contents == "empty" else "postgresql"
 
 
 async def test_every_statement_uses_its_index(database: AgentDatabase, contents: str) -> None:
-    def work(connection: Connection) -> None:
-        dialect, kind = connection.dialect, kind_of(connection, contents)
+    async def work(session: Session) -> None:
+        postgresql = session.postgresql
         for name, (statement, index, rows, scalars, or_index) in CASES.items():
+            form = statement.form(postgresql=postgresql)
             if isinstance(statement, Batch):
-                variables = statement.variables(dialect, rows)
-                variables = variables[0] if dialect.name == "sqlite" else variables
+                values = statement.values(form, rows, postgresql=postgresql)
+                values = values if postgresql else values[0]
             else:
-                variables = statement.variables(dialect, rows, scalars)
-            plan = explain(connection, statement.text(dialect), variables)
-            if dialect.name == "postgresql" and or_index in plan:
+                values = statement.values(form, rows, scalars, postgresql=postgresql)
+            plan = await explain(session, form.text, values)
+            if postgresql and or_index in plan:
                 index = or_index
-            check(f"{name}:\n{plan}", index, kind)
+            check(f"{name}:\n{plan}", index, kind_of(session, contents))
 
     await database.write(work)
 
 
 async def test_every_page_uses_its_index(database: AgentDatabase, contents: str) -> None:
-    def work(connection: Connection) -> None:
-        dialect, kind = connection.dialect, kind_of(connection, contents)
-        statements = [(name, wanted, index, queries.page_statement(wanted)) for name, (wanted, index) in PAGES.items()]
-        statements += [
-            (name, wanted, index, queries.search_statement(wanted)) for name, (wanted, index) in SEARCHES.items()
-        ]
-        for name, wanted, index, statement in statements:
-            compiled = statement.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
-            values = {
-                key: process(value) if (process := compiled._bind_processors.get(key)) else value
-                for key, value in compiled.params.items()
-            }
-            if dialect.name == "postgresql" and wanted.tags and wanted.statuses and not wanted.correlation_id:
+    async def work(session: Session) -> None:
+        pages = [(name, *page, queries.PageQuery(page[0]), False) for name, page in PAGES.items()]
+        pages += [(name, *page, queries.PageQuery(page[0], queries.SEARCHED), True) for name, page in SEARCHES.items()]
+        for name, wanted, index, asked, searches in pages:
+            query = asked.search if searches else asked.page
+            scalars = {**asked.values, **queries.part_of(wanted.limit, among=queries.SEARCHED_MAX)}
+            form = query.form(postgresql=session.postgresql)
+            if session.postgresql and wanted.tags and wanted.statuses and not wanted.correlation_id:
                 # The statistics show that few calls have that status, so the plan may start with them.
                 index = "idx_service_call_tags_tag|idx_service_calls_status"
-            plan = explain(connection, str(compiled), tuple(values[key] for key in compiled.positiontup or ()))
-            check(f"{name}:\n{plan}", index, kind)
+            values = query.values(form, [], scalars, postgresql=session.postgresql)
+            plan = await explain(session, form.text, values)
+            check(f"{name}:\n{plan}", index, kind_of(session, contents))
 
     await database.write(work)
 

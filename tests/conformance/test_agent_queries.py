@@ -24,10 +24,8 @@ from tests.support.agent_database import (
     running,
     start,
 )
-from tocsin.service_calls.api.ports import CallFilter, CallRecord, PagePosition
 from tocsin.service_calls.messages import CallKey, CallStatus, ResponseMeta
-from tocsin.service_calls.orchestration.ports import Change, Transaction
-from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall
+from tocsin.service_calls.ports import CallFilter, CallRecord, Change, Outcome, PagePosition, ServiceCall, Transaction
 from tocsin.stores.service_calls import queries
 from tocsin.stores.service_calls.database import AgentDatabase
 
@@ -175,8 +173,8 @@ async def test_a_trace_has_every_entry_of_the_request_and_no_payload(database: A
     submitted = envelope(one, "ServiceCallSubmitted")
     ordered = envelope(one, "StartExecution", causation_id=submitted.id, timestamp_ms=NOW // 1_000 + 1)
 
-    def work(t: Transaction) -> None:
-        t.append([submitted, envelope(other_tenants), ordered])
+    async def work(t: Transaction) -> None:
+        await t.append([submitted, envelope(other_tenants), ordered])
 
     await database.calls.transact(work)
     await database.timers.schedule_timers([entry(one)])

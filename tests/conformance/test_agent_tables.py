@@ -23,9 +23,8 @@ from tests.support.agent_database import (
 )
 from tocsin.model.errors import RotationPending
 from tocsin.model.secrets import SigningSecrets
-from tocsin.service_calls.execution.ports import LoggedExecution
 from tocsin.service_calls.messages import CallKey
-from tocsin.service_calls.outbox.ports import OutboxRow
+from tocsin.service_calls.ports import LoggedExecution, OutboxRow
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
 

@@ -7,7 +7,6 @@ import random
 from pathlib import Path
 
 import asyncpg
-from sqlalchemy import text
 
 from tests.support.patience import PATIENCE_S
 from tocsin.http_client.egress import EgressPolicy
@@ -16,8 +15,7 @@ from tocsin.model.validation import InputRules
 from tocsin.server.agent import ServiceAgent
 from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.settings import load_settings
-from tocsin.stores.service_calls.factory import agent_database
-from tocsin.stores.service_calls.postgresql_lock import Claimant
+from tocsin.stores.service_calls.database import Claimant, agent_database
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.telemetry.clock import SystemClock
 
@@ -47,7 +45,7 @@ async def test_a_stop_during_the_handover_releases_everything(tmp_path: Path, po
     assert database is not None
     # It waits for what is in progress.
     writing = asyncio.create_task(
-        database.write(lambda connection: connection.execute(text(f"SELECT pg_advisory_xact_lock({GATE})")))
+        database.write(lambda session: session.rows(f"SELECT pg_advisory_xact_lock({GATE})", ()))
     )
     handover = asyncio.create_task(agent._abandon())
     await asyncio.sleep(0)

@@ -19,17 +19,15 @@ from tocsin.model.instants import INSTANT_MAX
 from tocsin.model.timer import Status as TimerStatus
 from tocsin.ports.bus import BusUnavailable
 from tocsin.ports.http import Exchange, Invocation
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller, EngineTimers
 from tocsin.service_calls.events import AgentEvent, DuePollFailed
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CallKey, CallStatus, Registry, RequestSpec
-from tocsin.service_calls.orchestration.service_call import ServiceCall
-from tocsin.service_calls.timer.handlers import envelope_id
-from tocsin.service_calls.timer.polling import PollingTimers
-from tocsin.service_calls.timer.ports import TimerEntry, Timers, TimerStore
+from tocsin.service_calls.ports import ServiceCall, TimerEntry, Timers, TimerStore
+from tocsin.service_calls.timer import PollingTimers, envelope_id
 from tocsin.stores.memory import MemoryStore
-from tocsin.stores.service_calls.factory import agent_database
+from tocsin.stores.service_calls.database import agent_database
 from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.limits import EngineLimits

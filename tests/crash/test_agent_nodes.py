@@ -174,6 +174,6 @@ async def epoch(url: str) -> int:
     """How often the agent's database has changed hands."""
     connection = await asyncpg.connect(url)
     try:
-        return int(await connection.fetchval("SELECT term FROM agent_leader"))
+        return int(await connection.fetchval("SELECT epoch FROM agent_leader"))
     finally:
         await connection.close()

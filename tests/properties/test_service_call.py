@@ -35,7 +35,8 @@ from tocsin.service_calls.messages import (
     SubmitServiceCall,
 )
 from tocsin.service_calls.orchestration import service_call
-from tocsin.service_calls.orchestration.service_call import WAITING, ServiceCall, Step
+from tocsin.service_calls.orchestration.service_call import Step
+from tocsin.service_calls.ports import WAITING, ServiceCall
 from tocsin.testing.clock import EPOCH_US
 
 LIMITS = AgentLimits(

@@ -68,11 +68,9 @@ class Kept(NamedTuple):
     reason: str
 
 
-_COLUMN = "the name of a column or of a JSON field, which stays"
 _MEDIA_TYPE = "the media type application/octet-stream, or SQL's octet_length"
 
 KEPT = (
-    Kept("src/tocsin/stores/service_calls/", "parked", _COLUMN),
     Kept("src/tocsin/stores/", "octet", _MEDIA_TYPE),
     Kept("src/tocsin/", "octet", _MEDIA_TYPE),
     Kept("docs/reference/", "octet", _MEDIA_TYPE),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,18 +10,14 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 import pytest_asyncio
-from sqlalchemy import Connection
 
 from tests.support.postgresql import PostgresServer
 from tocsin.model.ids import uuid7_text
 from tocsin.ports.bus import Envelope
-from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart
 from tocsin.service_calls.messages import CallKey, CallStatus, RequestSpec
-from tocsin.service_calls.orchestration.ports import Change, Transaction
-from tocsin.service_calls.orchestration.service_call import ServiceCall
-from tocsin.service_calls.timer.ports import TimerEntry
-from tocsin.stores.service_calls.database import AgentDatabase
-from tocsin.stores.service_calls.factory import agent_database
+from tocsin.service_calls.ports import Change, ExecutionEnd, ExecutionStart, ServiceCall, TimerEntry
+from tocsin.stores.service_calls.database import AgentDatabase, agent_database
+from tocsin.stores.service_calls.statements import Session, Work
 
 T = TypeVar("T")
 
@@ -147,22 +143,19 @@ async def load(database: AgentDatabase, key: CallKey) -> ServiceCall | None:
 async def append(database: AgentDatabase, *envelopes: Envelope) -> list[int]:
     """Appends messages; returns their numbers."""
 
-    def work(transaction: Transaction) -> None:
-        transaction.append(envelopes)
-
-    await database.calls.transact(work)
+    await database.calls.transact(lambda t: t.append(envelopes))
     return [row.number for row in (await database.outbox.unpublished(0, 10_000))[-len(envelopes) :]]
 
 
 async def rows(database: AgentDatabase, sql: str) -> list[tuple[Any, ...]]:
     """The rows of a query."""
 
-    def work(connection: Connection) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in connection.exec_driver_sql(sql)]
+    async def work(session: Session) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in await session.rows(sql, ())]
 
     return await database.read(work)
 
 
-async def write(database: AgentDatabase, work: Callable[[Connection], T]) -> T:
+async def write(database: AgentDatabase, work: Work[T]) -> T:
     """Runs one transaction."""
     return await database.write(work)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from tests.support.patience import PATIENCE_S
 from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey
-from tocsin.service_calls.orchestration.ports import Change, Transaction
-from tocsin.service_calls.orchestration.service_call import WAITING, ServiceCall
-from tocsin.service_calls.outbox.ports import OutboxRow
-from tocsin.service_calls.timer.ports import TimerEntry
+from tocsin.service_calls.ports import WAITING, Change, OutboxRow, ServiceCall, TimerEntry, Transaction
 
 T = TypeVar("T")
 
@@ -66,11 +63,11 @@ class MemoryServiceCalls:
     def __init__(self, tables: MemoryTables) -> None:
         self._tables = tables
 
-    async def transact(self, work: Callable[[Transaction], T]) -> T:
+    async def transact(self, work: Callable[[Transaction], Coroutine[Any, Any, T]]) -> T:
         await asyncio.sleep(0)
         self._tables.raise_next()
         transaction = _MemoryTransaction(self._tables)
-        result = work(transaction)
+        result = await work(transaction)
         self._tables.calls, self._tables.tags = transaction.calls, transaction.all_tags
         self._tables.commits += 1
         if transaction.appended:
@@ -85,20 +82,20 @@ class _MemoryTransaction:
         self.all_tags = {key: set(tags) for key, tags in tables.tags.items()}
         self.appended: list[Envelope] = []
 
-    def load(self, keys: Collection[CallKey]) -> dict[CallKey, ServiceCall]:
+    async def load(self, keys: Collection[CallKey]) -> dict[CallKey, ServiceCall]:
         return {key: msgspec.structs.replace(self.calls[key], tags=()) for key in keys if key in self.calls}
 
-    def find_by_idempotency_key(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], ServiceCall]:
+    async def find_by_idempotency_key(self, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], ServiceCall]:
         return {
             (call.tenant_id, call.idempotency_key): call
             for call in self.calls.values()
             if call.idempotency_key is not None and (call.tenant_id, call.idempotency_key) in keys
         }
 
-    def insert(self, calls: Sequence[ServiceCall]) -> set[CallKey]:
+    async def insert(self, calls: Sequence[ServiceCall]) -> set[CallKey]:
         added = set()
         for call in calls:
-            taken = call.idempotency_key is not None and self.find_by_idempotency_key(
+            taken = call.idempotency_key is not None and await self.find_by_idempotency_key(
                 [(call.tenant_id, call.idempotency_key)]
             )
             if call.key not in self.calls and not taken:
@@ -107,7 +104,7 @@ class _MemoryTransaction:
                 added.add(call.key)
         return added
 
-    def change(self, changes: Sequence[Change]) -> set[CallKey]:
+    async def change(self, changes: Sequence[Change]) -> set[CallKey]:
         if self._tables.before_change is not None:
             self._tables.before_change()
             self.calls = dict(self._tables.calls)
@@ -119,30 +116,30 @@ class _MemoryTransaction:
                 written.add(before.key)
         return written
 
-    def delete_waiting(self, keys: Collection[CallKey]) -> set[CallKey]:
+    async def delete_waiting(self, keys: Collection[CallKey]) -> set[CallKey]:
         gone = {key for key in keys if key in self.calls and self.calls[key].status in WAITING}
         for key in gone:
             del self.calls[key]
             self.all_tags.pop(key, None)
         return gone
 
-    def tags(self, keys: Collection[CallKey]) -> dict[CallKey, tuple[str, ...]]:
+    async def tags(self, keys: Collection[CallKey]) -> dict[CallKey, tuple[str, ...]]:
         return {key: tuple(sorted(self.all_tags[key])) for key in keys if self.all_tags.get(key)}
 
-    def add_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
+    async def add_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         for key, tag in tags:
             if key in self.calls:
                 self.all_tags.setdefault(key, set()).add(tag)
 
-    def remove_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
+    async def remove_tags(self, tags: Sequence[tuple[CallKey, str]]) -> None:
         for key, tag in tags:
             self.all_tags.get(key, set()).discard(tag)
 
-    def to_watch(self, now_us: int, limit: int) -> list[ServiceCall]:
+    async def to_watch(self, now_us: int, limit: int) -> list[ServiceCall]:
         overdue = [call for call in self.calls.values() if call.watch_at is not None and call.watch_at <= now_us]
         return sorted(overdue, key=lambda call: call.watch_at or 0)[:limit]
 
-    def purge(self, finished_before_us: int, limit: int) -> int:
+    async def purge(self, finished_before_us: int, limit: int) -> int:
         old = [
             key
             for key, call in self.calls.items()
@@ -152,7 +149,7 @@ class _MemoryTransaction:
             del self.calls[key]
         return len(old)
 
-    def append(self, envelopes: Sequence[Envelope]) -> None:
+    async def append(self, envelopes: Sequence[Envelope]) -> None:
         self.appended.extend(envelopes)
 
 

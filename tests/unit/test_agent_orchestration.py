@@ -11,8 +11,7 @@ from tests.support.agent_memory import MemoryServiceCalls, MemoryTables
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.ids import Uuid7Source
 from tocsin.ports.bus import Envelope, InvalidMessage
-from tocsin.service_calls.background import Wakeup
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext, Wakeup
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentRowsPurged,
@@ -41,10 +40,9 @@ from tocsin.service_calls.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
-from tocsin.service_calls.orchestration.handlers import Orchestration
-from tocsin.service_calls.orchestration.service_call import ServiceCall
+from tocsin.service_calls.orchestration.handlers import Orchestration, Watchdog
 from tocsin.service_calls.orchestration.unit_of_work import ChangedMeanwhile
-from tocsin.service_calls.orchestration.watchdog import Watchdog
+from tocsin.service_calls.ports import ServiceCall
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
 SECOND = 1_000_000

@@ -15,8 +15,7 @@ from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.ids import Uuid7Source
 from tocsin.ports.bus import BusOverloaded, BusUnavailable, Envelope, InvalidMessage
-from tocsin.service_calls.background import Wakeup
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext, Wakeup
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentRowsPurged,
@@ -27,8 +26,8 @@ from tocsin.service_calls.events import (
 )
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import DueTimeReached, Instant, Registry
-from tocsin.service_calls.outbox.dispatcher import OutboxDispatcher
-from tocsin.service_calls.outbox.ports import OutboxRow
+from tocsin.service_calls.outbox import OutboxDispatcher
+from tocsin.service_calls.ports import OutboxRow
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
 LIMITS = AgentLimits(

@@ -14,8 +14,7 @@ from tocsin.model.errors import StoreUnavailable
 from tocsin.model.ids import Uuid7Source, is_uuid7
 from tocsin.model.instants import format_instant
 from tocsin.ports.bus import BusUnavailable, Envelope, InvalidMessage
-from tocsin.service_calls.background import Wakeup
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext, Wakeup
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentStepFailed,
@@ -34,9 +33,8 @@ from tocsin.service_calls.messages import (
     ScheduleTimer,
     ServiceCallDeleted,
 )
-from tocsin.service_calls.timer.handlers import TimerModule, envelope_id
-from tocsin.service_calls.timer.polling import PollingTimers
-from tocsin.service_calls.timer.ports import OnDue, TimerEntry
+from tocsin.service_calls.ports import OnDue, TimerEntry
+from tocsin.service_calls.timer import PollingTimers, TimerModule, envelope_id
 from tocsin.telemetry.clock import SystemClock
 from tocsin.testing.clock import EPOCH_US, FakeClock
 

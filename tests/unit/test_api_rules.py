@@ -14,7 +14,6 @@ from tocsin.model.errors import InvalidInput, PayloadTooLarge
 from tocsin.model.ids import uuid7_text
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN
 from tocsin.model.validation import InputLimits, InputRules
-from tocsin.service_calls.api.ports import PagePosition
 from tocsin.service_calls.api.validation import (
     CallRules,
     PolicySent,
@@ -25,6 +24,7 @@ from tocsin.service_calls.api.validation import (
 )
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import RequestSpec, RetrySpec
+from tocsin.service_calls.ports import PagePosition
 
 ID = "01890a5d-ac96-774b-bcce-b302099a8058"
 

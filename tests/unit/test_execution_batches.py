@@ -6,8 +6,7 @@ import asyncio
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailable
 from tocsin.model.ids import Uuid7Source
-from tocsin.service_calls.background import GroupCommit
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext, GroupCommit
 from tocsin.service_calls.events import AgentEvent, AgentStepFailed
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import Registry

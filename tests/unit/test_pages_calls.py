@@ -13,9 +13,9 @@ from tocsin.http_client import plain
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.errors import InvalidInput
 from tocsin.model.retry import RetryPolicy
-from tocsin.service_calls.api.ports import CallRecord, TraceEntry
 from tocsin.service_calls.events import CommandHandled, ExecutionFinished, ServiceCallChanged
 from tocsin.service_calls.messages import RequestSpec
+from tocsin.service_calls.ports import CallRecord, TraceEntry
 from tocsin.web.pages.admin.sessions import Principal
 from tocsin.web.pages.calls import presentation
 from tocsin.web.pages.calls.detail import DEPTH_MAX, timeline, trace_lines

@@ -35,8 +35,8 @@ from tocsin.service_calls.messages import (
     SubmitServiceCall,
 )
 from tocsin.service_calls.orchestration import service_call
-from tocsin.service_calls.orchestration.service_call import Outcome, ServiceCall, Step
-from tocsin.service_calls.orchestration.verdict import FINAL_KINDS, Verdict, judge
+from tocsin.service_calls.orchestration.service_call import FINAL_KINDS, Step, Verdict, judge
+from tocsin.service_calls.ports import Outcome, ServiceCall
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
 LIMITS = AgentLimits()

@@ -32,7 +32,7 @@ def migrate(
 async def _migrate(settings: Settings) -> dict[str, Any]:
     from tocsin.server.stores import newest_schema, open_store
     from tocsin.settings.values import redacted
-    from tocsin.stores.service_calls.factory import agent_database
+    from tocsin.stores.service_calls.database import agent_database
 
     opened = open_store(settings, memory=False)
     try:

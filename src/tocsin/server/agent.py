@@ -25,9 +25,7 @@ from tocsin.service_calls.events import (
     AgentStepFailed,
 )
 from tocsin.settings import Settings
-from tocsin.stores.service_calls.database import AgentDatabase
-from tocsin.stores.service_calls.factory import agent_database
-from tocsin.stores.service_calls.postgresql_lock import Claimant
+from tocsin.stores.service_calls.database import AgentDatabase, Claimant, agent_database
 from tocsin.tasks import end_tasks
 from tocsin.telemetry.agent_logs import AgentLog
 from tocsin.telemetry.agent_metrics import AgentMetrics

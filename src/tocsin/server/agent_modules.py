@@ -16,18 +16,16 @@ from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Requester
 from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.engine_timers import DueCaller, EngineTimers
 from tocsin.service_calls.events import AgentObserver, AgentStepFailed
 from tocsin.service_calls.execution.executor import Executor
 from tocsin.service_calls.execution.handlers import ExecutionHandlers
 from tocsin.service_calls.messages import Registry
-from tocsin.service_calls.orchestration.handlers import Orchestration
-from tocsin.service_calls.orchestration.watchdog import Watchdog
-from tocsin.service_calls.outbox.dispatcher import OutboxDispatcher
-from tocsin.service_calls.timer.handlers import TimerModule
-from tocsin.service_calls.timer.polling import PollingTimers
-from tocsin.service_calls.timer.ports import Timers, TimerStore
+from tocsin.service_calls.orchestration.handlers import Orchestration, Watchdog
+from tocsin.service_calls.outbox import OutboxDispatcher
+from tocsin.service_calls.ports import Timers, TimerStore
+from tocsin.service_calls.timer import PollingTimers, TimerModule
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.timers.service import TimerService

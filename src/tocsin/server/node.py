@@ -11,7 +11,6 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -22,6 +21,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.store import Store
 from tocsin.private_files import tighten_folder
 from tocsin.server.access import Access, open_access
+from tocsin.server.agent import ServiceAgent, agent_database_shared
 from tocsin.server.backup import CALLS, TIMERS, database_files
 from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import refuse_dev_folder
@@ -41,6 +41,7 @@ from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller
 from tocsin.service_calls.events import AgentEvent, AgentObserver
 from tocsin.settings import Settings, secret_files
 from tocsin.settings.sources import open_to_everybody
+from tocsin.stores.service_calls.database import Claimant
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.telemetry.disk import DiskMetrics
 from tocsin.telemetry.metrics import Metrics
@@ -52,9 +53,6 @@ from tocsin.web.api.dev import DevApi, DevHandlers
 from tocsin.web.http.hosts import Hosts, Proxies
 from tocsin.web.pages import compose as pages
 from tocsin.web.pages.calls.agent import OFF, STANDBY, AgentUnavailable, standby
-
-if TYPE_CHECKING:
-    from tocsin.server.agent import ServiceAgent
 
 
 class Server:
@@ -238,10 +236,6 @@ class Server:
         settings = self._settings
         if not settings.has_agent():
             return None
-        # Its database imports SQLAlchemy and Alembic, which takes a quarter of a node's start.
-        from tocsin.server.agent import ServiceAgent, agent_database_shared
-        from tocsin.stores.service_calls.postgresql_lock import Claimant
-
         if self._worker > 0 and not agent_database_shared(settings):
             return None
         agent = self.agent = ServiceAgent(

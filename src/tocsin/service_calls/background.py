@@ -1,18 +1,42 @@
-"""What runs in the background of the agent's modules: waits that can be ended early, batches, periodic steps."""
+"""What the agent's modules share: their context, and what runs in the background, as waits that can be ended early, batches
+and periodic steps."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 from tocsin.model.retry import backoff_us
-from tocsin.service_calls.context import AgentContext
+from tocsin.ports.clock import Clock
+from tocsin.service_calls.events import AgentObserver, AgentStepFailed
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.service_calls.messages import Registry
 from tocsin.tasks import end_tasks
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentContext:
+    """The registry of messages, the clock, the limits in force and the observer of events."""
+
+    registry: Registry
+    clock: Clock
+    limits: AgentLimits
+    observe: AgentObserver
+
+    def step_failed(self, step: str, error: Exception) -> None:
+        """Reports that a background step failed and will be tried again."""
+        self.observe(AgentStepFailed(step, describe(error)))
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {error}"
 
 
 class Wakeup:

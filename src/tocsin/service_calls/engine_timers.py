@@ -18,10 +18,9 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Exchange, Invocation
-from tocsin.service_calls.background import Batches
-from tocsin.service_calls.context import AgentContext, describe
+from tocsin.service_calls.background import AgentContext, Batches, describe
 from tocsin.service_calls.messages import CallKey
-from tocsin.service_calls.timer.ports import OnDue, TimerEntry
+from tocsin.service_calls.ports import OnDue, TimerEntry
 from tocsin.timers.service import TimerService
 
 #: The namespace of the agent's timers. Its name is reserved; the engine invokes its timers through a `DueCaller`.

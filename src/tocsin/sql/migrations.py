@@ -1,4 +1,4 @@
-"""Numbered migrations of a store's schema, forward only: the files NNNN_name.sql in the folder `migrations` of a package.
+"""Numbered migrations of a schema, forward only: the files NNNN_name.sql in a folder of a package.
 
 A migration adds, so that the nodes of the release before still run on its schema. One that they can't run on states the
 oldest schema version whose release can, in a comment of its own line: `-- readable from: 12`.
@@ -16,10 +16,10 @@ _NAME = re.compile(r"(\d{4})_\w+\.sql")
 _READABLE_FROM = re.compile(r"^-- readable from: (\d+)$", re.MULTILINE)
 
 
-def migrations_of(package: str) -> list[tuple[int, str]]:
-    """(number, SQL) of every migration, in order."""
-    folder = resources.files(package) / "migrations"
-    found = ((match, file) for file in folder.iterdir() if (match := _NAME.fullmatch(file.name)))
+def migrations_of(package: str, folder: str = "migrations") -> list[tuple[int, str]]:
+    """(number, SQL) of every migration in a folder of the package, in order."""
+    files = resources.files(package).joinpath(folder).iterdir()
+    found = ((match, file) for file in files if (match := _NAME.fullmatch(file.name)))
     return sorted((int(match[1]), file.read_text(encoding="utf-8")) for match, file in found)
 
 

@@ -197,6 +197,12 @@ class Pool(ABC, Generic[S, C]):
             connection.terminate()
         return await self.connect()
 
+    def discard_idle(self) -> None:
+        """Ends the idle sessions at once: what broke one session may have broken them all."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.terminate()
+
     async def close(self) -> None:
         """Waits for the work under way, then closes the sessions."""
         self._closed = True

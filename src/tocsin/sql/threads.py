@@ -17,18 +17,8 @@ T = TypeVar("T")
 _SAVEPOINT = "one_work"
 
 
-class Closable(Protocol):
-    """A connection, as works get it."""
-
-    def close(self) -> Any:
-        """Disconnects."""
-
-
-C = TypeVar("C", bound=Closable)
-
-
-class Driver(Protocol):
-    """The same connection in the driver, without transactions of its own."""
+class Connection(Protocol):
+    """A connection of a driver that begins no transactions by itself."""
 
     @property
     def in_transaction(self) -> bool:
@@ -36,6 +26,12 @@ class Driver(Protocol):
 
     def execute(self, sql: str, /) -> Any:
         """Runs a statement."""
+
+    def close(self) -> Any:
+        """Disconnects."""
+
+
+C = TypeVar("C", bound=Connection)
 
 
 class Translate(Protocol):
@@ -66,14 +62,12 @@ class Writer(Generic[C]):
         self,
         name: str,
         connection: C,
-        driver: Driver,
         translate: Translate,
         *,
         group_max: int,
         afterwards: Callable[[], None] = lambda: None,
     ) -> None:
         self._connection = connection
-        self._driver = driver
         self._translate = translate
         self._group_max = group_max
         self._afterwards = afterwards
@@ -135,18 +129,18 @@ class Writer(Generic[C]):
         in_commit = False
         try:
             # Takes the write lock at once, so that a busy file fails before any work is done.
-            self._driver.execute("BEGIN IMMEDIATE")
+            self._connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 settled.append(self._write_one(job, alone=len(jobs) == 1))
-                if not self._driver.in_transaction:
+                if not self._connection.in_transaction:
                     # SQLite rolls the whole transaction back on some errors, such as a full disk.
                     raise settled[-1].error or StoreUnavailable("the work ended the transaction")
             in_commit = True
-            self._driver.execute("COMMIT")
+            self._connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 -- it is raised where the works' callers wait
-            if self._driver.in_transaction:
+            if self._connection.in_transaction:
                 with contextlib.suppress(Exception):
-                    self._driver.execute("ROLLBACK")
+                    self._connection.execute("ROLLBACK")
             translated = self._translated(error, in_commit=in_commit)
             return [_Settled(job, None, translated) for job in jobs]
         return settled
@@ -154,15 +148,15 @@ class Writer(Generic[C]):
     def _write_one(self, job: _Job, *, alone: bool) -> _Settled:
         if alone:
             return _Settled(job, job.work(self._connection), None)
-        self._driver.execute(f"SAVEPOINT {_SAVEPOINT}")
+        self._connection.execute(f"SAVEPOINT {_SAVEPOINT}")
         try:
             settled = _Settled(job, job.work(self._connection), None)
         except BaseException as error:
             settled = _Settled(job, None, self._translated(error))
-            if not self._driver.in_transaction:
+            if not self._connection.in_transaction:
                 raise
-            self._driver.execute(f"ROLLBACK TO {_SAVEPOINT}")
-        self._driver.execute(f"RELEASE {_SAVEPOINT}")
+            self._connection.execute(f"ROLLBACK TO {_SAVEPOINT}")
+        self._connection.execute(f"RELEASE {_SAVEPOINT}")
         return settled
 
     def _translated(self, error: BaseException, *, in_commit: bool = False) -> BaseException:

@@ -117,8 +117,6 @@ def configure_logging(level: str, form: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(threshold)
-    # It logs every inspection of a schema.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     # They log each request with its content.
     for name in ("botocore", "aiobotocore"):
         logging.getLogger(name).setLevel(logging.WARNING)

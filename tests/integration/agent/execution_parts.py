@@ -19,13 +19,13 @@ from tocsin.model.errors import OutcomeUnknown
 from tocsin.model.ids import Uuid7Source
 from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Envelope
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.events import AgentEvent
 from tocsin.service_calls.execution.executor import Executor
 from tocsin.service_calls.execution.handlers import ExecutionHandlers
-from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart, LoggedExecution
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CheckExecution, Message, Registry, RequestSpec, StartExecution
+from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart, LoggedExecution
 
 PAUSES = AgentLimits(outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000)
 

@@ -20,11 +20,11 @@ from tocsin.model.access import ApiKey
 from tocsin.model.ids import Uuid7Source, is_uuid7
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import Registry
 from tocsin.service_calls.orchestration.handlers import Orchestration
-from tocsin.stores.service_calls.factory import agent_database
+from tocsin.stores.service_calls.database import agent_database
 from tocsin.web.api.app import Api
 
 SPEC = {"method": "POST", "url": "https://a.example/x"}

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, make_url, text
 
 from tests.integration.agent.execution_parts import Arrival, Bench, FakeDelivery, Service, answer, limited
 from tocsin.service_calls.events import ExecutionFinished, ExecutionsInterrupted
@@ -15,12 +14,13 @@ from tocsin.stores.service_calls.execution_log import SqlExecutionLog
 from tocsin.stores.service_calls.outbox import SqlOutbox
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.sqlite import SqliteDatabase
+from tocsin.stores.service_calls.statements import Session
 
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
     """A migrated database file."""
-    opened = SqliteDatabase(make_url(f"sqlite:///{tmp_path}/agent.db"), SqlSettings())
+    opened = SqliteDatabase(f"{tmp_path}/agent.db", SqlSettings())
     await opened.open()
     yield opened
     await opened.close()
@@ -29,23 +29,22 @@ async def database(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
 async def submit(database: SqliteDatabase, orders: list[FakeDelivery]) -> None:
     """Inserts the calls of the orders: the log refers to them."""
 
-    def work(connection: Connection) -> None:
-        columns = [row[1] for row in connection.execute(text("PRAGMA table_info(service_calls)")) if row[3]]
+    async def work(session: Session) -> None:
+        columns = [row[1] for row in await session.rows("PRAGMA table_info(service_calls)", ()) if row[3]]
         for order in orders:
             values = dict.fromkeys(columns, "{}")
             values |= {
                 "executions": 1,
                 "attempts": 0,
                 "status": "Running",
-                "submitted_at": "2027-01-31T12:00:00Z",
-                "due_at": "2027-01-31T12:00:00Z",
+                "submitted_at": "2027-01-31T12:00:00.000000Z",
+                "due_at": "2027-01-31T12:00:00.000000Z",
             }
             values |= {"tenant_id": order.envelope.tenant_id, "service_call_id": order.envelope.aggregate_id}
             names = [name for name in values if name in columns]
-            connection.execute(
-                text(f"INSERT INTO service_calls ({', '.join(names)}) VALUES ({', '.join(':' + n for n in names)})"),
-                {name: values[name] for name in names},
-            )
+            places = ", ".join("?" * len(names))
+            sql = f"INSERT INTO service_calls ({', '.join(names)}) VALUES ({places})"
+            await session.count(sql, [values[name] for name in names])
 
     await database.write(work)
 
@@ -70,18 +69,14 @@ async def test_executions_are_logged_in_a_database_file(database: SqliteDatabase
         assert len(service.arrivals) == 300
         assert await log.unfinished(10) == []
         rows = await database.read(
-            lambda connection: connection.execute(
-                text("SELECT event_type, count(*) FROM outbox GROUP BY 1 ORDER BY 1")
-            ).fetchall()
+            lambda session: session.rows("SELECT event_type, count(*) FROM outbox GROUP BY 1 ORDER BY 1", ())
         )
         assert [tuple(row) for row in rows] == [
             ("ExecutionFailed", 150),
             ("ExecutionStarted", 300),
             ("ExecutionSucceeded", 150),
         ]
-        (row,) = await database.read(
-            lambda connection: connection.execute(text("SELECT * FROM http_execution_log LIMIT 1")).fetchall()
-        )
+        (row,) = await database.read(lambda session: session.rows("SELECT * FROM http_execution_log LIMIT 1", ()))
         assert "Bearer" not in str(row)
         assert "a␀\ufffd" in row
 

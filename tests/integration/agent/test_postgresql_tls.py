@@ -13,7 +13,7 @@ import trustme
 
 from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.stores.postgresql.store import PostgresStore
-from tocsin.stores.service_calls.factory import agent_database
+from tocsin.stores.service_calls.database import agent_database
 
 
 @pytest.mark.parametrize("trusted", [True, False])

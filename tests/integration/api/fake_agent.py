@@ -13,9 +13,8 @@ from tocsin.model.ids import Uuid7Source
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.ports.bus import Envelope
-from tocsin.service_calls.api.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, TraceEntry
 from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
     CallKey,
@@ -28,6 +27,7 @@ from tocsin.service_calls.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
+from tocsin.service_calls.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, TraceEntry
 
 
 def now_us() -> int:

@@ -11,8 +11,8 @@ import pytest
 from api_server import Served
 
 from tocsin.model.ids import is_uuid7
-from tocsin.service_calls.api.ports import ExecutionRecord, TraceEntry
 from tocsin.service_calls.messages import CallKey, SubmitServiceCall
+from tocsin.service_calls.ports import ExecutionRecord, TraceEntry
 
 TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 OTHER = "01890a5d-ac96-774b-bcce-b302099a80ff"

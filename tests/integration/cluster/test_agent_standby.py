@@ -245,7 +245,9 @@ async def test_a_node_whose_release_is_too_old_for_the_agents_database_serves_it
     async with running(one):
         pass
     database = await asyncpg.connect(postgresql_url)
-    await database.execute("UPDATE alembic_version SET version_num = '9999'")
+    await database.execute(
+        "UPDATE agent_meta SET meta_value = 9999 WHERE meta_name IN ('schema_version', 'readable_from')"
+    )
     await database.close()
     async with running(one):
         client = Client(one.address)

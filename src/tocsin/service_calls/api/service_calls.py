@@ -17,16 +17,8 @@ from tocsin.model.errors import (
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus, Envelope, InvalidMessage
-from tocsin.service_calls.api.ports import (
-    CallQueries,
-    CallRecord,
-    ExecutionRecord,
-    PagePosition,
-    TenantSecrets,
-    TraceEntry,
-)
 from tocsin.service_calls.api.validation import CallRules, CheckRequest, PageRequest, Submission, encode_cursor
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.messages import (
     CallKey,
     CommandAccepted,
@@ -36,6 +28,7 @@ from tocsin.service_calls.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
+from tocsin.service_calls.ports import CallQueries, CallRecord, ExecutionRecord, PagePosition, TenantSecrets, TraceEntry
 
 _REFUSALS: dict[str, Callable[[str], TocsinError]] = {
     ServiceCallNotFound.code: ServiceCallNotFound,

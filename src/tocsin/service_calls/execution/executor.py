@@ -9,13 +9,12 @@ from tocsin.model.answer import NoResponse, NotSent
 from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import Delivery, Envelope
 from tocsin.ports.http import Requester, Result, Signing
-from tocsin.service_calls.background import GroupCommit
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext, GroupCommit
 from tocsin.service_calls.events import ExecutionBegun, ExecutionFinished, ExecutionNotSent, ExecutionsInterrupted
 from tocsin.service_calls.execution.order import Order, conclude, prepare
-from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionLog, ExecutionStart, TenantSecrets
 from tocsin.service_calls.execution.slots import Slots
 from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, Instant, StartExecution
+from tocsin.service_calls.ports import ExecutionEnd, ExecutionLog, ExecutionStart, TenantSecrets
 
 INTERRUPTED = "interrupted: the process ended while the request was under way; whether the service got it is not known"
 #: Longest pause before a request that did not leave this machine is tried again. It is short: a lacking resource is usually

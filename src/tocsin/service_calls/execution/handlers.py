@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tocsin.ports.bus import Bus, Delivery, Envelope, InvalidMessage
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.events import ExecutionsInterrupted
 from tocsin.service_calls.execution.executor import INTERRUPTED, Executor, interruption
 from tocsin.service_calls.execution.order import end_event
-from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionLog, LoggedExecution
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
     CheckExecution,
@@ -21,6 +20,7 @@ from tocsin.service_calls.messages import (
     Message,
     StartExecution,
 )
+from tocsin.service_calls.ports import ExecutionEnd, ExecutionLog, LoggedExecution
 
 SUBSCRIBER = "execution"
 TYPES = (StartExecution, CheckExecution)

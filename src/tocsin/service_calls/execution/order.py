@@ -11,7 +11,6 @@ from tocsin.model.redaction import redact_url, secrets_of
 from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Delivery, Envelope
 from tocsin.ports.http import CallTrace, Reply, Request, Result
-from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart
 from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet, without_secrets
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
@@ -24,6 +23,7 @@ from tocsin.service_calls.messages import (
     StartExecution,
     ordered_at,
 )
+from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart
 
 CORRELATION_HEADER = "x-correlation-id"
 _JSON = "application/json"

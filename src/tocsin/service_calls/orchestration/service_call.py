@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from tocsin.model.answer import RETRIED_4XX, retry_after_at
 from tocsin.model.redaction import redact_url
-from tocsin.model.retry import RetryPolicy, next_attempt_at
+from tocsin.model.retry import next_attempt_at
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
-    CallKey,
     CallStatus,
     CheckExecution,
     ErrorMeta,
@@ -26,7 +26,6 @@ from tocsin.service_calls.messages import (
     ExecutionSucceeded,
     Instant,
     Message,
-    RequestSpec,
     ResponseMeta,
     ScheduleTimer,
     ServiceCallDeleted,
@@ -40,63 +39,7 @@ from tocsin.service_calls.messages import (
     SubmitServiceCall,
     ordered_at,
 )
-from tocsin.service_calls.orchestration.verdict import Verdict, judge
-
-#: Calls that wait for an instant: they may be deleted, and become Running at that instant.
-WAITING = frozenset({CallStatus.SCHEDULED, CallStatus.RETRYING})
-
-
-class Outcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """How a call ended or, while it is Retrying, how its last attempt ended: `response_meta` if the service answered,
-    `error_meta` if the attempt failed."""
-
-    response_meta: ResponseMeta | None = None
-    error_meta: ErrorMeta | None = None
-
-
-class ServiceCall(msgspec.Struct, frozen=True, gc=False):
-    """The state of one call. Instants are in microseconds.
-
-    `execution_id` is the execution that was ordered last, `executions` is how many were ordered, `started_at` is when
-    the last one began. `attempts` counts the executions that ended, without those that were repeated after an
-    interruption. `first_attempt_at` is when the first execution began. `next_attempt_at` is the due time of the last
-    planned retry, also after it has passed. `watch_at` is when the watchdog checks the call, None once it has finished.
-    `traceparent` is that of the submission, for the traces of its executions. `tags` are the tags of the submission; they
-    are not loaded with the call.
-    """
-
-    tenant_id: str
-    service_call_id: str
-    name: str
-    status: CallStatus
-    submitted_at: int
-    due_at: int
-    request_spec: RequestSpec
-    correlation_id: str
-    fingerprint: str
-    watch_at: int | None
-    idempotency_key: str | None = None
-    started_at: int | None = None
-    finished_at: int | None = None
-    outcome: Outcome | None = None
-    execution_id: str | None = None
-    executions: int = 0
-    retry_policy: RetryPolicy | None = None
-    attempts: int = 0
-    first_attempt_at: int | None = None
-    next_attempt_at: int | None = None
-    traceparent: str | None = None
-    tags: tuple[str, ...] = ()
-
-    @property
-    def awaited_at(self) -> int:
-        """When the next attempt is due, or was due if it is in progress."""
-        return self.due_at if self.next_attempt_at is None else self.next_attempt_at
-
-    @property
-    def key(self) -> CallKey:
-        """Tenant and id."""
-        return CallKey(self.tenant_id, self.service_call_id)
+from tocsin.service_calls.ports import WAITING, Outcome, ServiceCall
 
 
 class Step(NamedTuple):
@@ -261,6 +204,31 @@ def delete(call: ServiceCall) -> tuple[Message, ...] | None:
 
 def _concerns(call: ServiceCall, execution_id: str) -> bool:
     return call.status is CallStatus.RUNNING and call.execution_id == execution_id
+
+
+# ---------------------------------------------------------------------- verdicts on failed attempts
+#
+# `docs/explanation/service-agent.md` has the decision table. A verdict depends only on the event, which the execution log can
+# reproduce exactly: an attempt that is reported twice gets the same verdict.
+
+#: Errors that a retry cannot cure: the target is forbidden, or the request cannot be sent at all.
+FINAL_KINDS = frozenset({"EGRESS_REFUSED", "INVALID_REQUEST"})
+
+
+class Verdict(NamedTuple):
+    """`final` forbids another attempt. `not_before_us` (from Retry-After) delays it."""
+
+    final: bool
+    not_before_us: int | None = None
+
+
+def judge(error: ErrorMeta, response: ResponseMeta | None, ended_at_us: int, retry_after_us_max: int) -> Verdict:
+    """The verdict on a failed attempt. `retry_after_us_max` limits how far Retry-After can delay the next one."""
+    if response is None:
+        return Verdict(error.kind in FINAL_KINDS)
+    if 400 <= response.status < 500 and response.status not in RETRIED_4XX:
+        return Verdict(True)
+    return Verdict(False, retry_after_at(response.headers.get("retry-after"), ended_at_us, retry_after_us_max))
 
 
 def _attempt_failed(

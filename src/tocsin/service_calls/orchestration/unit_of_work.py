@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Collection, Coroutine, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 
 from tocsin.model.errors import DefiniteFailure
 from tocsin.model.ids import Uuid7Source
 from tocsin.ports.bus import Envelope
-from tocsin.service_calls.context import AgentContext
+from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.events import AgentEvent, ServiceCallChanged
 from tocsin.service_calls.messages import CallKey, CallStatus, Message, Registry
-from tocsin.service_calls.orchestration.ports import Change, ServiceCallStore, Transaction
-from tocsin.service_calls.orchestration.service_call import ServiceCall, Step
+from tocsin.service_calls.orchestration.service_call import Step
+from tocsin.service_calls.ports import Change, ServiceCall, ServiceCallStore, Transaction
 
 T = TypeVar("T")
 
@@ -26,17 +26,19 @@ class ChangedMeanwhile(DefiniteFailure):
     """Another transaction changed a call after this one had read it. Nothing was written; the work may be repeated."""
 
 
-async def transact(store: ServiceCallStore, context: AgentContext, work: Callable[[UnitOfWork], T]) -> T:
+async def transact(
+    store: ServiceCallStore, context: AgentContext, work: Callable[[UnitOfWork], Coroutine[Any, Any, T]]
+) -> T:
     """Calls `work` in a transaction, and writes what it changed. Returns its result and emits its events once they are
     durable. Raises the store's errors and those of `work`.
 
     It is repeated from the start after ChangedMeanwhile, a limited number of times, or by the store after a conflict.
     """
 
-    def attempt(transaction: Transaction) -> tuple[T, list[AgentEvent]]:
+    async def attempt(transaction: Transaction) -> tuple[T, list[AgentEvent]]:
         unit = UnitOfWork(transaction, context.registry, context.clock.now_us())
-        result = work(unit)
-        unit.write()
+        result = await work(unit)
+        await unit.write()
         return result, unit.events
 
     for conflicts in range(_CONFLICTS_MAX + 1):
@@ -75,28 +77,28 @@ class UnitOfWork:
 
     # ------------------------------------------------------------------ reading
 
-    def load(self, keys: Collection[CallKey]) -> None:
+    async def load(self, keys: Collection[CallKey]) -> None:
         """Reads these calls."""
         if keys:
-            self._adopt(self._transaction.load(keys).values())
+            self._adopt((await self._transaction.load(keys)).values())
 
-    def load_by_idempotency_key(self, keys: Collection[tuple[str, str]]) -> None:
+    async def load_by_idempotency_key(self, keys: Collection[tuple[str, str]]) -> None:
         """Reads the calls with these tenants and idempotency keys."""
         if keys:
-            found = self._transaction.find_by_idempotency_key(keys)
+            found = await self._transaction.find_by_idempotency_key(keys)
             self._adopt(found.values())
             self._by_idempotency_key |= {index: call.key for index, call in found.items()}
 
-    def load_overdue(self, limit: int) -> list[ServiceCall]:
+    async def load_overdue(self, limit: int) -> list[ServiceCall]:
         """Reads the calls that the watchdog has to check now."""
-        calls = self._transaction.to_watch(self.now_us, limit)
+        calls = await self._transaction.to_watch(self.now_us, limit)
         self._adopt(calls)
         return calls
 
-    def load_tags(self, keys: Collection[CallKey]) -> None:
+    async def load_tags(self, keys: Collection[CallKey]) -> None:
         """Reads the tags of these calls."""
         if keys:
-            for key, tags in self._transaction.tags(keys).items():
+            for key, tags in (await self._transaction.tags(keys)).items():
                 self._tags_read[key] = frozenset(tags)
                 self._tags[key] = set(tags)
 
@@ -168,30 +170,30 @@ class UnitOfWork:
 
     # ------------------------------------------------------------------ writing
 
-    def write(self) -> None:
+    async def write(self) -> None:
         """Writes all changes, one statement for each kind of change. Raises ChangedMeanwhile if the database no longer
         contains what was read."""
         transaction, read, inserted = self._transaction, self._read, self._inserted
         if deleted := {key for key in read if key not in self._calls or key in inserted}:
-            _demand(deleted, transaction.delete_waiting(deleted))
+            _demand(deleted, await transaction.delete_waiting(deleted))
         if inserted:
             fresh = [self._with_tags(call) for key, call in self._calls.items() if key in inserted]
-            _demand(inserted, transaction.insert(fresh))
+            _demand(inserted, await transaction.insert(fresh))
         if changes := [
             Change(read[key], call)
             for key, call in self._calls.items()
             if key not in inserted and call is not read[key]
         ]:
-            _demand({change.after.key for change in changes}, transaction.change(changes))
-        self._write_tags()
+            _demand({change.after.key for change in changes}, await transaction.change(changes))
+        await self._write_tags()
         if self._outbox:
-            transaction.append(self._outbox)
+            await transaction.append(self._outbox)
 
     def _with_tags(self, call: ServiceCall) -> ServiceCall:
         tags = tuple(sorted(self._tags[call.key]))
         return call if call.tags == tags else msgspec.structs.replace(call, tags=tags)
 
-    def _write_tags(self) -> None:
+    async def _write_tags(self) -> None:
         added, removed = [], []
         for key, tags in self._tags.items():
             if key not in self._inserted and key in self._calls:
@@ -199,9 +201,9 @@ class UnitOfWork:
                 added += [(key, tag) for tag in sorted(tags - before)]
                 removed += [(key, tag) for tag in sorted(before - tags)]
         if removed:
-            self._transaction.remove_tags(removed)
+            await self._transaction.remove_tags(removed)
         if added:
-            self._transaction.add_tags(added)
+            await self._transaction.add_tags(added)
 
 
 def _demand(wanted: set[CallKey], written: set[CallKey]) -> None:

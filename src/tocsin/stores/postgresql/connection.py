@@ -87,12 +87,27 @@ async def connect(settings: PostgresSettings) -> Connection:
 
 
 async def _prepare(connection: Connection) -> None:
-    # UUIDs as sixteen bytes; asyncpg would create an object for each.
+    # UUIDs as sixteen bytes, instants as microseconds; asyncpg would create an object for each.
     await connection.set_type_codec("uuid", schema="pg_catalog", encoder=bytes, decoder=bytes, format="binary")
+    await connection.set_type_codec(
+        "timestamptz", schema="pg_catalog", encoder=_since_2000, decoder=_since_1970, format="tuple"
+    )
     # An acknowledged write is on disk, whatever the database's default.
     await connection.execute(
         "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
     )
+
+
+#: PostgreSQL counts from 2000 on.
+_EPOCH_US = 946_684_800_000_000
+
+
+def _since_2000(instant_us: int) -> tuple[int]:
+    return (instant_us - _EPOCH_US,)
+
+
+def _since_1970(counted: tuple[int]) -> int:
+    return counted[0] + _EPOCH_US
 
 
 class PostgresPool(Pool[PostgresSettings, Connection]):

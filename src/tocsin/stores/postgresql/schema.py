@@ -32,20 +32,26 @@ async def migrate(connection: Connection, schema: str, safe_url: str, *, create:
         await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('tocsin ' || $1, 0))", schema)
         if not create and await _is_missing(connection, schema):
             raise StoreUnavailable(f"{safe_url} has no schema {schema}; create it with `tocsin migrate`")
-        version = await _version(connection, schema, safe_url)
-        known = migrations()
-        place = f"{safe_url}: the schema {schema}"
-        if version:
-            refuse_other_format(place, await _meta(connection, "format"))
-        steps = pending(known, version, place, await _meta(connection, "readable_from"))
-        if steps and not create:
-            raise older_schema(place, version, known[-1][0])
-        for _, sql in steps:
-            await connection.execute(sql)
-        if steps:
-            await _put_meta(connection, "schema_version", steps[-1][0])
-            await _put_meta(connection, "readable_from", readable_from(known))
-            await _put_meta(connection, "format", FORMAT)
+        await _make_schema(connection, schema, safe_url)
+        await run_pending(connection, migrations(), f"{safe_url}: the schema {schema}", create=create)
+
+
+async def run_pending(
+    connection: Connection, known: list[tuple[int, str]], place: str, *, create: bool = True, meta: str = "meta"
+) -> None:
+    """Runs the migrations that the table `meta` lacks, in the caller's transaction. `place` names the schema."""
+    version = await _meta(connection, meta, "schema_version") or 0
+    if version:
+        refuse_other_format(place, await _meta(connection, meta, "format"))
+    steps = pending(known, version, place, await _meta(connection, meta, "readable_from"))
+    if steps and not create:
+        raise older_schema(place, version, known[-1][0])
+    for _, sql in steps:
+        await connection.execute(sql)
+    values = {"schema_version": known[-1][0], "readable_from": readable_from(known), "format": FORMAT}
+    for name, value in values.items() if steps else ():
+        put = f"INSERT INTO {meta} VALUES ($1, $2) ON CONFLICT (meta_name) DO UPDATE SET meta_value = $2"
+        await connection.execute(put, name, value)
 
 
 async def _check_server(connection: Connection, safe_url: str) -> None:
@@ -65,8 +71,8 @@ async def _is_missing(connection: Connection, schema: str) -> bool:
     return bool(await connection.fetchval("SELECT to_regclass(format('%I.meta', $1::text)) IS NULL", schema))
 
 
-async def _version(connection: Connection, schema: str, safe_url: str) -> int:
-    """The schema's version; creates an empty schema if there is none."""
+async def _make_schema(connection: Connection, schema: str, safe_url: str) -> None:
+    """Creates an empty schema if there is none."""
     if await _is_missing(connection, schema):
         foreign = await connection.fetchval(
             "SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
@@ -79,17 +85,15 @@ async def _version(connection: Connection, schema: str, safe_url: str) -> int:
             )
         if not await connection.fetchval("SELECT to_regnamespace(format('%I', $1::text)) IS NOT NULL", schema):
             await connection.execute(f'CREATE SCHEMA "{schema}"')
-        await connection.execute("CREATE TABLE meta (meta_name text PRIMARY KEY, meta_value bigint NOT NULL)")
+        await make_meta(connection, "meta")
         await connection.execute(f"COMMENT ON SCHEMA \"{schema}\" IS 'Timers of Tocsin'")
-    return await _meta(connection, "schema_version") or 0
 
 
-async def _meta(connection: Connection, name: str) -> int | None:
-    found: int | None = await connection.fetchval("SELECT meta_value FROM meta WHERE meta_name = $1", name)
+async def make_meta(connection: Connection, table: str) -> None:
+    """Creates the table of numbers about a schema."""
+    await connection.execute(f"CREATE TABLE {table} (meta_name text PRIMARY KEY, meta_value bigint NOT NULL)")
+
+
+async def _meta(connection: Connection, table: str, name: str) -> int | None:
+    found: int | None = await connection.fetchval(f"SELECT meta_value FROM {table} WHERE meta_name = $1", name)
     return found
-
-
-async def _put_meta(connection: Connection, name: str, value: int) -> None:
-    await connection.execute(
-        "INSERT INTO meta VALUES ($1, $2) ON CONFLICT (meta_name) DO UPDATE SET meta_value = $2", name, value
-    )

@@ -1,1 +1,1 @@
-"""The agent's database in SQLite or PostgreSQL, with SQLAlchemy Core."""
+"""The agent's database in SQLite or PostgreSQL."""

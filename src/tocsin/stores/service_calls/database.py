@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
+import time
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+from urllib.parse import urlsplit
 
-from sqlalchemy import Connection, select
-
-from tocsin.stores.service_calls.backend import Database
+from tocsin.model.errors import ConfigError
+from tocsin.model.ids import uuid7_text
 from tocsin.stores.service_calls.execution_log import SqlExecutionLog
 from tocsin.stores.service_calls.outbox import SqlOutbox
 from tocsin.stores.service_calls.queries import SqlCallQueries
-from tocsin.stores.service_calls.schema import version
 from tocsin.stores.service_calls.service_calls import SqlServiceCalls
 from tocsin.stores.service_calls.settings import SqlSettings
-from tocsin.stores.service_calls.tables import agent_identity
+from tocsin.stores.service_calls.statements import Database, Query
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
 from tocsin.stores.service_calls.timer_schedules import SqlTimerStore
 
 #: Called, while waiting for the database, with the node that holds it, at first and whenever that changes.
 StandingBy = Callable[[str], None]
+
+_IDENTITY = Query("SELECT agent_id FROM agent_identity")
+_IDENTIFY = Query("INSERT INTO agent_identity (id, agent_id) VALUES (1, :fresh)")
+_VERSION = Query(
+    "SELECT meta_value FROM agent_meta WHERE meta_name = 'schema_version'",
+    sqlite="SELECT user_version FROM pragma_user_version",
+)
+
+
+class Claimant(NamedTuple):
+    """An agent that wants the database: its node's name, for people, and its incarnation, for other nodes."""
+
+    node: str = ""
+    incarnation: str = ""
 
 
 class AgentDatabase(Database):
@@ -40,7 +55,7 @@ class AgentDatabase(Database):
     def __init__(self, settings: SqlSettings) -> None:
         self._settings = settings
         self.identity = ""
-        self.schema_version = ""
+        self.schema_version = 0
         self.outbox = SqlOutbox(self)
         self.calls = SqlServiceCalls(self.outbox)
         self.timers = SqlTimerStore(self)
@@ -54,7 +69,13 @@ class AgentDatabase(Database):
         another agent still holds it, SchemaTooNew, StoreCorrupted or StoreUnavailable."""
         try:
             await self._open(self._settings.lock_wait_s if wait_s is None else wait_s, standing_by)
-            self.identity, self.schema_version = await self.read(_identity_and_version)
+            ((self.schema_version,),) = await self.read(_VERSION.fetch)
+            found = await self.read(_IDENTITY.fetch)
+            if not found:
+                fresh = uuid7_text(time.time_ns() // 1_000_000, secrets.randbits(74))
+                await self.write(lambda session: _IDENTIFY.count(session, fresh=fresh))
+                found = [(fresh,)]
+            ((self.identity,),) = found
         except BaseException:
             await self.close()
             raise
@@ -84,6 +105,17 @@ class AgentDatabase(Database):
         """Locks, migrates and connects. `close` is called if it raises."""
 
 
-def _identity_and_version(connection: Connection) -> tuple[str, str]:
-    identity = connection.execute(select(agent_identity.c.agent_id)).scalar_one()
-    return identity, version(connection) or ""
+def agent_database(url: str, settings: SqlSettings | None = None, claimant: Claimant | None = None) -> AgentDatabase:
+    """`sqlite:///relative/path`, `sqlite:////absolute/path`, `sqlite://` (in memory), or `postgresql://user@host/name`.
+    Raises ConfigError for any other."""
+    # Only the driver that is used is imported.
+    kind, _, rest = url.partition("://")
+    if kind == "sqlite" and (not rest or rest.startswith("/")):
+        from tocsin.stores.service_calls.sqlite import SqliteDatabase
+
+        return SqliteDatabase(rest.removeprefix("/"), settings or SqlSettings())
+    if kind == "postgresql" and urlsplit(url).path:
+        from tocsin.stores.service_calls.postgresql import PostgresqlDatabase
+
+        return PostgresqlDatabase(url, settings or SqlSettings(), claimant or Claimant())
+    raise ConfigError("agent_database is not a URL that begins with sqlite:// or postgresql://")

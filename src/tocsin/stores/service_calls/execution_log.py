@@ -4,47 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, Integer, bindparam, select, text, update
-
 from tocsin.ports.bus import Envelope
-from tocsin.service_calls.execution.ports import ExecutionEnd, ExecutionStart, LoggedExecution
-from tocsin.stores.service_calls.backend import Database
+from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart, LoggedExecution
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox
-from tocsin.stores.service_calls.statements import Batch, Given, Query, Row, fields
-from tocsin.stores.service_calls.tables import KEY, http_execution_log
-from tocsin.stores.service_calls.timer_schedules import call_exists
+from tocsin.stores.service_calls.statements import KEY, Batch, Database, Query, Row, Session
+from tocsin.stores.service_calls.timer_schedules import CALL_EXISTS
 
-_log = http_execution_log.c
 _KEY = (*KEY, "execution_id")
 # The columns have the names of the fields.
 _STARTED, _ENDED = ExecutionStart._fields, ExecutionEnd._fields[len(_KEY) :]
+_LOGGED = (*_STARTED, *_ENDED)
+_SAME = " AND ".join(f"http_execution_log.{name} = given.{name}" for name in _KEY)
 
 BEGIN = Batch(
-    http_execution_log,
-    fields(http_execution_log, *_STARTED),
-    lambda given: given.insert(http_execution_log, where=call_exists(given)).on_conflict_do_nothing(),
+    f"INSERT INTO http_execution_log ({', '.join(_STARTED)}) SELECT {', '.join(f'given.{name}' for name in _STARTED)} "
+    f"FROM GIVEN WHERE {CALL_EXISTS} ON CONFLICT DO NOTHING",
+    table="http_execution_log",
+    given=_STARTED,
     key=_KEY,
 )
-
-
-def _finish(given: Given) -> object:
-    return (
-        update(http_execution_log)
-        .where(*given.same(http_execution_log, *_KEY), _log.finished_at.is_(None))
-        .values({name: given[name] for name in _ENDED})
-    )
-
-
-FINISH = Batch(http_execution_log, fields(http_execution_log, *_KEY, *_ENDED), _finish, key=_KEY)
+FINISH = Batch(
+    f"UPDATE http_execution_log SET {', '.join(f'{name} = given.{name}' for name in _ENDED)} FROM GIVEN "
+    f"WHERE {_SAME} AND http_execution_log.finished_at IS NULL",
+    table="http_execution_log",
+    given=(*_KEY, *_ENDED),
+    key=_KEY,
+)
 UNFINISHED = Query(
-    select(*(_log[name] for name in _STARTED))
-    .where(text("finished_at IS NULL"))
-    .order_by(_log.started_at)
-    .limit(bindparam("most", type_=Integer()))
+    f"SELECT {', '.join(_STARTED)} FROM http_execution_log WHERE finished_at IS NULL ORDER BY started_at LIMIT :most",
+    results=_STARTED,
 )
 FIND = Query(
-    lambda given: select(*(_log[name] for name in _STARTED + _ENDED)).where(given.names(http_execution_log)),
-    fields(http_execution_log, *_KEY),
+    f"SELECT {', '.join(_LOGGED)} FROM http_execution_log WHERE ({', '.join(_KEY)}) IN "
+    f"(SELECT {', '.join(f'given.{name}' for name in _KEY)} FROM GIVEN)",
+    given=_KEY,
+    results=_LOGGED,
 )
 
 
@@ -66,24 +60,24 @@ class SqlExecutionLog:
         by_key = {row[: len(_KEY)]: (row, event) for row, event in reversed(rows)}
         ordered = [by_key[key][0] for key in sorted(by_key)]
 
-        def work(connection: Connection, appended: Appended) -> set[str]:
-            keys = batch.run(connection, ordered)
-            appended.append(connection, [event for key, (_, event) in reversed(by_key.items()) if key in keys])
+        async def work(session: Session, appended: Appended) -> set[str]:
+            keys = await batch.run(session, ordered)
+            await appended.append(session, [event for key, (_, event) in reversed(by_key.items()) if key in keys])
             return {execution_id for _, _, execution_id in keys}
 
         return await self._outbox.write(work) if rows else set()
 
     async def unfinished(self, limit: int) -> list[ExecutionStart]:
-        rows = await self._database.read(lambda connection: UNFINISHED.fetch(connection, most=limit))
+        rows = await self._database.read(lambda session: UNFINISHED.fetch(session, most=limit))
         return list(map(ExecutionStart._make, rows))
 
     async def find(self, keys: Collection[tuple[str, str, str]]) -> dict[str, LoggedExecution]:
         ordered = sorted(keys)
-        rows = await self._database.read(lambda connection: FIND.fetch(connection, ordered)) if ordered else []
+        rows = await self._database.read(lambda session: FIND.fetch(session, ordered)) if ordered else []
         return {row[2]: _logged(row[: len(_STARTED)], row[len(_STARTED) :]) for row in rows}
 
     async def report(self, events: Sequence[Envelope]) -> None:
-        await self._outbox.write(lambda connection, appended: appended.append(connection, events))
+        await self._outbox.write(lambda session, appended: appended.append(session, events))
 
 
 def _logged(started: Row, ended: Row) -> LoggedExecution:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from msgspec.structs import astuple
-from sqlalchemy import BigInteger, Connection, Integer, bindparam, delete, func, literal_column, select, text, update
 
 from tocsin.ports.bus import Envelope
-from tocsin.service_calls.outbox.ports import OutboxRow
-from tocsin.stores.service_calls.backend import Database
-from tocsin.stores.service_calls.statements import Batch, Query, fields
-from tocsin.stores.service_calls.tables import outbox
-from tocsin.stores.service_calls.types import FreeText, Instant
+from tocsin.service_calls.ports import OutboxRow
+from tocsin.stores.service_calls.statements import Batch, Database, Query, Session
 
 T = TypeVar("T")
 
@@ -28,51 +24,37 @@ _ENVELOPE = (
     "causation_id",
     "event_payload",
 )
-_append = Batch(outbox, fields(outbox, "id", "created_at", *_ENVELOPE), lambda given: given.insert(outbox), key=("id",))
-
-#: Numbers are allocated first, so that they follow the order of appending whatever order the rows are inserted in.
-_last_number_sqlite = Query(
-    select(literal_column("seq")).select_from(text("sqlite_sequence")).where(text("name = 'outbox'"))
-)
-_numbers_postgresql = Query(
-    select(literal_column("nextval('outbox_id_seq')")).select_from(
-        func.generate_series(1, bindparam("many", type_=Integer()))
-    )
+_APPENDED = ("id", "created_at", *_ENVELOPE)
+_append = Batch(
+    f"INSERT INTO outbox ({', '.join(_APPENDED)}) SELECT {', '.join(f'given.{name}' for name in _APPENDED)} FROM GIVEN",
+    table="outbox",
+    given=_APPENDED,
+    key=("id",),
 )
 
-_WAITS = text("published_at IS NULL AND parked_at IS NULL")
-_MOST = bindparam("most", type_=Integer())
-_MOMENT = bindparam("moment", type_=Instant())
-_ERROR = bindparam("error", type_=FreeText())
+#: Numbers are allocated first, so that they follow the order of appending whatever order the rows are inserted in. In SQLite
+#: it is the last one that is read: no other transaction can write between that and the insert.
+_numbers = Query(
+    "SELECT nextval('outbox_id_seq') FROM generate_series(1, :many)",
+    sqlite="SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'outbox'",
+)
+
+_WAITS = "published_at IS NULL AND suspended_at IS NULL"
 UNPUBLISHED = Query(
-    select(outbox.c.id, *(outbox.c[name] for name in _ENVELOPE))
-    .where(_WAITS, outbox.c.id > bindparam("after"))
-    .order_by(outbox.c.id)
-    .limit(_MOST)
+    f"SELECT id, {', '.join(_ENVELOPE)} FROM outbox WHERE {_WAITS} AND id > :after ORDER BY id LIMIT :most",
+    results=("id", *_ENVELOPE),
 )
 MARK_PUBLISHED = Query(
-    lambda given: (
-        update(outbox).where(given.names(outbox), outbox.c.published_at.is_(None)).values(published_at=_MOMENT)
-    ),
-    fields(outbox, "id"),
+    "UPDATE outbox SET published_at = :moment_at WHERE id IN (SELECT given.id FROM GIVEN) AND published_at IS NULL",
+    given=("id",),
 )
-NOTE_FAILURE = Query(
-    update(outbox)
-    .where(outbox.c.id == bindparam("number"))
-    .values(attempts=bindparam("times", type_=BigInteger()), last_error=_ERROR)
-)
+NOTE_FAILURE = Query("UPDATE outbox SET attempts = :attempts, last_error = :last_error WHERE id = :number")
 SUSPEND = Query(
-    update(outbox).where(outbox.c.id == bindparam("number"), _WAITS).values(parked_at=_MOMENT, last_error=_ERROR)
+    f"UPDATE outbox SET suspended_at = :moment_at, last_error = :last_error WHERE id = :number AND {_WAITS}"
 )
 PURGE = Query(
-    delete(outbox).where(
-        outbox.c.id.in_(
-            select(outbox.c.id)
-            .where(text("published_at IS NOT NULL"), outbox.c.published_at < bindparam("before", type_=Instant()))
-            .order_by(outbox.c.published_at)
-            .limit(_MOST)
-        )
-    )
+    "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE published_at IS NOT NULL AND published_at < :before_at "
+    "ORDER BY published_at LIMIT :most)"
 )
 
 
@@ -82,24 +64,20 @@ class Appended:
     def __init__(self) -> None:
         self.rows: list[OutboxRow] = []
 
-    def append(self, connection: Connection, envelopes: Sequence[Envelope]) -> None:
+    async def append(self, session: Session, envelopes: Sequence[Envelope]) -> None:
         """Appends the messages, in their order."""
         if not envelopes:
             return
-        if connection.dialect.name == "sqlite":
-            # No other transaction can write between reading the last number and the insert.
-            last = _last_number_sqlite.fetch(connection)
-            first = (last[0][0] if last else 0) + 1
-            numbers = list(range(first, first + len(envelopes)))
+        if session.postgresql:
+            numbers = sorted(row[0] for row in await _numbers.fetch(session, many=len(envelopes)))
         else:
-            numbers = sorted(row[0] for row in _numbers_postgresql.fetch(connection, many=len(envelopes)))
-        _append.count(
-            connection,
-            [
-                (number, envelope.timestamp_ms * 1_000, *astuple(envelope))
-                for number, envelope in zip(numbers, envelopes, strict=True)
-            ],
-        )
+            ((last,),) = await _numbers.fetch(session)
+            numbers = list(range(last + 1, last + 1 + len(envelopes)))
+        rows = [
+            (number, envelope.timestamp_ms * 1_000, *astuple(envelope))
+            for number, envelope in zip(numbers, envelopes, strict=True)
+        ]
+        await _append.run(session, rows)
         self.rows += map(OutboxRow, numbers, envelopes)
 
 
@@ -117,14 +95,14 @@ class SqlOutbox:
     def on_unknown(self, notify: Callable[[Sequence[OutboxRow]], None]) -> None:
         self._on_unknown.append(notify)
 
-    async def write(self, work: Callable[[Connection, Appended], T]) -> T:
+    async def write(self, work: Callable[[Session, Appended], Coroutine[Any, Any, T]]) -> T:
         """Runs `work` in one transaction with the rows that it appends. Registered callbacks get these rows after the
         commit."""
         appended = Appended()
 
-        def attempt(connection: Connection) -> T:
+        async def attempt(session: Session) -> T:
             appended.rows.clear()
-            return work(connection, appended)
+            return await work(session, appended)
 
         return await self._database.write(
             attempt,
@@ -133,27 +111,25 @@ class SqlOutbox:
         )
 
     async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:
-        rows = await self._database.read(lambda connection: UNPUBLISHED.fetch(connection, after=after, most=limit))
+        rows = await self._database.read(lambda session: UNPUBLISHED.fetch(session, after=after, most=limit))
         return [OutboxRow(number, Envelope(*columns)) for number, *columns in rows]
 
     async def mark_published(self, numbers: Collection[int], at_us: int) -> None:
         if numbers:
             rows = [(number,) for number in sorted(numbers)]
-            await self._database.write(lambda connection: MARK_PUBLISHED.count(connection, rows, moment=at_us))
+            await self._database.write(lambda session: MARK_PUBLISHED.count(session, rows, moment_at=at_us))
 
     async def note_failure(self, number: int, attempts: int, error: str) -> None:
-        await self._database.write(
-            lambda connection: NOTE_FAILURE.count(connection, number=number, times=attempts, error=error)
-        )
+        given = {"number": number, "attempts": attempts, "last_error": error}
+        await self._database.write(lambda session: NOTE_FAILURE.count(session, **given))
 
     async def suspend(self, number: int, error: str, at_us: int) -> None:
-        await self._database.write(
-            lambda connection: SUSPEND.count(connection, number=number, moment=at_us, error=error)
-        )
+        given = {"number": number, "moment_at": at_us, "last_error": error}
+        await self._database.write(lambda session: SUSPEND.count(session, **given))
 
     async def purge(self, published_before_us: int, limit: int) -> int:
         return await self._database.write(
-            lambda connection: PURGE.count(connection, before=published_before_us, most=limit)
+            lambda session: PURGE.count(session, before_at=published_before_us, most=limit)
         )
 
 

@@ -1,40 +1,107 @@
-"""The agent's database in PostgreSQL, with asyncpg on the event loop."""
+"""The agent's database in PostgreSQL."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
 
-from sqlalchemy import URL, Connection
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-
-from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
+from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable, StoreUnreachable
 from tocsin.sql.libpq import refuse_missing_files
-from tocsin.stores.service_calls.database import AgentDatabase, StandingBy
-from tocsin.stores.service_calls.errors import (
-    DATABASE_ERRORS,
-    POSTGRESQL_RETRIED,
-    postgresql_lost,
-    sqlstate,
-    translate_postgresql_error,
-)
-from tocsin.stores.service_calls.postgresql_lock import Claimant, LeaderLock
-from tocsin.stores.service_calls.schema import migrate
+from tocsin.sql.migrations import migrations_of
+from tocsin.sql.pool import Activity
+from tocsin.stores.postgresql.connection import PostgresPool, PostgresSettings
+from tocsin.stores.postgresql.driver import Connection
+from tocsin.stores.postgresql.errors import is_unusable, translate_error
+from tocsin.stores.postgresql.schema import make_meta, run_pending
+from tocsin.stores.service_calls.database import AgentDatabase, Claimant, StandingBy
+from tocsin.stores.service_calls.postgresql_lock import LeaderLock
 from tocsin.stores.service_calls.settings import SqlSettings
+from tocsin.stores.service_calls.statements import Row, Work
 
 T = TypeVar("T")
 
-#: The agent has few statements, and their texts do not change.
-_STATEMENTS_CACHED = 256
 #: The server closes the connection of a vanished client, and releases its locks, after half a minute.
 _KEEPALIVE = {"tcp_keepalives_idle": "15", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3"}
-#: Time beyond a statement's timeout for the server's answer to arrive, before the connection counts as lost.
-_ANSWER_MARGIN_S = 5.0
+#: Serialization failure, deadlock, and a call that was deleted between the read and the insert that refers to it.
+_CONFLICTS = frozenset({"40001", "40P01", "23503"})
 _CONFLICT_PAUSE_S = 0.01
+
+#: The tables whose presence shows that a schema is in use.
+_TABLES = (
+    "service_calls", "service_call_tags", "timer_schedules", "http_execution_log", "outbox", "tenant_secrets",
+    "agent_identity", "agent_leader", "agent_heartbeat",
+)  # fmt: skip
+_BEGIN = "BEGIN"
+_BEGIN_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+migrations = partial(migrations_of, "tocsin.stores.service_calls", "migrations/postgresql")
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings(PostgresSettings):
+    """All tables are in the schema that the server's `search_path` selects. `idle_ms` limits how long a transaction may be
+    idle."""
+
+    idle_ms: int = 0
+
+    def server_settings(self) -> dict[str, str]:
+        """The session's parameters. Durations are milliseconds."""
+        return {
+            "application_name": self.application_name,
+            "statement_timeout": str(round(self.statement_timeout_s * 1e3)),
+            "lock_timeout": str(round(self.lock_timeout_s * 1e3)),
+            "idle_in_transaction_session_timeout": str(self.idle_ms),
+            # Otherwise a plan made while the tables are empty would be kept while they fill.
+            "plan_cache_mode": "force_custom_plan",
+            "jit": "off",
+            **_KEEPALIVE,
+        }
+
+
+class _Pool(PostgresPool):
+    """The outcome of a transaction is unknown only if its connection broke once the commit had been requested."""
+
+    def __init__(self, settings: PostgresSettings, size: int) -> None:
+        super().__init__(settings, size)
+        self.committing: set[Connection] = set()
+
+    def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
+        """The store error for a driver's error."""
+        if connection in self.committing:
+            self.committing.discard(connection)
+            activity = Activity.WRITING
+        return super().translate_error(error, activity, connection)
+
+
+class PostgresSession:
+    """The port Session over a connection."""
+
+    postgresql = True
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    async def rows(self, sql: str, values: Sequence[Any]) -> Sequence[Row]:
+        found: Sequence[Any] = await self.connection.fetch(sql, *values)
+        return found
+
+    async def count(self, sql: str, values: Sequence[Any]) -> int:
+        # The answer is a command with the number of rows, such as `INSERT 0 1`.
+        return int((await self.connection.execute(sql, *values)).rsplit(" ", 1)[1])
+
+
+class _Ended(Generic[T]):
+    """A transaction that has ended in order: committed with a result, or rolled back for an error of its work, which is not
+    the connection's."""
+
+    def __init__(self, result: T | None = None, error: Exception | None = None) -> None:
+        self.result = result
+        self.error = error
 
 
 class _Commits:
@@ -69,73 +136,61 @@ class _Commit:
 
 
 class PostgresqlDatabase(AgentDatabase):
-    """Runs work functions as the SQLite database does on its thread, but on a greenlet that yields to the event loop at
-    every statement.
-
-    Work is repeated from the start after a conflict with another transaction, or if its connection turns out to be lost
+    """Work is repeated from the start after a conflict with another transaction, or if its connection turns out to be lost
     before the commit was requested. A connection lost during the commit raises OutcomeUnknown. Lost connections are
     replaced automatically. Writes are fenced: nothing is committed once another agent has taken over the database.
     """
 
     shared = True
 
-    def __init__(self, url: URL, settings: SqlSettings, claimant: Claimant) -> None:
+    def __init__(self, url: str, settings: SqlSettings, claimant: Claimant) -> None:
         super().__init__(settings)
-        self._url = url.set(drivername="postgresql+asyncpg", query={})
-        # libpq's parameters, such as sslrootcert: SQLAlchemy does not know them, and asyncpg reads them in a URL only.
-        self._dsn = URL.create("postgresql", query=url.query).render_as_string()
-        refuse_missing_files("agent.database", self._dsn)
-        self._name = url.set(drivername="postgresql").render_as_string(hide_password=True)
+        refuse_missing_files("agent.database", url)
+        self._connecting = _Settings(
+            url,
+            connect_timeout_s=settings.connect_timeout_s,
+            statement_timeout_s=settings.statement_timeout_ms / 1e3,
+            lock_timeout_s=settings.lock_timeout_ms / 1e3,
+            acquire_timeout_s=settings.pool_timeout_s,
+            application_name="tocsin agent",
+            idle_ms=settings.idle_transaction_timeout_ms,
+        )
+        self._name = self._connecting.safe_url
         self._claimant = claimant
         self._commits = _Commits()
-        self._in_progress: set[asyncio.Task[Any]] = set()
-        self._engine: AsyncEngine | None = None
+        self._pool: _Pool | None = None
         self._lock: LeaderLock | None = None
 
     async def _open(self, wait_s: float, standing_by: StandingBy | None) -> None:
         """Locks and migrates the database and begins an epoch."""
-        self._engine = engine = self._new_engine()
-        (_, args) = engine.dialect.create_connect_args(self._url)
-        session = {"application_name": "tocsin agent lock", **_KEEPALIVE}
-        args = {**args, "dsn": self._dsn, "server_settings": session}
-        self._lock = lock = LeaderLock(args, self._name, self._claimant, self._settings)
+        url, session = self._connecting.url, {"application_name": "tocsin agent lock", **_KEEPALIVE}
+        self._lock = lock = LeaderLock(url, session, self._name, self._claimant, self._settings)
         await lock.acquire(wait_s, standing_by)
-        try:
-            async with engine.connect() as connection:
-                # A migration may take long; the connection is used for nothing else.
-                await connection.exec_driver_sql("SET statement_timeout = 0")
-                await connection.commit()
-                await connection.run_sync(migrate, self._name)
-                await connection.invalidate()
-            async with engine.begin() as connection:
-                epoch = await connection.run_sync(lock.claim)
-        except DATABASE_ERRORS as error:
-            raise translate_postgresql_error(error, self._name) from error
-        lock.begin(epoch)
+        self._pool = pool = _Pool(self._connecting, self._settings.connections_max)
+        await pool.run(Activity.CONNECTING, self._migrate, bounded=False)
+        lock.begin(await pool.run(Activity.CONNECTING, self._claim))
 
-    def _new_engine(self) -> AsyncEngine:
-        return create_async_engine(
-            self._url,
-            pool_size=self._settings.connections_max,
-            max_overflow=0,
-            pool_timeout=self._settings.pool_timeout_s,
-            connect_args={
-                "dsn": self._dsn,
-                "timeout": self._settings.connect_timeout_s,
-                "command_timeout": self._settings.statement_timeout_ms / 1_000 + _ANSWER_MARGIN_S,
-                "prepared_statement_cache_size": _STATEMENTS_CACHED,
-                "server_settings": {
-                    "application_name": "tocsin agent",
-                    "statement_timeout": str(self._settings.statement_timeout_ms),
-                    "lock_timeout": str(self._settings.lock_timeout_ms),
-                    "idle_in_transaction_session_timeout": str(self._settings.idle_transaction_timeout_ms),
-                    # Otherwise a plan made while the tables are empty would be kept while they fill.
-                    "plan_cache_mode": "force_custom_plan",
-                    "jit": "off",
-                    **_KEEPALIVE,
-                },
-            },
-        )
+    async def _migrate(self, connection: Connection) -> None:
+        async with connection.transaction():
+            # A migration may take long.
+            await connection.execute("SET LOCAL statement_timeout = 0")
+            if await connection.fetchval("SELECT to_regclass('agent_meta') IS NULL"):
+                foreign = await connection.fetch(
+                    "SELECT name FROM unnest($1::text[]) AS given (name) WHERE to_regclass(name) IS NOT NULL", _TABLES
+                )
+                if foreign:
+                    names = ", ".join(sorted(name for (name,) in foreign))
+                    raise StoreCorrupted(
+                        f"{self._name} has tables named {names} that Tocsin did not create, or a version before its first "
+                        "release did; choose another database"
+                    )
+                await make_meta(connection, "agent_meta")
+            await run_pending(connection, migrations(), self._name, meta="agent_meta")
+
+    async def _claim(self, connection: Connection) -> int:
+        assert self._lock is not None
+        async with connection.transaction():
+            return await self._lock.claim(connection)
 
     @property
     def epoch(self) -> int:
@@ -151,112 +206,111 @@ class PostgresqlDatabase(AgentDatabase):
 
     async def write(
         self,
-        work: Callable[[Connection], T],
+        work: Work[T],
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
         """Runs `work` in a fenced transaction."""
-        # In a task of its own: cancelling the caller does not interrupt a commit.
-        return await self._run(self._repeat(lambda: self._write_once(work, committed, unknown)))
+        lock = self._lock
+        if lock is None:
+            raise StoreUnavailable(f"{self._name} is not open")
 
-    async def read(self, work: Callable[[Connection], T]) -> T:
+        async def fenced(connection: Connection) -> T:
+            await lock.fence(connection)
+            return await work(PostgresSession(connection))
+
+        async def once(pool: _Pool, connection: Connection) -> _Ended[T]:
+            lock.check()
+            ended = await _transact(connection, _BEGIN, fenced)
+            if ended.error is None:
+                await self._commit(pool, connection, committed, unknown)
+            return ended
+
+        return await self._repeat(once)
+
+    async def read(self, work: Work[T]) -> T:
         """Runs `work` in a read-only transaction, over one snapshot."""
-        return await self._run(self._repeat(lambda: self._read(work)))
+
+        async def once(_: _Pool, connection: Connection) -> _Ended[T]:
+            ended = await _transact(connection, _BEGIN_SNAPSHOT, lambda each: work(PostgresSession(each)))
+            if ended.error is None:
+                await connection.execute("COMMIT")
+            return ended
+
+        return await self._repeat(once)
 
     async def close(self) -> None:
-        while self._in_progress:
-            await asyncio.wait(self._in_progress)
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            await engine.dispose()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
         lock, self._lock = self._lock, None
         if lock is not None:
             await lock.release()
 
-    async def _run(self, transaction: Coroutine[Any, Any, T]) -> T:
-        task = asyncio.create_task(transaction)
-        self._in_progress.add(task)
-        task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._in_progress.discard(task)
-        if not task.cancelled():
-            # Marks the exception as retrieved: the caller gets it, unless the caller was cancelled.
-            task.exception()
-
-    async def _repeat(self, once: Callable[[], Awaitable[T]]) -> T:
+    async def _repeat(self, once: Callable[[_Pool, Connection], Awaitable[_Ended[T]]]) -> T:
         conflicts, losses = 0, 0
         while True:
+            pool = self._pool
+            if pool is None:
+                raise StoreUnavailable(f"{self._name} is not open")
             try:
-                return await once()
-            except DATABASE_ERRORS as error:
-                if sqlstate(error) in POSTGRESQL_RETRIED and conflicts < self._settings.conflict_retries_max:
+                ended = await pool.run(Activity.READING, partial(once, pool))
+            except OutcomeUnknown:
+                raise
+            except StoreError as error:
+                cause = error.__cause__
+                if getattr(cause, "sqlstate", None) in _CONFLICTS and conflicts < self._settings.conflict_retries_max:
                     conflicts += 1
                     await asyncio.sleep(random.uniform(0, _CONFLICT_PAUSE_S * conflicts))
-                elif postgresql_lost(error) and not losses:
-                    # The pool discards all earlier connections, so that the next one is new.
+                elif (
+                    cause is not None and is_unusable(cause) and not losses and not isinstance(error, StoreUnreachable)
+                ):
+                    # Others may have broken with it.
                     losses += 1
+                    pool.discard_idle()
                 else:
-                    raise translate_postgresql_error(error, self._name) from error
-
-    async def _write_once(
-        self,
-        work: Callable[[Connection], T],
-        committed: Callable[[], None] | None,
-        unknown: Callable[[], None] | None,
-    ) -> T:
-        lock = self._lock
-        if lock is None:
-            raise StoreUnavailable(f"{self._name} is not open")
-        lock.check()
-
-        def fenced(connection: Connection) -> T:
-            lock.fence(connection)
-            return work(connection)
-
-        async with self._connected() as connection:
-            result = await connection.run_sync(fenced)
-            await self._commit(connection, committed, unknown)
-        return result
+                    raise
+                continue
+            if ended.error is not None:
+                raise ended.error
+            result: Any = ended.result
+            return result  # type: ignore[no-any-return]
 
     async def _commit(
-        self, connection: AsyncConnection, committed: Callable[[], None] | None, unknown: Callable[[], None] | None
+        self,
+        pool: _Pool,
+        connection: Connection,
+        committed: Callable[[], None] | None,
+        unknown: Callable[[], None] | None,
     ) -> None:
         commit = self._commits.request()
         report = unknown
+        pool.committing.add(connection)
         try:
-            await connection.commit()
+            await connection.execute("COMMIT")
             report = committed
-        except DATABASE_ERRORS as error:
-            translated = translate_postgresql_error(error, self._name, in_commit=True)
-            if not isinstance(translated, OutcomeUnknown):
+            pool.committing.discard(connection)
+        except pool.translated as error:
+            if not isinstance(translate_error(error, self._name, Activity.WRITING), OutcomeUnknown):
                 report = None
-            if sqlstate(error) in POSTGRESQL_RETRIED:
-                raise
-            raise translated from error
+            raise
         finally:
             self._commits.settle(commit, report)
 
-    async def _read(self, work: Callable[[Connection], T]) -> T:
-        async with self._connected(isolation_level="REPEATABLE READ", postgresql_readonly=True) as connection:
-            return await connection.run_sync(work)
 
-    @contextlib.asynccontextmanager
-    async def _connected(self, **options: Any) -> AsyncIterator[AsyncConnection]:
-        """A connection of the pool, which rolls back at its return. One that is lost is discarded."""
-        if self._engine is None:
-            raise StoreUnavailable(f"{self._name} is not open")
-        engine = self._engine.execution_options(**options) if options else self._engine
-        connection = engine.connect()
-        await connection.start()
-        try:
-            yield connection
-        except DATABASE_ERRORS as error:
-            if postgresql_lost(error):
-                with contextlib.suppress(*DATABASE_ERRORS):
-                    await connection.invalidate()
-            raise
-        finally:
-            with contextlib.suppress(*DATABASE_ERRORS):
-                await connection.close()
+async def _transact(connection: Connection, begin: str, work: Callable[[Connection], Awaitable[T]]) -> _Ended[T]:
+    """Begins a transaction and runs `work`; the caller commits. After an error the transaction is rolled back, unless the
+    connection can't be used any more."""
+    await connection.execute(begin)
+    try:
+        return _Ended(await work(connection))
+    except PostgresPool.translated as error:
+        if not is_unusable(error):
+            await connection.execute("ROLLBACK")
+        raise
+    except StoreError:
+        await connection.execute("ROLLBACK")
+        raise
+    except Exception as error:  # noqa: BLE001 -- `_repeat` raises it: it does not concern the connection
+        await connection.execute("ROLLBACK")
+        return _Ended(error=error)

@@ -23,12 +23,13 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 
 import asyncpg  # type: ignore[import-untyped]
-from sqlalchemy import Connection, select, text, update
 
 from tocsin.model.errors import StoreLocked, StoreUnavailable
-from tocsin.stores.service_calls.errors import DATABASE_ERRORS, translate_postgresql_error
+from tocsin.sql.pool import Activity
+from tocsin.stores.postgresql.driver import Connection
+from tocsin.stores.postgresql.errors import TRANSLATED, translate_error
+from tocsin.stores.service_calls.database import Claimant
 from tocsin.stores.service_calls.settings import SqlSettings
-from tocsin.stores.service_calls.tables import agent_leader
 from tocsin.tasks import end_tasks
 
 #: "Tocsin" as a number. An advisory lock applies to one database; other databases of the server are not affected.
@@ -42,18 +43,12 @@ WHERE l.locktype = 'advisory' AND l.granted AND d.datname = current_database() A
 AND (l.classid::bigint << 32) + l.objid::bigint = $1
 """
 _END_HOLDER = f"SELECT pg_terminate_backend(holder.pid) FROM ({_HOLDER}) AS holder WHERE holder.pid = $2"
-_LEADER = "SELECT l.term, l.node, h.beats FROM agent_leader l, agent_heartbeat h"
-_BEAT = "UPDATE agent_heartbeat SET beats = beats + 1 WHERE EXISTS (SELECT 1 FROM agent_leader WHERE term = $1)"
-
-_leader = agent_leader.c
-_FENCE = select(_leader.term).where(_leader.id == 1).with_for_update(read=True)
-
-
-class Claimant(NamedTuple):
-    """An agent that wants the database: its node's name, for people, and its incarnation, for other nodes."""
-
-    node: str = ""
-    incarnation: str = ""
+_LEADER = "SELECT l.epoch, l.node, h.beats FROM agent_leader l, agent_heartbeat h"
+_BEAT = "UPDATE agent_heartbeat SET beats = beats + 1 WHERE EXISTS (SELECT 1 FROM agent_leader WHERE epoch = $1)"
+_CLAIM = (
+    "UPDATE agent_leader SET epoch = epoch + 1, node = $1, incarnation = $2, since = clock_timestamp() RETURNING epoch"
+)
+_FENCE = "SELECT epoch FROM agent_leader WHERE id = 1 FOR SHARE"
 
 
 class Holder(NamedTuple):
@@ -104,10 +99,18 @@ class LeaderLock:
     nothing is written any more.
     """
 
-    def __init__(self, connect: dict[str, Any], name: str, claimant: Claimant, settings: SqlSettings) -> None:
+    def __init__(
+        self, url: str, parameters: dict[str, str], name: str, claimant: Claimant, settings: SqlSettings
+    ) -> None:
+        """`parameters` are the session's, `name` is the database's, for messages."""
         # For the connection and for each of its short statements: a server that has vanished answers neither.
         patience_s = settings.connect_timeout_s
-        self._connect_args = {**connect, "timeout": patience_s, "command_timeout": patience_s}
+        self._connect_args: dict[str, Any] = {
+            "dsn": url,
+            "server_settings": parameters,
+            "timeout": patience_s,
+            "command_timeout": patience_s,
+        }
         self._name = name
         self._claimant = claimant
         self._settings = settings
@@ -181,8 +184,7 @@ class LeaderLock:
 
     @staticmethod
     async def _read_leader(connection: Any) -> Any:
-        """Epoch, node and heartbeat. None for a database that only older releases have used: their agents have no
-        heartbeat."""
+        """Epoch, node and heartbeat. None for a database whose first agent has yet to create the tables."""
         try:
             return await connection.fetchrow(_LEADER)
         except asyncpg.UndefinedTableError:
@@ -195,8 +197,8 @@ class LeaderLock:
         try:
             connection = await asyncpg.connect(**self._connect_args)
             yield connection
-        except DATABASE_ERRORS as error:
-            raise translate_postgresql_error(error, self._name) from error
+        except (*TRANSLATED, OSError, TimeoutError) as error:
+            raise translate_error(error, self._name, Activity.CONNECTING) from error
         finally:
             if connection is not None and connection is not self._connection:
                 connection.terminate()
@@ -206,28 +208,19 @@ class LeaderLock:
         connection.add_termination_listener(lambda _: self._session_ended.set())
         self._connection, self._last_error = connection, ""
 
-    def claim(self, connection: Connection) -> int:
+    async def claim(self, connection: Connection) -> int:
         """Starts the next epoch for this agent; waits for the transactions of the current one. The caller commits."""
-        made = connection.execute(
-            update(agent_leader)
-            .values(
-                term=_leader.term + 1,
-                node=self._claimant.node,
-                incarnation=self._claimant.incarnation,
-                since=text("clock_timestamp()"),
-            )
-            .returning(_leader.term)
-        )
-        return int(made.scalar_one())
+        epoch: int = await connection.fetchval(_CLAIM, *self._claimant)
+        return epoch
 
     def begin(self, epoch: int) -> None:
         """This agent owns the epoch from now on. Call it after the commit of `claim`: until then a heartbeat would not
         find the epoch and would take it for another agent's."""
         self.epoch = epoch
 
-    def fence(self, connection: Connection) -> None:
+    async def fence(self, connection: Connection) -> None:
         """Holds the epoch until the transaction ends. Raises StoreUnavailable if another agent has started a newer one."""
-        if connection.execute(_FENCE).scalar_one() != self.epoch:
+        if await connection.fetchval(_FENCE) != self.epoch:
             self._end("another node has taken over the agent")
             self.check()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, Text, bindparam, exists, or_, select, tuple_, union_all
-
-from tocsin.service_calls.api.ports import (
+from tocsin.model.instants import format_instant
+from tocsin.service_calls.messages import CallKey, CallStatus
+from tocsin.service_calls.ports import (
     CallFilter,
     CallRecord,
     ExecutionRecord,
@@ -16,154 +16,173 @@ from tocsin.service_calls.api.ports import (
     SearchResult,
     TraceEntry,
 )
-from tocsin.service_calls.messages import CallKey, CallStatus
-from tocsin.stores.service_calls.backend import Database
 from tocsin.stores.service_calls.service_calls import TAGS
-from tocsin.stores.service_calls.statements import Query, Row, fields
-from tocsin.stores.service_calls.tables import (
-    KEY,
-    http_execution_log,
-    outbox,
-    service_call_tags,
-    service_calls,
-    timer_schedules,
-)
-from tocsin.stores.service_calls.trace import trace_entries
-from tocsin.stores.service_calls.types import Instant
+from tocsin.stores.service_calls.statements import KEY, Database, Query, Row, Session, json_of
 
-_calls = service_calls.c
-_tags = service_call_tags.c
-_log = http_execution_log.c
 #: The columns of a record. Its outcome is `outcome_meta`, and its tags are in another table.
-_COLUMNS = [_calls["outcome_meta" if field == "outcome" else field] for field in CallRecord._fields if field != "tags"]
+_COLUMNS = tuple("outcome_meta" if field == "outcome" else field for field in CallRecord._fields if field != "tags")
 _TAGS = CallRecord._fields.index("tags")
-Columns = Sequence[Any]
+_CORRELATION = _COLUMNS.index("correlation_id")
+#: The API shows the outcome as it is stored.
+_KINDS = {"outcome_meta": json_of(dict[str, Any])}
 #: How many calls one search by name reads: a few tens of milliseconds of the database's time.
 SEARCHED_MAX = 10_000
-_SEARCHED = (_calls.tenant_id, _calls.service_call_id, _calls.submitted_at, _calls.name)
-_CORRELATION = [column.name for column in _COLUMNS].index("correlation_id")
+#: What a search reads of each call.
+SEARCHED = (*KEY, "submitted_at", "name")
 
-
-def _of_call(table: Any) -> tuple[Any, Any]:
-    return table.c.tenant_id == bindparam("tenant"), table.c.service_call_id == bindparam("call")
-
-
-FIND = Query(select(*_COLUMNS).where(*_of_call(service_calls)))
+_OF_CALL = "tenant_id = :tenant AND service_call_id = :call"
+FIND = Query(f"SELECT {', '.join(_COLUMNS)} FROM service_calls WHERE {_OF_CALL}", results=_COLUMNS, kinds=_KINDS)
 FIND_MANY = Query(
     # A join, as for tags: each call is read by its key.
-    lambda given: select(*_COLUMNS).select_from(given.relation, service_calls).where(*given.same(service_calls, *KEY)),
-    fields(service_calls, *KEY),
+    f"SELECT {', '.join(f'calls.{name}' for name in _COLUMNS)} FROM GIVEN CROSS JOIN service_calls AS calls "
+    "WHERE calls.tenant_id = given.tenant_id AND calls.service_call_id = given.service_call_id",
+    given=KEY,
+    results=_COLUMNS,
+    kinds=_KINDS,
 )
 EXECUTIONS = Query(
-    select(*(_log[name] for name in ExecutionRecord._fields))
-    .where(*_of_call(http_execution_log))
-    .order_by(_log.execution_id)
+    f"SELECT {', '.join(ExecutionRecord._fields)} FROM http_execution_log WHERE {_OF_CALL} ORDER BY execution_id",
+    results=ExecutionRecord._fields,
 )
-SCHEDULE = Query(
-    select(
-        timer_schedules.c.registered_at, timer_schedules.c.state, timer_schedules.c.due_at, timer_schedules.c.reached_at
-    ).where(*_of_call(timer_schedules))
+_SCHEDULE = ("registered_at", "state", "due_at", "reached_at")
+SCHEDULE = Query(f"SELECT {', '.join(_SCHEDULE)} FROM timer_schedules WHERE {_OF_CALL}", results=_SCHEDULE)
+_MESSAGE = (
+    "timestamp_ms",
+    "event_type",
+    "envelope_id",
+    "causation_id",
+    "id",
+    "published_at",
+    "suspended_at",
+    "attempts",
+    "last_error",
 )
 MESSAGES = Query(
-    select(
-        outbox.c.timestamp_ms,
-        outbox.c.event_type,
-        outbox.c.envelope_id,
-        outbox.c.causation_id,
-        outbox.c.id,
-        outbox.c.published_at,
-        outbox.c.parked_at,
-        outbox.c.attempts,
-        outbox.c.last_error,
-    )
-    .where(outbox.c.tenant_id == bindparam("tenant"), outbox.c.correlation_id == bindparam("correlation"))
-    .order_by(outbox.c.id)
+    f"SELECT {', '.join(_MESSAGE)} FROM outbox WHERE tenant_id = :tenant AND correlation_id = :correlation ORDER BY id",
+    results=_MESSAGE,
 )
 
 
-def page_statement(wanted: CallFilter, columns: Columns = _COLUMNS) -> Select[Any]:
-    """The calls of a page. A filter by correlation id or tag is a range of that index. Otherwise it is a range of the
-    calls' index, or one range for each of several statuses, each limited to the size of the page."""
-    if wanted.correlation_id:
-        return _by_correlation(wanted, columns)
-    if wanted.tags:
-        return _by_tag(wanted, columns)
-    if not wanted.statuses or len(wanted.statuses) == len(CallStatus):
-        return _newest(select(*columns).where(*_range(service_calls, wanted)), service_calls, wanted)
-    if len(wanted.statuses) == 1:
-        (status,) = wanted.statuses
-        return _newest(_with_status(wanted, status, columns), service_calls, wanted)
-    each = [
-        select(_newest(_with_status(wanted, status, columns), service_calls, wanted).subquery())
-        for status in sorted(wanted.statuses)
-    ]
-    merged = union_all(*each).subquery("merged")
-    return _newest(select(*(merged.c[column.name] for column in columns)), merged, wanted)
+# ---------------------------------------------------------------------- pages
 
 
-def search_statement(wanted: CallFilter) -> Select[Any]:
-    """Keys and submission times of the calls whose name matches, among the first `SEARCHED_MAX` calls of the filter
-    without the name."""
-    searched = page_statement(replace(wanted, limit=SEARCHED_MAX), _SEARCHED).subquery("looked_at")
-    found = select(*(searched.c[column.name] for column in _SEARCHED[:-1]))
-    return _newest(found.where(searched.c.name.icontains(wanted.name, autoescape=True)), searched, wanted)
+@lru_cache(maxsize=256)
+def _query(sql: str, results: tuple[str, ...]) -> Query:
+    return Query(sql, results=results, kinds=_KINDS)
 
 
-def _last_searched(wanted: CallFilter) -> Select[Any]:
-    """The last call that the search reads, if it reaches its limit."""
-    return page_statement(replace(wanted, limit=1), _SEARCHED[1:-1]).offset(SEARCHED_MAX - 1)
+class PageQuery:
+    """The calls of a page, as one statement.
+
+    A filter by correlation id or tag is a range of that index. Otherwise it is a range of the calls' index, or one range for
+    each of several statuses, each limited to what the page reads.
+    """
+
+    def __init__(self, wanted: CallFilter, columns: Sequence[str] = _COLUMNS) -> None:
+        self._wanted = wanted
+        self._columns = tuple(columns)
+        self._statuses = sorted(wanted.statuses) if len(wanted.statuses) < len(CallStatus) else []
+        self._tags = sorted(set(wanted.tags))
+        #: The statement's values but for how many calls it reads.
+        self.values: dict[str, Any] = {
+            "tenant": wanted.tenant_id,
+            "from_at": wanted.submitted_from,
+            "to_at": wanted.submitted_to,
+            "before_at": None if wanted.before is None else wanted.before.submitted_at,
+            "before_id": None if wanted.before is None else wanted.before.service_call_id,
+            "correlation": wanted.correlation_id,
+            "pattern": _containing(wanted.name),
+            **{f"status_{place}": status for place, status in enumerate(self._statuses)},
+            **{f"tag_{place}": tag for place, tag in enumerate(self._tags)},
+        }
+
+    @property
+    def page(self) -> Query:
+        """The first `most` calls after `skipped` ones, of the first `among`."""
+        return _query(self._text, self._columns)
+
+    @property
+    def search(self) -> Query:
+        """Keys and submission times of the first `most` calls whose name matches, among the first `among` calls."""
+        found = ", ".join(SEARCHED[:-1])
+        return _query(
+            f"SELECT {found} FROM ({self._text.replace(':most', ':among')}) AS looked_at "
+            f"WHERE lower(name) LIKE lower(:pattern) ESCAPE '/' {_newest('looked_at')} LIMIT :most",
+            SEARCHED[:-1],
+        )
+
+    @property
+    def _text(self) -> str:
+        if self._wanted.correlation_id:
+            # Not `IN`: a planner without statistics might prefer the index by status.
+            statuses = " OR ".join(f"calls.status IS NOT DISTINCT FROM {name}" for name in self._status_names)
+            conditions = ["calls.correlation_id = :correlation", *([f"({statuses})"] if statuses else [])]
+            conditions += [_tagged("calls", place) for place in range(len(self._tags))]
+            return self._selected(_calls_by("correlation_id"), "calls", conditions)
+        if self._tags:
+            conditions = ["tags.tag = :tag_0", *(_tagged("tags", place) for place in range(1, len(self._tags)))]
+            if self._statuses:
+                conditions.append(f"calls.status IN ({', '.join(self._status_names)})")
+            joined = (
+                "service_call_tags AS tags INDEXED BY idx_service_call_tags_tag JOIN service_calls AS calls "
+                "ON calls.tenant_id = tags.tenant_id AND calls.service_call_id = tags.service_call_id"
+            )
+            return self._selected(joined, "tags", conditions)
+        if not self._statuses:
+            return self._selected(_calls_by("submitted_at"), "calls", [])
+        if len(self._statuses) == 1:
+            return self._selected(_calls_by("status"), "calls", ["calls.status = :status_0"])
+        each = [
+            self._selected(_calls_by("status"), "calls", [f"calls.status = {name}"], "LIMIT :among")
+            for name in self._status_names
+        ]
+        merged = " UNION ALL ".join(f"SELECT * FROM ({one}) AS with_status_{place}" for place, one in enumerate(each))
+        return f"SELECT {', '.join(self._columns)} FROM ({merged}) AS merged {_newest('merged')} {_PART}"
+
+    @property
+    def _status_names(self) -> list[str]:
+        return [f":status_{place}" for place in range(len(self._statuses))]
+
+    def _selected(self, source: str, ranged: str, conditions: Sequence[str], part: str = "") -> str:
+        """The tenant's calls in the time range, after the previous page. `ranged` is the table whose index has the range."""
+        wanted = self._wanted
+        where = [f"{ranged}.tenant_id = :tenant", *conditions]
+        if wanted.submitted_from is not None:
+            where.append(f"{ranged}.submitted_at >= :from_at")
+        if wanted.submitted_to is not None:
+            where.append(f"{ranged}.submitted_at < :to_at")
+        if wanted.before is not None:
+            where.append(f"({ranged}.submitted_at, {ranged}.service_call_id) < (:before_at, :before_id)")
+        columns = ", ".join(f"calls.{name}" for name in self._columns)
+        return f"SELECT {columns} FROM {source} WHERE {' AND '.join(where)} {_newest(ranged)} {part or _PART}"
 
 
-def _by_correlation(wanted: CallFilter, columns: Columns) -> Select[Any]:
-    found = select(*columns).where(*_range(service_calls, wanted), _calls.correlation_id == wanted.correlation_id)
-    if wanted.statuses:
-        # Not `IN`: a planner without statistics might prefer the index by status.
-        found = found.where(or_(*(_calls.status.is_not_distinct_from(status) for status in sorted(wanted.statuses))))
-    for place, tag in enumerate(sorted(set(wanted.tags))):
-        found = found.where(_tagged(service_calls, tag, place))
-    return _newest(found, service_calls, wanted)
+_PART = "LIMIT :most OFFSET :skipped"
 
 
-def _with_status(wanted: CallFilter, status: str, columns: Columns) -> Select[Any]:
-    return select(*columns).where(*_range(service_calls, wanted), _calls.status == status)
+def _calls_by(index: str) -> str:
+    """The calls along an index. SQLite's planner would take another one that begins alike, and pass over many rows."""
+    return f"service_calls AS calls INDEXED BY idx_service_calls_{index}"
 
 
-def _tagged(table: Any, tag: str, place: int) -> Any:
-    other = service_call_tags.alias(f"other_{place}")
-    same_call = (other.c.tenant_id == table.c.tenant_id, other.c.service_call_id == table.c.service_call_id)
-    return exists(select(1).where(*same_call, other.c.tag == tag))
+def _newest(table: str) -> str:
+    return f"ORDER BY {table}.submitted_at DESC, {table}.service_call_id DESC"
 
 
-def _by_tag(wanted: CallFilter, columns: Columns) -> Select[Any]:
-    first, *others = sorted(set(wanted.tags))
-    same_call = (_calls.tenant_id == _tags.tenant_id, _calls.service_call_id == _tags.service_call_id)
-    found = (
-        select(*columns)
-        .select_from(service_call_tags.join(service_calls, same_call[0] & same_call[1]))
-        .where(*_range(service_call_tags, wanted), _tags.tag == first)
+def _tagged(table: str, place: int) -> str:
+    other = f"other_{place}"
+    return (
+        f"EXISTS (SELECT 1 FROM service_call_tags AS {other} WHERE {other}.tenant_id = {table}.tenant_id "
+        f"AND {other}.service_call_id = {table}.service_call_id AND {other}.tag = :tag_{place})"
     )
-    if wanted.statuses:
-        found = found.where(_calls.status.in_(sorted(wanted.statuses)))
-    for place, tag in enumerate(others):
-        found = found.where(_tagged(service_call_tags, tag, place))
-    return _newest(found, service_call_tags, wanted)
 
 
-def _range(table: Any, wanted: CallFilter) -> list[Any]:
-    """The tenant's rows in the time range, after the previous page."""
-    conditions = [table.c.tenant_id == wanted.tenant_id]
-    if wanted.submitted_from is not None:
-        conditions.append(table.c.submitted_at >= wanted.submitted_from)
-    if wanted.submitted_to is not None:
-        conditions.append(table.c.submitted_at < wanted.submitted_to)
-    if wanted.before is not None:
-        place = (wanted.before.submitted_at, wanted.before.service_call_id)
-        conditions.append(tuple_(table.c.submitted_at, table.c.service_call_id) < tuple_(*place, types=[Instant, Text]))
-    return conditions
+def _containing(text: str) -> str:
+    """The pattern of LIKE for texts that contain this one; `/` escapes."""
+    return f"%{text.replace('/', '//').replace('%', '/%').replace('_', '/_')}%"
 
 
-def _newest(found: Select[Any], table: Any, wanted: CallFilter) -> Select[Any]:
-    return found.order_by(table.c.submitted_at.desc(), table.c.service_call_id.desc()).limit(wanted.limit)
+# ---------------------------------------------------------------------- the port
 
 
 class SqlCallQueries:
@@ -173,64 +192,71 @@ class SqlCallQueries:
         self._database = database
 
     async def find(self, key: CallKey) -> CallRecord | None:
-        def work(connection: Connection) -> CallRecord | None:
-            records = _records(connection, FIND.fetch(connection, tenant=key[0], call=key[1]))
+        async def work(session: Session) -> CallRecord | None:
+            records = await _records(session, await FIND.fetch(session, tenant=key[0], call=key[1]))
             return records[0] if records else None
 
         return await self._database.read(work)
 
     async def find_many(self, keys: Sequence[CallKey]) -> list[CallRecord]:
-        def work(connection: Connection) -> list[CallRecord]:
-            return _records(connection, FIND_MANY.fetch(connection, keys))
+        async def work(session: Session) -> list[CallRecord]:
+            return await _records(session, await FIND_MANY.fetch(session, keys))
 
         return await self._database.read(work)
 
     async def page(self, wanted: CallFilter) -> list[CallRecord]:
-        statement = page_statement(wanted)
+        asked = PageQuery(wanted)
 
-        def work(connection: Connection) -> list[CallRecord]:
-            return _records(connection, [tuple(row) for row in connection.execute(statement)])
+        async def work(session: Session) -> list[CallRecord]:
+            return await _records(session, await asked.page.fetch(session, **asked.values, **part_of(wanted.limit)))
 
         return await self._database.read(work)
 
     async def search(self, wanted: CallFilter) -> SearchResult:
-        found, last = search_statement(wanted), _last_searched(wanted)
+        asked, searched = PageQuery(wanted, SEARCHED), PageQuery(wanted, SEARCHED[:-1])
+        last = part_of(1, after=SEARCHED_MAX - 1)
 
-        def work(connection: Connection) -> SearchResult:
-            keys = [tuple(row) for row in connection.execute(found)]
+        async def work(session: Session) -> SearchResult:
+            part = part_of(wanted.limit, among=SEARCHED_MAX)
+            keys = await asked.search.fetch(session, **asked.values, **part)
             reached = None
-            if len(keys) < wanted.limit and (row := connection.execute(last).first()) is not None:
-                reached = PagePosition(row[1], row[0])
-            records = _records(connection, FIND_MANY.fetch(connection, [key[:2] for key in keys]))
+            if len(keys) < wanted.limit and (row := await searched.page.fetch(session, **searched.values, **last)):
+                reached = PagePosition(row[0][2], row[0][1])
+            records = await _records(session, await FIND_MANY.fetch(session, [key[:2] for key in keys]))
             by_id = {record.service_call_id: record for record in records}
             return SearchResult([by_id[key[1]] for key in keys], reached)
 
         return await self._database.read(work)
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
-        rows = await self._database.read(lambda connection: EXECUTIONS.fetch(connection, tenant=key[0], call=key[1]))
+        rows = await self._database.read(lambda session: EXECUTIONS.fetch(session, tenant=key[0], call=key[1]))
         return list(map(ExecutionRecord._make, rows))
 
     async def trace(self, key: CallKey) -> list[TraceEntry]:
-        def work(connection: Connection) -> list[TraceEntry]:
+        async def work(session: Session) -> list[TraceEntry]:
             one = {"tenant": key[0], "call": key[1]}
-            found = FIND.fetch(connection, **one)
+            found = await FIND.fetch(session, **one)
             if not found:
                 return []
             return trace_entries(
                 found[0],
-                SCHEDULE.fetch(connection, **one),
-                list(map(ExecutionRecord._make, EXECUTIONS.fetch(connection, **one))),
-                MESSAGES.fetch(connection, tenant=key[0], correlation=found[0][_CORRELATION]),
+                await SCHEDULE.fetch(session, **one),
+                list(map(ExecutionRecord._make, await EXECUTIONS.fetch(session, **one))),
+                await MESSAGES.fetch(session, tenant=key[0], correlation=found[0][_CORRELATION]),
             )
 
         return await self._database.read(work)
 
 
-def _records(connection: Connection, rows: Sequence[Row]) -> list[CallRecord]:
+def part_of(most: int, *, after: int = 0, among: int | None = None) -> Mapping[str, int]:
+    """Which of the calls that match a page has: `most` after the first `after`. It reads at most `among`."""
+    return {"most": most, "skipped": after, "among": after + most if among is None else among}
+
+
+async def _records(session: Session, rows: Sequence[Row]) -> list[CallRecord]:
     keys = [(row[0], row[1]) for row in rows]
     tags: dict[tuple[str, str], list[str]] = {key: [] for key in keys}
-    for tenant_id, service_call_id, tag in TAGS.fetch(connection, keys):
+    for tenant_id, service_call_id, tag in await TAGS.fetch(session, keys):
         tags[tenant_id, service_call_id].append(tag)
     return [_record(row, tuple(tags[row[0], row[1]])) for row in rows]
 
@@ -238,3 +264,93 @@ def _records(connection: Connection, rows: Sequence[Row]) -> list[CallRecord]:
 def _record(row: Row, tags: tuple[str, ...]) -> CallRecord:
     record = CallRecord._make((*row[:_TAGS], tags, *row[_TAGS:]))
     return record if record.status == CallStatus.RETRYING else record._replace(next_attempt_at=None)
+
+
+# ---------------------------------------------------------------------- traces
+
+
+MESSAGE = "message"
+_MS = 1_000
+
+
+def trace_entries(
+    call: Row, schedules: Sequence[Row], executions: Sequence[ExecutionRecord], messages: Sequence[Row]
+) -> list[TraceEntry]:
+    """All entries in order of time, each after its cause. `messages` are in the order in which they were written.
+
+    Messages record the millisecond of their creation, so entries are compared by milliseconds. Within one, messages
+    stand in the order in which they were written, and rows, which show what messages led to, after them. A message
+    never stands before the one that caused it, even if the clock was set back. A row stands at the time when it reached
+    the state that it shows.
+    """
+    sent = [_message_entry(row) for row in messages]
+    at: dict[str, int] = {}
+    last_of: dict[str, int] = {}
+    for place, entry in enumerate(sent):
+        moment = max(entry.at, at.get(entry.causation_id or "", 0))
+        at[entry.id] = last_of[entry.name] = moment
+        sent[place] = entry._replace(at=moment)
+    rows = [
+        _call_entry(call, last_of),
+        *(_schedule_entry(row, call[1], last_of) for row in schedules),
+        *map(_execution_entry, executions),
+    ]
+    # The sort is stable.
+    return sorted(
+        [*sent, *(entry._replace(at=entry.at - entry.at % _MS) for entry in rows)], key=lambda entry: entry.at
+    )
+
+
+def _call_entry(row: Row, last_of: dict[str, int]) -> TraceEntry:
+    _, call_id, name, status, submitted_at, due_at, started_at, finished_at, *_ = row
+    at = max(finished_at or started_at or submitted_at, last_of.get(f"ServiceCall{status}", 0))
+    detail = _detail(
+        name=name,
+        submittedAt=_text(submitted_at),
+        dueAt=_text(due_at),
+        startedAt=_text(started_at),
+        finishedAt=_text(finished_at),
+    )
+    return TraceEntry(at, "service_calls", status, call_id, None, detail)
+
+
+def _schedule_entry(row: Row, call_id: str, last_of: dict[str, int]) -> TraceEntry:
+    registered_at, state, due_at, reached_at = row
+    at = max(reached_at or registered_at, last_of.get("ScheduleTimer", 0))
+    detail = _detail(registeredAt=_text(registered_at), dueAt=_text(due_at), reachedAt=_text(reached_at))
+    return TraceEntry(at, "timer_schedules", state, call_id, None, detail)
+
+
+def _execution_entry(row: ExecutionRecord) -> TraceEntry:
+    detail = _detail(
+        startedAt=_text(row.started_at),
+        finishedAt=_text(row.finished_at),
+        method=row.request_method,
+        url=row.request_url,
+        responseStatus=row.response_status,
+        error=row.error_message,
+    )
+    name, at = ("Started", row.started_at) if row.finished_at is None else ("Finished", row.finished_at)
+    return TraceEntry(at, "http_execution_log", name, row.execution_id, None, detail)
+
+
+def _message_entry(row: Row) -> TraceEntry:
+    """Without the payload, which may contain secrets."""
+    timestamp_ms, name, id_, causation_id, number, published_at, suspended_at, attempts, last_error = row
+    detail = _detail(
+        number=number,
+        publishedAt=_text(published_at),
+        suspendedAt=_text(suspended_at),
+        failedAttempts=attempts or None,
+        lastError=last_error,
+    )
+    return TraceEntry(timestamp_ms * _MS, MESSAGE, name, id_, causation_id, detail)
+
+
+def _text(instant_us: int | None) -> str | None:
+    return None if instant_us is None else format_instant(instant_us)
+
+
+def _detail(**values: Any) -> dict[str, Any]:
+    """The members that have a value."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -3,58 +3,80 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine
-from sqlalchemy.pool import NullPool
+import apsw
 
 from tocsin.model.errors import StoreLocked, StoreUnavailable
 from tocsin.private_files import make_database, make_folder
 from tocsin.sql.file_lock import FileLock
+from tocsin.sql.migrations import migrations_of
 from tocsin.sql.threads import Readers, Writer
 from tocsin.stores.service_calls.database import AgentDatabase, StandingBy
-from tocsin.stores.service_calls.errors import DATABASE_ERRORS, translate_sqlite_error
-from tocsin.stores.service_calls.schema import migrate, set_pragmas
 from tocsin.stores.service_calls.settings import SqlSettings
+from tocsin.stores.service_calls.statements import Row, Work
+from tocsin.stores.sqlite.connection import SqliteSettings, connect, migrate, translate_error
 
 T = TypeVar("T")
 
-#: The first version with STRICT tables.
-SQLITE_MIN = (3, 37, 0)
-#: Prepared statements that a connection keeps.
-_STATEMENTS_CACHED = 256
+#: Marks the file as an agent's ("TocA"), so that it is not taken for that of the timers.
+APPLICATION_ID = 0x546F6341
+_PAGE_BYTES = 4_096
+#: Page cache of each connection that reads.
+_READ_CACHE_BYTES = 2 * 1024 * 1024
 _LOCK_PAUSE_S = 0.05
 
 
+migrations = partial(migrations_of, "tocsin.stores.service_calls", "migrations/sqlite")
+
+
+def migrate_tables(connection: apsw.Connection, name: str) -> None:
+    """Migrates the agent's tables to the newest version. `name` is the database's, for messages."""
+    migrate(connection, name, migrations(), application_id=APPLICATION_ID, meta="agent_meta")
+
+
+class SqliteSession:
+    """The port Session over a connection. Its methods never wait: `completed` runs what awaits nothing else."""
+
+    postgresql = False
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+
+    async def rows(self, sql: str, values: Sequence[Any]) -> Sequence[Row]:
+        return self.connection.execute(sql, values).fetchall()
+
+    async def count(self, sql: str, values: Sequence[Any]) -> int:
+        self.connection.execute(sql, values)
+        return self.connection.changes()
+
+
+def completed(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    coroutine.close()
+    raise RuntimeError("the work of a transaction awaited something else than its statements")
+
+
 class SqliteDatabase(AgentDatabase):
-    """One thread writes, others read. A database in memory has only the thread that writes."""
+    """One thread writes, others read. A database in memory, without a `path`, has only the thread that writes."""
 
     shared = False
 
-    def __init__(self, url: URL, settings: SqlSettings) -> None:
+    def __init__(self, path: str, settings: SqlSettings) -> None:
         super().__init__(settings)
-        if sqlite3.sqlite_version_info < SQLITE_MIN:
-            raise StoreUnavailable(
-                f"requires SQLite {'.'.join(map(str, SQLITE_MIN))} or newer; this Python has {sqlite3.sqlite_version}"
-            )
-        self._path = None if url.database in (None, "", ":memory:") else Path(str(url.database))
+        self._path = None if path in ("", ":memory:") else Path(path)
         self._name = str(self._path or "SQLite in memory")
-        self._engine = create_engine(
-            f"sqlite:///{self._path or ':memory:'}",
-            poolclass=NullPool,
-            connect_args={
-                "isolation_level": None,
-                "check_same_thread": False,
-                "cached_statements": _STATEMENTS_CACHED,
-                "timeout": settings.busy_timeout_ms / 1_000,
-            },
-        )
         self._lock = None if self._path is None else file_lock(self._path)
-        self._writer: Writer[Connection] | None = None
-        self._readers: Readers[Connection] | None = None
+        self._writer: Writer[apsw.Connection] | None = None
+        self._readers: Readers[apsw.Connection] | None = None
 
     @property
     def lock_held(self) -> bool:
@@ -90,29 +112,32 @@ class SqliteDatabase(AgentDatabase):
 
     async def write(
         self,
-        work: Callable[[Connection], T],
+        work: Work[T],
         committed: Callable[[], None] | None = None,
         unknown: Callable[[], None] | None = None,
     ) -> T:
         """Runs `work` on the writing thread."""
-        return await self._opened().run(work, committed, unknown)
+        return await self._opened().run(
+            lambda connection: completed(work(SqliteSession(connection))), committed, unknown
+        )
 
-    async def read(self, work: Callable[[Connection], T]) -> T:
+    async def read(self, work: Work[T]) -> T:
         """Runs `work` on a reading thread, over one snapshot."""
         writer = self._opened()
         if self._readers is None:
-            return await writer.run(work)
+            return await writer.run(lambda connection: completed(work(SqliteSession(connection))))
 
-        def snapshot(connection: Connection) -> T:
-            connection.exec_driver_sql("BEGIN")
+        def snapshot(connection: apsw.Connection) -> T:
+            connection.execute("BEGIN")
             try:
-                return work(connection)
+                return completed(work(SqliteSession(connection)))
             finally:
-                connection.rollback()
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
         return await self._readers.run(snapshot)
 
-    def _opened(self) -> Writer[Connection]:
+    def _opened(self) -> Writer[apsw.Connection]:
         if self._writer is None:
             raise StoreUnavailable(f"{self._name} is not open")
         return self._writer
@@ -130,49 +155,42 @@ class SqliteDatabase(AgentDatabase):
     # ------------------------------------------------------------------ connections
 
     def _connect(self) -> None:
+        settings, path = self._settings, self._path
+        connections: list[apsw.Connection] = []
         try:
-            if self._path:
-                make_database(self._path)
-            writing = self._open_writing()
-            driver: Any = writing.connection.dbapi_connection
-            self._writer = Writer(
-                "agent-database", writing, driver, self._translate, group_max=self._settings.group_max
+            if path:
+                make_database(path)
+            file = SqliteSettings(
+                path=path or Path(":memory:"),
+                synchronous=settings.synchronous,
+                page_bytes=_PAGE_BYTES,
+                cache_bytes=settings.cache_bytes,
+                mmap_bytes=0,
+                wal_checkpoint_pages=settings.wal_checkpoint_pages,
+                wal_bytes_max=settings.wal_bytes_max,
+                busy_timeout_ms=settings.busy_timeout_ms,
+                vfs=None,
             )
-            if self._path:
-                reading = [self._open_reading() for _ in range(self._settings.readers_max)]
-                self._readers = Readers("agent-database-read", reading, self._translate)
-        except DATABASE_ERRORS as error:
+            connections.append(connect(file, cache_bytes=file.cache_bytes, read_only=False))
+            migrate_tables(connections[0], self._name)
+            connections[0].pragma("foreign_keys", True)
+            readers = range(settings.readers_max if path else 0)
+            connections += [connect(file, cache_bytes=_READ_CACHE_BYTES, read_only=True) for _ in readers]
+        except BaseException as error:
+            for connection in connections:
+                connection.close()
             if isinstance(error, OSError):
-                raise StoreUnavailable(f"cannot create {self._path}: {error.strerror}") from error
-            raise self._translate(error) from error
-
-    def _open_writing(self) -> Connection:
-        connection = self._engine.connect()
-        try:
-            set_pragmas(
-                connection,
-                busy_timeout=self._settings.busy_timeout_ms,
-                journal_mode="WAL",
-                synchronous=self._settings.synchronous,
-                wal_autocheckpoint=self._settings.wal_checkpoint_pages,
-                journal_size_limit=self._settings.wal_bytes_max,
-                cache_size=-(self._settings.cache_bytes // 1024),
-                temp_store="MEMORY",
-            )
-            migrate(connection, self._name)
-            set_pragmas(connection, foreign_keys="ON")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _open_reading(self) -> Connection:
-        connection = self._engine.connect()
-        set_pragmas(connection, query_only="ON", temp_store="MEMORY")
-        return connection
+                raise StoreUnavailable(f"cannot create {path}: {error.strerror}") from error
+            if (translated := self._translate(error)) is error:
+                raise
+            raise translated from error
+        self._writer = Writer("agent-database", connections[0], self._translate, group_max=settings.group_max)
+        if path:
+            self._readers = Readers("agent-database-read", connections[1:], self._translate)
 
     def _translate(self, error: BaseException, *, in_commit: bool = False) -> BaseException:
-        return translate_sqlite_error(error, self._name, in_commit=in_commit)
+        # Errors of a transaction's work are not the database's.
+        return translate_error(error, self._name, in_commit=in_commit) if isinstance(error, apsw.Error) else error
 
 
 def file_lock(database: Path) -> FileLock:

@@ -1,281 +1,307 @@
-"""Statements over many rows at once, built with SQLAlchemy and compiled once per database dialect.
+"""Statements of the agent's stores: one text for both databases, over many rows at once.
 
-The caller's rows become a relation: in PostgreSQL one array per column, in SQLite one JSON text, or one execution per
-row where that is faster. The text of a statement therefore does not depend on the number of rows, which keeps it in the
-drivers' statement caches and below every limit on variables. Statements run below SQLAlchemy's expression layer, whose
-work per row would cost more than the database's.
+In a text, `:name` is a value. `GIVEN` is the caller's rows as a relation with the name `given`, in PostgreSQL one array per
+column, in SQLite one JSON text, or one execution per row where that is faster. So the text does not depend on the number of
+rows, which keeps it in the drivers' caches and below every limit on values. Locks of rows are for PostgreSQL only, and
+`INDEXED BY` for SQLite only, whose planner also keeps the order of a CROSS JOIN.
+
+The name of a column or value decides how its values are stored: instants, JSON, enumerations and numbers that the reference
+schema stores as text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    CursorResult,
-    Dialect,
-    Executable,
-    FromClause,
-    Table,
-    Text,
-    bindparam,
-    column,
-    func,
-    literal_column,
-    select,
-    tuple_,
-)
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from tocsin.model.instants import US_PER_SECOND, format_instant, parse_instant
+from tocsin.model.retry import RetryPolicy
+from tocsin.service_calls.messages import CallStatus, RequestSpec
+from tocsin.service_calls.ports import Outcome
+
+T = TypeVar("T")
 
 Row = tuple[Any, ...]
-Fields = Mapping[str, TypeEngine[Any]]
-Process = Callable[[Any], Any] | None
 
-#: The savepoint to which a batch that took no effect for some rows is rolled back, to be run row by row.
-_SAVEPOINT = "some_rows"
+#: The columns that identify a service call.
+KEY = ("tenant_id", "service_call_id")
 
 
-class Given:
-    """The caller's rows as a statement sees them: `given["name"]` is the column of that name. `source` is the relation
-    to select them from; None if the statement runs once per row."""
+class Session(Protocol):
+    """A connection in a transaction. `postgresql`: otherwise it is SQLite's, whose methods never wait."""
 
-    def __init__(self, columns: Mapping[str, ColumnElement[Any]], source: FromClause | None, dialect: str) -> None:
-        self._columns = columns
-        self.source = source
-        self.postgresql = dialect == "postgresql"
+    postgresql: bool
 
-    def __getitem__(self, name: str) -> ColumnElement[Any]:
-        return self._columns[name]
+    async def rows(self, sql: str, values: Sequence[Any]) -> Sequence[Row]:
+        """The resulting rows."""
 
-    @property
-    def relation(self) -> FromClause:
-        """`source`, for a statement that has all rows at once."""
-        if self.source is None:
-            raise TypeError("this statement runs once per row")
-        return self.source
-
-    def names(self, table: FromClause, *names: str) -> ColumnElement[bool]:
-        """The condition that a row of `table` has the values of some given row in these columns, by default in all."""
-        names = names or tuple(self._columns)
-        given = select(*(self._columns[name] for name in names)).select_from(self.relation)
-        if len(names) == 1:
-            return table.c[names[0]].in_(given)
-        return tuple_(*(table.c[name] for name in names)).in_(given)
-
-    def same(self, table: FromClause, *names: str) -> list[ColumnElement[bool]]:
-        """The conditions that a row of `table` has the values of the given row in these columns."""
-        return [table.c[name] == self._columns[name] for name in names]
-
-    def insert(self, table: Table, *, where: ColumnElement[bool] | None = None) -> Any:
-        """INSERT of the given rows for which `where` holds. The result has the dialect's ON CONFLICT methods."""
-        into = postgresql.insert(table) if self.postgresql else sqlite.insert(table)
-        if self.source is None and where is None:
-            return into.values(dict(self._columns))
-        rows = select(*self._columns.values())
-        if self.source is not None:
-            rows = rows.select_from(self.source)
-        return into.from_select(list(self._columns), rows if where is None else rows.where(where))
+    async def count(self, sql: str, values: Sequence[Any]) -> int:
+        """How many rows the statement changed."""
 
 
-def _relation(fields: Fields, dialect: str) -> Given:
-    """All rows at once."""
-    if dialect == "postgresql":
-        arrays = (bindparam(f"given_{name}", type_=postgresql.ARRAY(kind)) for name, kind in fields.items())
-        rows = func.unnest(*arrays).table_valued(*(column(name, kind) for name, kind in fields.items()), name="given")
-        source = rows.render_derived()
-        return Given(dict(source.c), source, dialect)
-    each = func.json_each(bindparam("given", type_=Text())).table_valued("value", name="given")
-    columns: dict[str, ColumnElement[Any]] = {
-        name: func.json_extract(each.c.value, literal_column(f"'$[{place}]'"), type_=kind)
-        for place, (name, kind) in enumerate(fields.items())
-    }
-    return Given(columns, each, dialect)
+#: What is done in a transaction. It awaits nothing but the session's methods.
+Work = Callable[[Session], Coroutine[Any, Any, T]]
 
 
-def _one_row(fields: Fields, dialect: str) -> Given:
-    columns: dict[str, ColumnElement[Any]] = {
-        name: bindparam(f"given_{name}", type_=kind) for name, kind in fields.items()
-    }
-    return Given(columns, None, dialect)
+class Database(Protocol):
+    """Transactions. The work may run in a thread of the database, may be repeated from the start after a conflict, and must
+    have no other effects."""
+
+    @abstractmethod
+    async def write(
+        self,
+        work: Work[T],
+        committed: Callable[[], None] | None = None,
+        unknown: Callable[[], None] | None = None,
+    ) -> T:
+        """Returns the result of `work` once it is durable. If `work` raises, its changes are rolled back and its error
+        is raised.
+
+        Raises StoreUnavailable if nothing was written and OutcomeUnknown if that is not known. `committed` is called on
+        the event loop after the commit, `unknown` instead of it if the outcome is unknown; both in the order of
+        commits, even if the caller was cancelled.
+        """
+
+    @abstractmethod
+    async def read(self, work: Work[T]) -> T:
+        """Returns the result of `work`, which reads one snapshot of the database."""
 
 
-def fields(table: FromClause, *names: str) -> Fields:
-    """The types of these columns, for given rows: as of the table, but without collation."""
-    return {name: _given_type(table.c[name].type) for name in names}
+# ---------------------------------------------------------------------- how values are stored
 
 
-def _given_type(kind: TypeEngine[Any]) -> TypeEngine[Any]:
-    if isinstance(kind, TypeDecorator):
-        return kind
-    return Text() if isinstance(kind, Text) else BigInteger()
+class Kind(NamedTuple):
+    """The values of a column: PostgreSQL's type of it, and how they become the driver's values and the other way round."""
+
+    type: str = "text"
+    encode: Callable[[Any], Any] | None = None
+    decode: Callable[[Any], Any] | None = None
 
 
-class _Compiled(NamedTuple):
-    text: str
-    #: Names of the variables, in the driver's order.
-    variables: tuple[str, ...]
-    #: Values of the variables that the statement itself sets.
-    constants: Mapping[str, Any]
-    #: How the given columns, the scalars by name, and the resulting columns are converted.
-    givens: tuple[Process, ...]
-    scalars: Mapping[str, Process]
-    results: tuple[Process, ...] | None
-
-
-def _compile(statement: Executable, given: Fields, dialect: Dialect) -> _Compiled:
-    compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
-    columns = getattr(statement, "exported_columns", ())
-    results = tuple(c.type.dialect_impl(dialect).result_processor(dialect, None) for c in columns)
-    scalars = {name: bind.type for name, bind in compiled.binds.items() if bind.required and not _is_given(name)}
-    return _Compiled(
-        str(compiled),
-        tuple(compiled.positiontup or ()),
-        {name: value for name, value in compiled.params.items() if value is not None},
-        tuple(kind.dialect_impl(dialect).bind_processor(dialect) for kind in given.values()),
-        {name: kind.dialect_impl(dialect).bind_processor(dialect) for name, kind in scalars.items()},
-        results if any(results) else None,
+def json_of(type_: Any) -> Kind:
+    """Values of one type, stored as the JSON text that msgspec writes."""
+    encode, decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(type_).decode
+    return Kind(
+        "text",
+        lambda value: None if value is None else encode(value).decode(),
+        lambda text: None if text is None else decode(text),
     )
 
 
-def _is_given(name: str) -> bool:
-    return name == "given" or name.startswith("given_")
+@lru_cache(maxsize=4_096)
+def _second_text(second: int) -> str:
+    """Cached because many rows share few seconds, and this is most of the work."""
+    return format_instant(second * US_PER_SECOND)[:19]
 
 
-def _columns(rows: Sequence[Row], processors: tuple[Process, ...]) -> list[Sequence[Any]]:
-    """The rows transposed and converted, as the driver expects values."""
+@lru_cache(maxsize=4_096)
+def _second_us(text: str) -> int:
+    return parse_instant(text + "Z")
+
+
+def to_text(instant_us: int | None) -> str | None:
+    """An instant in SQLite: text of fixed width, which sorts by time. `2027-01-31T12:00:00.000000Z`."""
+    if instant_us is None:
+        return None
+    return f"{_second_text(instant_us // US_PER_SECOND)}.{instant_us % US_PER_SECOND:06d}Z"
+
+
+def from_text(text: str | None) -> int | None:
+    """Microseconds of a text in the fixed form."""
+    return None if text is None else _second_us(text[:19]) + int(text[20:26])
+
+
+def _without_nul(text: str | None) -> str | None:
+    return text.replace("\0", "\ufffd") if text is not None and "\0" in text else text
+
+
+_TEXT, _NUMBER, _HEADERS = Kind(), Kind("bigint"), json_of(dict[str, str])
+#: Text from outside, which may contain NUL characters. PostgreSQL cannot store them, so both databases store the replacement
+#: character instead.
+_FREE_TEXT = Kind("text", _without_nul)
+#: Calling the class of an enumeration costs ten times as much as a look-up.
+_STATUS = Kind("text", lambda member: None if member is None else str(member), {s.value: s for s in CallStatus}.get)
+_DIGITS = Kind("text", lambda n: None if n is None else str(n), lambda digits: None if digits is None else int(digits))
+#: PostgreSQL's connections exchange microseconds (`tocsin.stores.postgresql.connection`).
+_INSTANT = {True: Kind("timestamptz"), False: Kind("text", to_text, from_text)}
+_KINDS = {
+    "status": _STATUS,
+    "status_before": _STATUS,
+    "request_spec": json_of(RequestSpec),
+    "outcome_meta": json_of(Outcome),
+    "retry_policy": json_of(RetryPolicy),
+    "event_payload": json_of(msgspec.Raw),
+    "request_headers": _HEADERS,
+    "response_headers": _HEADERS,
+    "response_status": _DIGITS,
+    **dict.fromkeys(("id", "timestamp_ms", "executions", "attempts"), _NUMBER),
+    **dict.fromkeys(
+        ("name", "request_url", "request_body", "response_body", "error_message", "last_error"), _FREE_TEXT
+    ),
+}
+
+
+def _kind(name: str, *, postgresql: bool) -> Kind:
+    return _INSTANT[postgresql] if name.endswith("_at") else _KINDS.get(name, _TEXT)
+
+
+# ---------------------------------------------------------------------- forms of a statement
+
+_LOCKS = re.compile(r" FOR (NO KEY UPDATE|KEY SHARE|UPDATE)( SKIP LOCKED)?")
+_INDEX = re.compile(r" INDEXED BY \w+")
+_VALUE = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)")
+_GIVEN_COLUMN = re.compile(r"\bgiven\.([a-z_]+)")
+
+
+class Form(NamedTuple):
+    """A statement as one of the databases gets it."""
+
+    text: str
+    #: Names of the values, in the driver's order. Those of the given rows begin with `given_`.
+    values: tuple[str, ...]
+    #: How values, given columns and resulting columns are converted.
+    scalars: Mapping[str, Callable[[Any], Any] | None]
+    given: Sequence[Callable[[Any], Any] | None]
+    results: Sequence[Callable[[Any], Any] | None]
+
+
+def _numbered(sql: str, *, postgresql: bool) -> tuple[str, tuple[str, ...]]:
+    """The text with $1, $2, … or ?1, ?2, … for each name, and the names in this order."""
+    names: dict[str, int] = {}
+    mark = "$" if postgresql else "?"
+    text = _VALUE.sub(lambda found: f"{mark}{names.setdefault(found[1], len(names) + 1)}", sql)
+    return text, tuple(names)
+
+
+def _converted(rows: Sequence[Row], convert: Sequence[Callable[[Any], Any] | None]) -> list[Sequence[Any]]:
+    """The rows' columns, converted."""
     return [
-        values if process is None else [process(value) for value in values]
-        for values, process in zip(zip(*rows, strict=True), processors, strict=True)
+        column if function is None else [function(value) for value in column]
+        for column, function in zip(zip(*rows, strict=True), convert, strict=True)
     ]
 
 
 class _Statement:
-    """A statement with its form for each dialect, which `build` makes of the given rows."""
+    """A statement with its form for each database."""
 
-    def __init__(self, build: Executable | Callable[[Given], Any], given: Fields) -> None:
-        self.given = given
-        self._build = build
-        self._names = tuple(f"given_{name}" for name in given)
-        self._made: dict[str, _Compiled] = {}
+    def __init__(
+        self,
+        sql: str,
+        *,
+        given: Sequence[str] = (),
+        results: Sequence[str] = (),
+        kinds: Mapping[str, Kind] | None = None,
+        sqlite: str | None = None,
+    ) -> None:
+        """`given` and `results` name the columns of the given and of the resulting rows. `kinds` replaces the kinds of some
+        of these, `sqlite` the text for SQLite."""
+        self.given = tuple(given)
+        self._results = tuple(results)
+        self._kinds = kinds or {}
+        self._sql = {True: _INDEX.sub("", sql), False: _LOCKS.sub("", sqlite or sql)}
+        self._forms: dict[bool, Form] = {}
 
-    def _for(self, dialect: Dialect) -> _Compiled:
-        made = self._made.get(dialect.name)
+    def form(self, *, postgresql: bool) -> Form:
+        """The statement for PostgreSQL or for SQLite."""
+        made = self._forms.get(postgresql)
         if made is None:
-            made = self._made[dialect.name] = _compile(self._statement(dialect.name), self.given, dialect)
+            made = self._forms[postgresql] = self._made(postgresql)
         return made
 
-    def _statement(self, dialect: str) -> Any:
-        return self._build if isinstance(self._build, Executable) else self._build(_relation(self.given, dialect))
+    def _made(self, postgresql: bool) -> Form:
+        text, values = _numbered(self._with_given(self._sql[postgresql], postgresql), postgresql=postgresql)
+        scalars = [name for name in values if not name.startswith("given")]
+        return Form(
+            text,
+            values,
+            {name: self._kind(name, postgresql).encode for name in scalars},
+            [self._kind(name, postgresql).encode for name in self.given],
+            [self._kind(name, postgresql).decode for name in self._results],
+        )
 
-    def text(self, dialect: Dialect) -> str:
-        """The SQL text for the driver."""
-        return self._for(dialect).text
+    def _kind(self, name: str, postgresql: bool) -> Kind:
+        return self._kinds.get(name) or _kind(name, postgresql=postgresql)
 
-    def _rows(self, dialect: Dialect, result: CursorResult[Any]) -> list[Row]:
-        # From the driver's cursor: SQLAlchemy's named rows are not needed here and cost time.
-        found = result.cursor.fetchall()
-        result.close()
-        processors = self._for(dialect).results
-        if processors is None or not found:
-            return [tuple(row) for row in found]
-        return list(zip(*_columns(found, processors), strict=True))
+    def _with_given(self, sql: str, postgresql: bool) -> str:
+        if postgresql:
+            arrays = ", ".join(f":given_{name}::{self._kind(name, True).type}[]" for name in self.given)
+            relation = f"unnest({arrays}) AS given ({', '.join(self.given)})"
+        else:
+            columns = ", ".join(f"value ->> '$[{place}]' AS {name}" for place, name in enumerate(self.given))
+            relation = f"(SELECT {columns} FROM json_each(:given)) AS given"
+        return sql.replace("GIVEN", relation)
 
 
 class Query(_Statement):
-    """A statement over given rows, or over scalars alone, that returns rows or a count.
+    """A statement over given rows, or over values alone, that returns rows or a count."""
 
-    `build` creates it for a dialect, unless it is a statement for all of them. Its bind parameters are the scalars.
-    """
-
-    def __init__(self, build: Executable | Callable[[Given], Any], given: Fields | None = None) -> None:
-        super().__init__(build, given or {})
-
-    def variables(self, dialect: Dialect, rows: Sequence[Row], scalars: Mapping[str, Any]) -> Row:
-        """The driver's variables."""
-        compiled = self._for(dialect)
-        values: dict[str, Any] = dict(compiled.constants)
-        for name, process in compiled.scalars.items():
-            values[name] = scalars[name] if process is None else process(scalars[name])
+    def values(self, form: Form, rows: Sequence[Row], scalars: Mapping[str, Any], *, postgresql: bool) -> list[Any]:
+        """The driver's values."""
+        named = {
+            name: scalars[name] if encode is None else encode(scalars[name]) for name, encode in form.scalars.items()
+        }
         if self.given:
-            columns = _columns(rows, compiled.givens)
-            if dialect.name == "postgresql":
-                values.update(zip(self._names, map(list, columns), strict=True))
+            columns = _converted(rows, form.given)
+            if postgresql:
+                named |= {f"given_{name}": column for name, column in zip(self.given, columns, strict=True)}
             else:
-                values["given"] = msgspec.json.encode(list(zip(*columns, strict=True))).decode()
-        return tuple([values.get(name) for name in compiled.variables])
+                named["given"] = msgspec.json.encode(list(zip(*columns, strict=True))).decode()
+        return [named[name] for name in form.values]
 
-    def fetch(self, connection: Connection, rows: Sequence[Row] = (), /, **scalars: Any) -> list[Row]:
+    async def fetch(self, session: Session, rows: Sequence[Row] = (), /, **scalars: Any) -> list[Row]:
         """The resulting rows."""
         if self.given and not rows:
             return []
-        return self._rows(connection.dialect, self._execute(connection, rows, scalars))
+        form = self.form(postgresql=session.postgresql)
+        values = self.values(form, rows, scalars, postgresql=session.postgresql)
+        found = await session.rows(form.text, values)
+        if not found or not any(form.results):
+            return [tuple(row) for row in found]
+        return list(zip(*_converted(found, form.results), strict=True))
 
-    def count(self, connection: Connection, rows: Sequence[Row] = (), /, **scalars: Any) -> int:
+    async def count(self, session: Session, rows: Sequence[Row] = (), /, **scalars: Any) -> int:
         """The number of rows that it changed."""
-        return 0 if self.given and not rows else self._execute(connection, rows, scalars).rowcount
-
-    def _execute(self, connection: Connection, rows: Sequence[Row], scalars: Mapping[str, Any]) -> CursorResult[Any]:
-        dialect = connection.dialect
-        return connection.exec_driver_sql(self.text(dialect), self.variables(dialect, rows, scalars))
+        if self.given and not rows:
+            return 0
+        form = self.form(postgresql=session.postgresql)
+        return await session.count(form.text, self.values(form, rows, scalars, postgresql=session.postgresql))
 
 
 class Batch(_Statement):
-    """An INSERT or UPDATE for each given row, which may take no effect for some of them.
+    """An INSERT or UPDATE for each given row, which may take no effect for some of them. `key` names the given columns that
+    identify a row of `table`. In SQLite it runs once per row."""
 
-    `build` creates it for a dialect. `key` names the given columns that identify a row; in PostgreSQL the built
-    statement gets a RETURNING of the table's columns of these names.
-    """
+    def __init__(self, sql: str, *, table: str, given: Sequence[str], key: Sequence[str]) -> None:
+        super().__init__(sql, given=given)
+        self._returning = f" RETURNING {', '.join(f'{table}.{name}' for name in key)}"
+        self._key = tuple(self.given.index(name) for name in key)
 
-    def __init__(self, table: Table, given: Fields, build: Callable[[Given], Any], *, key: Sequence[str]) -> None:
-        super().__init__(build, given)
-        self._returning = [table.c[name] for name in key]
-        self._key = tuple(list(given).index(name) for name in key)
+    def _with_given(self, sql: str, postgresql: bool) -> str:
+        if postgresql:
+            return super()._with_given(sql, postgresql) + self._returning
+        return _GIVEN_COLUMN.sub(r":given_\1", sql.replace(" FROM GIVEN", ""))
 
-    def _statement(self, dialect: str) -> Any:
-        if dialect == "postgresql":
-            return super()._statement(dialect).returning(*self._returning)
-        assert not isinstance(self._build, Executable)
-        return self._build(_one_row(self.given, dialect))
+    def values(self, form: Form, rows: Sequence[Row], *, postgresql: bool) -> list[Any]:
+        """The driver's values: arrays for PostgreSQL, a tuple per row for SQLite."""
+        named = dict(zip((f"given_{name}" for name in self.given), _converted(rows, form.given), strict=True))
+        columns = [named[name] for name in form.values]
+        return columns if postgresql else list(zip(*columns, strict=True))
 
-    def run(self, connection: Connection, rows: Sequence[Row]) -> set[Row]:
+    async def run(self, session: Session, rows: Sequence[Row]) -> set[Row]:
         """The keys of the rows for which it took effect. No two given rows may have the same key."""
         if not rows:
             return set()
-        if connection.dialect.name == "postgresql":
-            return set(self._run_at_once(connection, rows))
-        connection.exec_driver_sql(f"SAVEPOINT {_SAVEPOINT}")
-        if self._execute(connection, rows).rowcount == len(rows):
-            took_effect = list(rows)
-        else:
-            # The driver returns only a count, which is rarely less than all.
-            connection.exec_driver_sql(f"ROLLBACK TO {_SAVEPOINT}")
-            took_effect = [row for row in rows if self._execute(connection, [row]).rowcount]
-        connection.exec_driver_sql(f"RELEASE {_SAVEPOINT}")
-        return {tuple([row[place] for place in self._key]) for row in took_effect}
-
-    def count(self, connection: Connection, rows: Sequence[Row]) -> int:
-        """The number of rows for which it took effect."""
-        if not rows:
-            return 0
-        if connection.dialect.name == "postgresql":
-            return len(self._run_at_once(connection, rows))
-        return self._execute(connection, rows).rowcount
-
-    def variables(self, dialect: Dialect, rows: Sequence[Row]) -> Row | list[Row]:
-        """The driver's variables: arrays for PostgreSQL, one tuple per execution for SQLite."""
-        compiled = self._for(dialect)
-        columns = dict(zip(self._names, _columns(rows, compiled.givens), strict=True))
-        ordered = [columns[name] for name in compiled.variables]
-        return tuple(map(list, ordered)) if dialect.name == "postgresql" else list(zip(*ordered, strict=True))
-
-    def _run_at_once(self, connection: Connection, rows: Sequence[Row]) -> list[Row]:
-        return self._rows(connection.dialect, self._execute(connection, rows))
-
-    def _execute(self, connection: Connection, rows: Sequence[Row]) -> CursorResult[Any]:
-        dialect = connection.dialect
-        return connection.exec_driver_sql(self.text(dialect), self.variables(dialect, rows))
+        form = self.form(postgresql=session.postgresql)
+        values = self.values(form, rows, postgresql=session.postgresql)
+        if session.postgresql:
+            return {tuple(row) for row in await session.rows(form.text, values)}
+        return {
+            tuple([row[place] for place in self._key])
+            for row, each in zip(rows, values, strict=True)
+            if await session.count(form.text, each)
+        }

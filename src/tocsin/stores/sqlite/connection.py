@@ -82,43 +82,48 @@ def connect(settings: SqliteSettings, *, cache_bytes: int, read_only: bool) -> a
 migrations = partial(migrations_of, "tocsin.stores.sqlite")
 
 
-def migrate(connection: apsw.Connection, path: Path) -> None:
+def migrate(
+    connection: apsw.Connection,
+    place: str | Path,
+    known: list[tuple[int, str]] | None = None,
+    *,
+    application_id: int = APPLICATION_ID,
+    meta: str = "meta",
+) -> None:
     """Migrates the schema to the newest version, each step in its own transaction, forward only.
 
-    Raises SchemaTooNew for a file of a newer release, StoreCorrupted for a database that is not Tocsin's, or has another
-    format.
+    `known` are the migrations, by default the timers'; the table `meta` has the format. Raises SchemaTooNew for a file of a
+    newer release, StoreCorrupted for a database that is not Tocsin's, or has another format.
     """
-    known = migrations()
+    known = migrations() if known is None else known
     version = connection.pragma("user_version")
-    ours = version > 0 and connection.pragma("application_id") == APPLICATION_ID
+    foreign = connection.pragma("application_id") != application_id
+    ours = version > 0 and not foreign
     if ours:
-        refuse_other_format(str(path), _meta(connection, "format"))
-    steps = pending(known, version, str(path), _meta(connection, "readable_from") if ours else None)
-    foreign = connection.pragma("application_id") != APPLICATION_ID
+        refuse_other_format(str(place), _meta(connection, meta, "format"))
+    steps = pending(known, version, str(place), _meta(connection, meta, "readable_from") if ours else None)
     if foreign and connection.execute("SELECT count(*) FROM sqlite_schema").get:
-        raise StoreCorrupted(f"{path} is a SQLite database of another application; use another file")
+        raise StoreCorrupted(f"{place} is a SQLite database of another application; use another file")
     for count, (number, sql) in enumerate(known, 1):
         if (number, sql) in steps:
-            transact(connection, partial(_migrate_step, connection, number, sql, readable_from(known[:count])))
+            values = {"readable_from": readable_from(known[:count]), "format": FORMAT}
+            transact(connection, partial(_migrate_step, connection, number, sql, application_id, meta, values))
 
 
-def _migrate_step(connection: apsw.Connection, number: int, sql: str, readable: int) -> None:
+def _migrate_step(
+    connection: apsw.Connection, number: int, sql: str, application_id: int, meta: str, values: dict[str, int]
+) -> None:
     # Another process may have migrated first; only the version read inside the transaction counts.
     if connection.pragma("user_version") < number:
         connection.execute(sql)
         connection.pragma("user_version", number)
-        connection.pragma("application_id", APPLICATION_ID)
-        _put_meta(connection, "readable_from", readable)
-        _put_meta(connection, "format", FORMAT)
+        connection.pragma("application_id", application_id)
+        put = f"INSERT INTO {meta} VALUES (?, ?)" + DIALECT.or_update("meta_name", "meta_value")
+        connection.executemany(put, values.items())
 
 
-def _put_meta(connection: apsw.Connection, name: str, value: int) -> None:
-    put = "INSERT INTO meta VALUES (?, ?)" + DIALECT.or_update("meta_name", "meta_value")
-    connection.execute(put, (name, value))
-
-
-def _meta(connection: apsw.Connection, name: str) -> int | None:
-    found: int | None = connection.execute("SELECT meta_value FROM meta WHERE meta_name = ?", (name,)).get
+def _meta(connection: apsw.Connection, table: str, name: str) -> int | None:
+    found: int | None = connection.execute(f"SELECT meta_value FROM {table} WHERE meta_name = ?", (name,)).get
     return found
 
 
@@ -146,7 +151,7 @@ def no_space(folder: Path) -> StoreFull:
     return StoreFull(f"no space left in {folder}; free some, or use another disk")
 
 
-def translate_error(error: E, path: Path, *, in_commit: bool = False) -> E | StoreError:
+def translate_error(error: E, path: Path | str, *, in_commit: bool = False) -> E | StoreError:
     """The store error for an error of the driver, or of a value. Any other is a defect of the program and returned as it
     is."""
     if not isinstance(error, (apsw.Error, *_BAD_VALUE)):

@@ -161,7 +161,6 @@ class SqliteStore(SqlStore):
         self._writer = Writer(
             "tocsin-sqlite-write",
             writer,
-            writer,
             self._translate,
             group_max=_GROUP_MAX,
             afterwards=lambda: self._committed(writer),

@@ -16,10 +16,10 @@ from tocsin.model.ids import is_uuid7
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.ports.audit import AuditLog
 from tocsin.ports.tracing import CreateTraces
-from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.service_calls.api.service_calls import CallDetail, ServiceCalls
 from tocsin.service_calls.api.validation import PageRequest
 from tocsin.service_calls.messages import CallStatus
+from tocsin.service_calls.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest, traced
 from tocsin.web.http import agent_wire as wire

@@ -14,8 +14,8 @@ from tocsin.model.access import Role
 from tocsin.model.errors import InvalidInput, ServiceCallNotScheduled
 from tocsin.model.instants import parse_instant
 from tocsin.model.redaction import redact_url
-from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.service_calls.messages import CallStatus
+from tocsin.service_calls.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.pages.calls.presentation import STAR, finished, list_path, path, redacted, result_of, version
 from tocsin.web.pages.context import RequestContext

@@ -11,9 +11,9 @@ from starlette.responses import RedirectResponse, Response
 from tocsin.model.access import Role
 from tocsin.model.errors import ServiceCallNotFound
 from tocsin.model.ids import is_uuid7
-from tocsin.service_calls.api.ports import CallRecord
 from tocsin.service_calls.api.validation import PageRequest
 from tocsin.service_calls.messages import CallStatus
+from tocsin.service_calls.ports import CallRecord
 from tocsin.web.pages.calls.presentation import STAR, list_path, version
 from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.filters import ListFilters

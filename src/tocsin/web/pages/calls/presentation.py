@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 from tocsin.model.instants import format_duration
 from tocsin.model.redaction import redact_headers
 from tocsin.model.retry import RetryPolicy
-from tocsin.service_calls.api.ports import CallRecord, ExecutionRecord
 from tocsin.service_calls.messages import CallStatus
+from tocsin.service_calls.ports import CallRecord, ExecutionRecord
 from tocsin.web.pages.presentation import State, pretty_json
 
 #: The replacement for invalid bytes, and control characters that text does not contain (tab, line ends, form feed and escape

@@ -1,1 +1,0 @@
-"""From the outbox table to the bus."""

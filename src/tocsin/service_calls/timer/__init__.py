@@ -1,1 +1,0 @@
-"""Publishes DueTimeReached when a scheduled instant is reached."""

@@ -1,0 +1,169 @@
+-- The tables of the service agent. The first five are those of the reference schema, with what the agent adds to them. Every
+-- key starts with the tenant, and rows that refer to a call are deleted with it.
+--
+-- Ids, statuses and tags sort by bytes, as in SQLite: pages depend on that order, and an index of another collation would not
+-- serve ranges. Ids do not have the type uuid: they are text everywhere else, and converting them costs more than the 20 bytes
+-- it would save. JSON is text: jsonb would reorder members, refuse "\u0000", and parse what only Tocsin reads.
+
+CREATE TABLE service_calls (
+  tenant_id text COLLATE "C" NOT NULL,
+  service_call_id text COLLATE "C" NOT NULL,
+  name text NOT NULL,
+  status text COLLATE "C" NOT NULL,
+  submitted_at timestamptz NOT NULL,
+  due_at timestamptz NOT NULL,
+  started_at timestamptz,
+  finished_at timestamptz,
+  request_spec text NOT NULL,
+  outcome_meta text,
+  -- The request that submitted the call, and a digest to recognize its repetitions.
+  correlation_id text COLLATE "C" NOT NULL,
+  fingerprint text COLLATE "C" NOT NULL,
+  idempotency_key text COLLATE "C",
+  -- The execution that was ordered last, and how many were ordered.
+  execution_id text COLLATE "C",
+  executions bigint NOT NULL DEFAULT 0,
+  -- When the watchdog checks the call, while it has not finished.
+  watch_at timestamptz,
+  -- The retry policy, and the state of the retries.
+  retry_policy text,
+  attempts bigint NOT NULL DEFAULT 0,
+  first_attempt_at timestamptz,
+  next_attempt_at timestamptz,
+  -- Of the request that submitted the call, for the traces of its executions.
+  traceparent text COLLATE "C",
+  CONSTRAINT pk_service_calls PRIMARY KEY (tenant_id, service_call_id),
+  CONSTRAINT ck_service_calls_status CHECK (status IN ('Scheduled', 'Running', 'Retrying', 'Succeeded', 'Failed'))
+);
+
+CREATE UNIQUE INDEX idx_service_calls_idempotency_key ON service_calls (tenant_id, idempotency_key)
+  WHERE idempotency_key IS NOT NULL;
+
+-- Pages, the newest first: of all calls, with a status, and with one correlation id.
+CREATE INDEX idx_service_calls_submitted_at ON service_calls (tenant_id, submitted_at, service_call_id);
+CREATE INDEX idx_service_calls_status ON service_calls (tenant_id, status, submitted_at, service_call_id);
+
+-- For the watchdog, over all tenants: only calls that have not finished. For the purge, likewise.
+CREATE INDEX idx_service_calls_watch_at ON service_calls (watch_at) WHERE watch_at IS NOT NULL;
+CREATE INDEX idx_service_calls_finished_at ON service_calls (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX idx_service_calls_correlation_id ON service_calls (tenant_id, correlation_id, submitted_at, service_call_id);
+
+CREATE TABLE service_call_tags (
+  tenant_id text COLLATE "C" NOT NULL,
+  service_call_id text COLLATE "C" NOT NULL,
+  tag text COLLATE "C" NOT NULL,
+  -- A copy of the call's, so that a page by tag is one range of an index.
+  submitted_at timestamptz NOT NULL,
+  CONSTRAINT pk_service_call_tags PRIMARY KEY (tenant_id, service_call_id, tag),
+  CONSTRAINT fk_service_call_tags_service_call FOREIGN KEY (tenant_id, service_call_id)
+    REFERENCES service_calls (tenant_id, service_call_id) ON DELETE CASCADE
+);
+
+CREATE INDEX idx_service_call_tags_tag ON service_call_tags (tenant_id, tag, submitted_at, service_call_id);
+
+CREATE TABLE timer_schedules (
+  tenant_id text COLLATE "C" NOT NULL,
+  service_call_id text COLLATE "C" NOT NULL,
+  correlation_id text COLLATE "C" NOT NULL,
+  due_at timestamptz NOT NULL,
+  registered_at timestamptz NOT NULL,
+  reached_at timestamptz,
+  state text COLLATE "C" NOT NULL DEFAULT 'Scheduled',
+  CONSTRAINT pk_timer_schedules PRIMARY KEY (tenant_id, service_call_id),
+  CONSTRAINT fk_timer_schedules_service_call FOREIGN KEY (tenant_id, service_call_id)
+    REFERENCES service_calls (tenant_id, service_call_id) ON DELETE CASCADE,
+  CONSTRAINT ck_timer_schedules_state CHECK (state IN ('Scheduled', 'Reached'))
+);
+
+CREATE INDEX idx_timer_schedules_due_at ON timer_schedules (tenant_id, state, due_at);
+CREATE INDEX idx_timer_schedules_correlation_id ON timer_schedules (correlation_id);
+
+-- Waiting schedules over all tenants, for the next due time and the tenants with due schedules.
+CREATE INDEX idx_timer_schedules_waiting ON timer_schedules (due_at, tenant_id) WHERE state = 'Scheduled';
+
+CREATE TABLE http_execution_log (
+  tenant_id text COLLATE "C" NOT NULL,
+  service_call_id text COLLATE "C" NOT NULL,
+  execution_id text COLLATE "C" NOT NULL,
+  started_at timestamptz NOT NULL,
+  finished_at timestamptz,
+  request_url text NOT NULL,
+  request_method text COLLATE "C" NOT NULL,
+  request_headers text NOT NULL,
+  request_body text,
+  response_status text COLLATE "C",
+  response_headers text,
+  response_body text,
+  error_message text,
+  -- For the event that reports an interrupted execution.
+  correlation_id text COLLATE "C" NOT NULL,
+  CONSTRAINT pk_http_execution_log PRIMARY KEY (tenant_id, service_call_id, execution_id),
+  CONSTRAINT fk_http_execution_log_service_call FOREIGN KEY (tenant_id, service_call_id)
+    REFERENCES service_calls (tenant_id, service_call_id) ON DELETE CASCADE,
+  CONSTRAINT ck_http_execution_log_request_method CHECK (
+    request_method IN ('GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS')
+  )
+);
+
+-- Executions that an earlier run of the process left unfinished.
+CREATE INDEX idx_http_execution_log_unfinished ON http_execution_log (started_at) WHERE finished_at IS NULL;
+
+CREATE TABLE outbox (
+  id bigint GENERATED BY DEFAULT AS IDENTITY CONSTRAINT pk_outbox PRIMARY KEY,
+  tenant_id text COLLATE "C" NOT NULL,
+  aggregate_id text COLLATE "C" NOT NULL,
+  event_type text COLLATE "C" NOT NULL,
+  event_payload text NOT NULL,
+  created_at timestamptz NOT NULL,
+  published_at timestamptz,
+  -- The rest of the envelope.
+  envelope_id text COLLATE "C" NOT NULL,
+  correlation_id text COLLATE "C" NOT NULL,
+  causation_id text COLLATE "C",
+  timestamp_ms bigint NOT NULL,
+  -- The state of publishing. `suspended_at`: the message can never be published.
+  attempts bigint NOT NULL DEFAULT 0,
+  last_error text,
+  suspended_at timestamptz
+);
+
+-- Unpublished messages; traces; the purge.
+CREATE INDEX idx_outbox_unpublished ON outbox (id) WHERE published_at IS NULL AND suspended_at IS NULL;
+CREATE INDEX idx_outbox_correlation_id ON outbox (tenant_id, correlation_id);
+CREATE INDEX idx_outbox_published_at ON outbox (published_at) WHERE published_at IS NOT NULL;
+
+-- One row with a UUID created with the database, which identifies what is stored elsewhere for this database.
+CREATE TABLE agent_identity (
+  id integer NOT NULL,
+  agent_id text COLLATE "C" NOT NULL,
+  CONSTRAINT pk_agent_identity PRIMARY KEY (id),
+  CONSTRAINT ck_agent_identity_only_one CHECK (id = 1)
+);
+
+-- One row with the node that runs the agent on a shared database. `epoch` grows with every takeover and fences every write.
+CREATE TABLE agent_leader (
+  id integer NOT NULL,
+  epoch bigint NOT NULL,
+  node text NOT NULL,
+  incarnation text COLLATE "C" NOT NULL,
+  since timestamptz,
+  CONSTRAINT pk_agent_leader PRIMARY KEY (id),
+  CONSTRAINT ck_agent_leader_only_one CHECK (id = 1)
+);
+INSERT INTO agent_leader (id, epoch, node, incarnation) VALUES (1, 0, '', '');
+
+-- Grows while that node is alive. A table of its own, because every write locks the row above.
+CREATE TABLE agent_heartbeat (
+  id integer NOT NULL,
+  beats bigint NOT NULL,
+  CONSTRAINT pk_agent_heartbeat PRIMARY KEY (id),
+  CONSTRAINT ck_agent_heartbeat_only_one CHECK (id = 1)
+);
+INSERT INTO agent_heartbeat (id, beats) VALUES (1, 0);
+
+-- The secrets that sign a tenant's service calls, encoded by `tocsin.model.secrets`.
+CREATE TABLE tenant_secrets (
+  tenant_id text COLLATE "C" NOT NULL,
+  secrets text NOT NULL,
+  CONSTRAINT pk_tenant_secrets PRIMARY KEY (tenant_id)
+);

@@ -1,1 +1,0 @@
-"""The versions, in their order."""
