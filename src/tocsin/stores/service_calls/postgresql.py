@@ -195,7 +195,8 @@ class PostgresqlDatabase(AgentDatabase):
                     refuse_other_format(self._name, None)
                 if names:
                     raise StoreCorrupted(
-                        f"{self._name} has tables named {', '.join(names)} that Tocsin did not create; choose another database"
+                        f"{self._name} has tables named {', '.join(names)} that Tocsin did not create; choose another "
+                        "database"
                     )
                 await make_meta(connection, "agent_meta")
             await run_pending(connection, migrations(), self._name, meta="agent_meta")
