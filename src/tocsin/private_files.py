@@ -12,7 +12,7 @@ from pathlib import Path
 #: The permission bits of other users.
 OTHERS = 0o077
 _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
-#: Suffixes of the files that SQLite keeps beside a database, with the database's mode.
+#: Suffixes of the files that SQLite keeps next to a database, with the database's mode.
 _BESIDE = ("", "-wal", "-shm", "-journal")
 #: The names of databases, locks and the clock's file in a data folder.
 _OURS = re.compile(r"(?:tocsin|agent)\.db(?:-wal|-shm|-journal|\.lock)?\Z|tocsin\.lock\Z|dev-clock\.json\Z")
@@ -38,7 +38,7 @@ def other_owner(folder: Path) -> str | None:
 
 
 def make_database(path: Path) -> None:
-    """Creates an empty private file, or makes an existing one and SQLite's files beside it private. Raises OSError if the
+    """Creates an empty private file, or makes an existing one and SQLite's files next to it private. Raises OSError if the
     file can't be created."""
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE))

@@ -23,7 +23,7 @@ ZONES = [f"Etc/GMT{hours:+}" for hours in range(-14, 13)]
 
 def replanned(timer: Timer, now: int, *, in_flight: bool = False) -> Turn | Timer:
     op = WriteOp(OpKind.SCHEDULE, UUID, "n", change=Replan())
-    found = recurring.Found(timer, None, timer.execute_at, in_flight, "f")
+    found = recurring.Subject(timer, None, timer.execute_at, in_flight, "f")
     outcome = recurring.change(op, found, now)
     assert isinstance(outcome, Turn | Timer)
     return outcome

@@ -74,7 +74,7 @@ class Plan:
         self.count += 1
         op = WriteOp(OpKind.SCHEDULE, UUID, "n", timer=timer, changes=changes or Changes(), change=change)
         live = self.timer if self.timer is not None and self.timer.status is Status.PENDING else None
-        found = recurring.Found(live, self.timer, self.at, in_flight, str(self.count))
+        found = recurring.Subject(live, self.timer, self.at, in_flight, str(self.count))
         outcome = recurring.change(op, found, self.now)
         return self.took(outcome) if isinstance(outcome, Turn) else outcome
 

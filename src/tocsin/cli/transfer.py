@@ -111,7 +111,7 @@ def _export(
 
 
 @dataclass
-class Row:
+class ImportedRow:
     """A timer to create, with its line number."""
 
     line: int
@@ -119,7 +119,7 @@ class Row:
 
 
 @dataclass
-class Tally:
+class ImportTally:
     """The result of the import. `unread_from` is the first line that was not sent, if the import stopped early."""
 
     created: int = 0
@@ -158,7 +158,7 @@ def import_timers(
     report_path = errors or Path("import.errors.jsonl" if source == "-" else source + ".errors.jsonl")
     if source != "-" and report_path.resolve() == Path(source).resolve():
         raise WrongUsage(f"--errors: {report_path} is the imported file; give another")
-    started, tally = time.monotonic(), Tally()
+    started, tally = time.monotonic(), ImportTally()
     with opened_for_reading(source) as stream, _Report(report_path) as report, server.client() as client:
         rows = _rows(stream, format_of(form, source), namespace, from_line, None if include_finished else tally)
         with output.progress("importing", total=_lines(source)) as advance:
@@ -168,8 +168,8 @@ def import_timers(
 
 
 def _rows(
-    stream: TextIO, form: str, namespace: str, from_line: int, skipping: Tally | None
-) -> Iterator[Row | tuple[int, str]]:
+    stream: TextIO, form: str, namespace: str, from_line: int, skipping: ImportTally | None
+) -> Iterator[ImportedRow | tuple[int, str]]:
     """The rows of the file from a line on; an invalid one is a (line number, reason) tuple. With `skipping`, finished timers
     are left out and counted there."""
     import uuid
@@ -188,7 +188,7 @@ def _rows(
             timer.setdefault("namespace", namespace)
             if "id" not in timer:
                 timer["id"] = str(uuid.uuid4())
-            yield Row(line, timer)
+            yield ImportedRow(line, timer)
 
 
 def _parsed(stream: TextIO, form: str) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
@@ -231,7 +231,7 @@ class _Report:
 
 class _Importer:
     def __init__(
-        self, client: Client, report: _Report, in_flight: int, advance: Callable[[int], None], tally: Tally
+        self, client: Client, report: _Report, in_flight: int, advance: Callable[[int], None], tally: ImportTally
     ) -> None:
         self._client = client
         self._report = report
@@ -239,11 +239,11 @@ class _Importer:
         self._advance = advance
         self._tally = tally
 
-    def run(self, rows: Iterable[Row | tuple[int, str]], unsent: int) -> None:
+    def run(self, rows: Iterable[ImportedRow | tuple[int, str]], unsent: int) -> None:
         """Sends all batches; after an Unreachable or Ctrl-C, only waits for those in flight. `unsent` is the first line."""
         from concurrent.futures import ThreadPoolExecutor
 
-        in_flight: dict[Future[list[BatchResult]], list[Row]] = {}
+        in_flight: dict[Future[list[BatchResult]], list[ImportedRow]] = {}
         with ThreadPoolExecutor(self._in_flight, thread_name_prefix="tocsin-import") as threads:
             try:
                 for batch in self._batches(rows):
@@ -258,8 +258,8 @@ class _Importer:
         if self._tally.stopped_by is not None:
             self._tally.unread_from = unsent
 
-    def _batches(self, rows: Iterable[Row | tuple[int, str]]) -> Iterator[list[Row]]:
-        batch: list[Row] = []
+    def _batches(self, rows: Iterable[ImportedRow | tuple[int, str]]) -> Iterator[list[ImportedRow]]:
+        batch: list[ImportedRow] = []
         size = 0
         for row in rows:
             if isinstance(row, tuple):
@@ -273,7 +273,7 @@ class _Importer:
         if batch:
             yield batch
 
-    def _send(self, batch: list[Row]) -> list[BatchResult]:
+    def _send(self, batch: list[ImportedRow]) -> list[BatchResult]:
         from tocsin.cli.rows import BatchResults
 
         results: list[BatchResult] = self._client.post_for(
@@ -281,7 +281,7 @@ class _Importer:
         ).results
         return results
 
-    def _settle(self, in_flight: dict[Future[list[BatchResult]], list[Row]], fewer_than: int) -> None:
+    def _settle(self, in_flight: dict[Future[list[BatchResult]], list[ImportedRow]], fewer_than: int) -> None:
         """Waits until fewer than `fewer_than` batches are in flight, and records their results."""
         from concurrent.futures import FIRST_COMPLETED, wait
 
@@ -329,7 +329,7 @@ def _lines(source: str) -> int | None:
         return sum(1 for _ in counted)
 
 
-def _conclude(tally: Tally, report: Path, took_s: float, as_json: bool) -> None:
+def _conclude(tally: ImportTally, report: Path, took_s: float, as_json: bool) -> None:
     rate = tally.created / took_s
     if as_json:
         output.print_json(

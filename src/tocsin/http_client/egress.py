@@ -111,9 +111,9 @@ class _Rule(NamedTuple):
 class EgressPolicy:
     """Which addresses may be called: public ones always; others if `allow_private`, or if an entry of `allow` lists them.
 
-    An entry is an address or network (`10.1.0.0/16`, `::1`), a host name (`hooks.internal`; whatever it resolves to),
-    or one of either with a port (`127.0.0.1:9000`, `[::1]:9000`, `hooks.internal:8080`). Raises ConfigError for
-    anything else. `allow_private` changes when a server starts to require keys.
+    An entry is an address or network (`10.1.0.0/16`, `::1`), a host name (`hooks.internal`; with any address that
+    it resolves to), or one of either with a port (`127.0.0.1:9000`, `[::1]:9000`, `hooks.internal:8080`). Raises ConfigError
+    for anything else. `allow_private` changes when a server starts to require keys.
     """
 
     def __init__(self, allow_private: bool = False, allow: Sequence[str] = ()) -> None:

@@ -1,1 +1,1 @@
-"""Pure values and decisions: no I/O, no clock, no randomness of their own."""
+"""Pure values and decisions: no I/O, no clock, no randomness."""

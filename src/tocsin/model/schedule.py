@@ -136,7 +136,7 @@ class LastOccurrence(msgspec.Struct, frozen=True, gc=False):
 
 
 class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a schedule's row carries beside the definition.
+    """What a schedule's row carries besides the definition.
 
     Regular instants up to `position` are accounted for. The current occurrence has `source`; its instant is the timer's
     `execute_at`. `turn` is whose turn it is when both a regular and a backfilled instant are due. `counts` has occurrences by

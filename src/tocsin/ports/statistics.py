@@ -99,7 +99,7 @@ class StatisticsSlot(msgspec.Struct, array_like=True, gc=False):
 
     @property
     def fires(self) -> int:
-        """All fires, whatever their outcome."""
+        """All fires, of any outcome."""
         return self.done + self.rescheduled + self.retried + self.failed + self.superseded
 
     @property

@@ -64,7 +64,7 @@ def open_dev_folder(settings: Settings) -> DevFolder:
     if any((folder / name).exists() for name in ("tocsin.db", "agent.db")):
         raise ConfigError(
             f"data_dir: {folder} has the data of `tocsin serve`, whose timers must not fire by a clock that is moved; give "
-            "`tocsin dev` a folder of its own with --data-dir"
+            "`tocsin dev` another folder with --data-dir"
         )
     make_folder(folder)
     opened = DevFolder(folder, 0)

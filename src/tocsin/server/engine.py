@@ -112,9 +112,9 @@ async def start_engine(
         supervisor,
         namespace_num_shards=settings.namespace_num_shards,
         retention_us=settings.history_retention_us,
+        has_agent=has_agent,
+        largest_shard_bytes=observers.metrics.largest_shard_bytes,
     )
-    service.has_agent = has_agent
-    service.largest_shard_bytes = observers.metrics.largest_shard_bytes
     cluster = None
     if peers is not None:
         cluster = Cluster(

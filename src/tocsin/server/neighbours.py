@@ -14,7 +14,7 @@ from tocsin.server.peers import tls_of
 from tocsin.settings import Settings
 from tocsin.timers.engine.membership import Flag, address_of, flags_of
 
-#: Heartbeats may be delayed by a busy store; so many intervals pass between the two reads.
+#: Heartbeats may be delayed by a busy store; this many intervals pass between the two reads.
 _INTERVALS = 2.5
 _CONNECT_TIMEOUT_S = 3.0
 
@@ -82,9 +82,7 @@ async def _greeted(settings: Settings, member: Member, address: str) -> Fault | 
         shaking = Handshake(settings.cluster_secret, os.urandom(16), os.urandom(NONCE_BYTES))
         proven = shaking.prove(hello, member.incarnation)
         if proven is None:
-            return Fault(
-                f"another node answers at {address}", "correct advertise: each node needs an address of its own"
-            )
+            return Fault(f"another node answers at {address}", "correct advertise: each node needs its own address")
         proof, welcome, _ = proven
         writer.write(proof)
         try:

@@ -44,7 +44,7 @@ def reduce_collections() -> None:
 
 def serve(settings: Settings, *, movable_clock: bool = False) -> int:
     """Runs a node, or the parent of several workers, until SIGTERM or SIGINT, shuts down, and returns the exit code. With
-    `movable_clock` it is one node in a folder of its own, whose clock the API moves."""
+    `movable_clock` it is one node in a separate folder, whose clock the API moves."""
     import uvloop
 
     if settings.workers > 1:

@@ -78,7 +78,7 @@ class OutboxDispatcher:
 
     async def close(self) -> None:
         """Stops sending. Waits up to `outbox_close_timeout` for the bus to accept what is being sent, and as long again
-        for it to be recorded. Whatever is left is published after the next start. Idempotent."""
+        for it to be recorded. What is left is published after the next start. Idempotent."""
         self._closing = True
         for handle in self._retries:
             handle.cancel()

@@ -11,7 +11,7 @@ from tocsin.model.errors import StoreLocked, StoreUnavailable
 
 
 class FileLock:
-    """An advisory lock on a file beside the database. The kernel releases it with the process, so that a crash leaves
+    """An advisory lock on a file next to the database. The kernel releases it with the process, so that a crash leaves
     nothing to clean up. The file stays after a release: if it were removed, two processes could lock two files of the same
     name.
 

@@ -1,7 +1,7 @@
 """Numbered migrations of a schema, forward only: the files NNNN_name.sql in a folder of a package.
 
 A migration adds, so that the nodes of the release before still run on its schema. One that they can't run on states the
-oldest schema version whose release can, in a comment of its own line: `-- readable from: 12`.
+oldest schema version whose release can, in a comment on a separate line: `-- readable from: 12`.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Pool(ABC, Generic[S, C]):
         bounded: bool = True,
         turns: Sequence[asyncio.Lock] = (),
     ) -> T:
-        """Runs `work` with a connection of its own and returns its result. Holds the locks `turns` from before it begins
+        """Runs `work` with a separate connection and returns its result. Holds the locks `turns` from before it begins
         until its outcome is known, even if the caller is cancelled.
 
         Raises StoreUnavailable if no connection is free in time or can be opened, and otherwise the store error for a

@@ -31,7 +31,7 @@ class ServerStore(SqlStore, Generic[S, C]):
         self._readers: Pool[S, C] | None = None
         self._edges = LeftEdges()
 
-    # -- what an adapter supplies, beside what SqlStore names
+    # -- what an adapter supplies besides what SqlStore names
 
     @abstractmethod
     def _pool(self, size: int) -> Pool[S, C]:

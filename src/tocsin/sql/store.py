@@ -57,7 +57,7 @@ RUNS_OF_TIMER = (
     f"SELECT {RUN_COLUMNS} FROM runs WHERE shard_id = ? AND run_uuid = ? AND run_generation < ? "
     "ORDER BY run_generation DESC LIMIT ?"
 )
-#: The generation of a timer's newest run but so many.
+#: The generation of a run, by how many newer ones its timer has.
 NEWEST_RUN = (
     "SELECT run_generation FROM runs WHERE shard_id = ? AND run_uuid = ? ORDER BY run_generation DESC LIMIT 1 OFFSET ?"
 )

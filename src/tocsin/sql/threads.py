@@ -55,7 +55,7 @@ class _Settled(NamedTuple):
 
 class Writer(Generic[C]):
     """One thread does all writing. Work that accumulates while it is busy, up to `group_max`, is committed together, each
-    behind a savepoint of its own, so that a failing one rolls back only itself. With many small writes at once, most of
+    behind a savepoint, so that a failing one rolls back only itself. With many small writes at once, most of
     their cost is the commit. `afterwards` runs in the thread after each transaction, when its callers were notified."""
 
     def __init__(

@@ -66,12 +66,21 @@ UuidOf = Callable[[str, str], bytes]
 
 class TimerService:
     """Create, read, change and list timers; `namespaces` does the same for namespaces. All errors are `TocsinError`s.
+    `has_agent` is whether this node runs the service agent now, `largest_shard_bytes` the size of the largest shard, where
+    the database reports sizes.
 
     `read_namespaces` must have run (or the engine started) before anything else is asked.
     """
 
     def __init__(
-        self, context: Context, supervisor: Supervisor, *, namespace_num_shards: int, retention_us: int
+        self,
+        context: Context,
+        supervisor: Supervisor,
+        *,
+        namespace_num_shards: int,
+        retention_us: int,
+        has_agent: Callable[[], bool] = bool,
+        largest_shard_bytes: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.namespaces = Namespaces(context, supervisor, num_shards=namespace_num_shards, retention_us=retention_us)
         #: What clients let this process reckon.
@@ -83,10 +92,7 @@ class TimerService:
         self._waiting = 0
         self._forwarder: Forwarder | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        #: Whether this node runs the service agent now.
-        self.has_agent: Callable[[], bool] = bool
-        #: The size of the largest shard, where the database reports sizes.
-        self.largest_shard_bytes: Callable[[], int | None] = lambda: None
+        self._has_agent, self._largest_shard_bytes = has_agent, largest_shard_bytes
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
@@ -412,8 +418,8 @@ class TimerService:
 
     def report(self) -> NodeReport:
         """This node's report about itself."""
-        largest = self.largest_shard_bytes()
-        return report_of(self._supervisor, self._context, agent=self.has_agent(), largest_shard_bytes=largest)
+        largest = self._largest_shard_bytes()
+        return report_of(self._supervisor, self._context, agent=self._has_agent(), largest_shard_bytes=largest)
 
     @property
     def node(self) -> str:

@@ -126,7 +126,7 @@ def _verdict_of_answer(error: Any) -> Verdict:
 
 
 def _is_foreign(code: str) -> bool:
-    """Whether an answer had no error code of its own, so that the driver took the HTTP status for it."""
+    """Whether an answer had no error code, so that the driver took the HTTP status for it."""
     return not code or code.isdecimal()
 
 

@@ -21,8 +21,8 @@ TRANSACTION_ACTIONS_MAX = 100
 TRANSACTION_BYTES_MAX = 4 * 1024 * 1024
 #: DynamoDB's limit of an item, including attribute names and its entries in local indexes.
 ITEM_BYTES_MAX = 400 * 1024
-#: What an item and its entries have beside its record: the longest namespace, id, tags and reason of suspension, most of them
-#: twice, the keys, and the names of attributes.
+#: What an item and its entries have besides its record: the longest namespace, id, tags and reason of suspension, most of
+#: them twice, the keys, and the names of attributes.
 BESIDE_RECORD_BYTES_MAX = 16 * 1024
 
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}\Z")

@@ -15,7 +15,7 @@ from tocsin.stores.dynamodb.keys import MEMBERS, META, Item, key, shard_key, tim
 from tocsin.stores.dynamodb.settings import DynamoSettings
 
 _UUID_BYTES = 16
-#: Size of the shard item with its list of uuids, and of an action beside its item, rounded up.
+#: Size of the shard item with its list of uuids, and of an action besides its item, rounded up.
 _FENCE_BYTES, _ACTION_BYTES = 4_096, 64
 _GIB = 1 << 30
 

@@ -45,7 +45,7 @@ def uuid_binary(uuid: bytes) -> Binary:
 
 
 def timer_id(shard_id: int, uuid: bytes) -> bytes:
-    """The `_id` of a live or suspended timer: an id is unique in its shard, whatever its instant."""
+    """The `_id` of a live or suspended timer: an id is unique in its shard, at any instant."""
     return shard_id.to_bytes(4, "big") + uuid
 
 

@@ -81,7 +81,7 @@ class _Source:
         return parts
 
     async def end(self, client: MongoClient, session: Session, walk: Walk) -> ListCursor | None:
-        """A position behind which more documents follow than one step may read; None if there are not so many."""
+        """A position behind which more documents follow than one step may read; None if there are fewer."""
         skipped = walk.span * self.ranges
         *here, behind = self._behind(walk, walk.last)
         for query in here:

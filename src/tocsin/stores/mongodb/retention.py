@@ -27,7 +27,7 @@ async def _purge(client: MongoClient, name: str, now_us: int, limit: int) -> int
         if not found:
             return 0
         ids = [document["_id"] for document in found]
-        # The condition again: one may have been written with a later expiry meanwhile.
+        # The condition again: one may have been written with a later expiry since.
         return (await collection.delete_many({"_id": {"$in": ids}, **expired}, session=session)).deleted_count
 
     return await client.write(remove)

@@ -50,7 +50,7 @@ def _replace_ended(document: Document) -> ReplaceOne[Document]:
 
 
 def _delete_to(shard_id: int, watermark: FireKey) -> list[_Write]:
-    """Every row up to the watermark that is not suspended: those of earlier instants, and those of its own."""
+    """Every row up to the watermark that is not suspended: at earlier instants, and at its own."""
     last = at_most(watermark)
     if last is None:
         return []

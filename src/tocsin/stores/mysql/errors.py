@@ -87,8 +87,8 @@ def is_refused_commit(error: BaseException) -> bool:
 def translate_error(error: BaseException, safe_url: str, *, in_doubt: bool) -> StoreError:
     """The store error for a driver's error.
 
-    `in_doubt`: a COMMIT was sent and its outcome is unknown. Before that, nothing can have taken effect, whatever happened to
-    the connection: a server that loses its client rolls back.
+    `in_doubt`: a COMMIT was sent and its outcome is unknown. Before that, nothing can have taken effect, no matter what
+    happened to the connection: a server that loses its client rolls back.
     """
     code = code_of(error)
     text = f"{safe_url}: {_text(error)}"

@@ -69,7 +69,7 @@ def _between(walk: Walk, end: ListCursor | None) -> bytes:
 
 
 async def _ends(connection: Connection, walk: Walk) -> list[ListCursor]:
-    """The positions at which the next `span` rows end of each range that has so many."""
+    """The positions at which the next `span` rows end of each range that has that many."""
     between = _between(walk, None)
     ends: list[ListCursor] = []
     for some in cut(walk.ranges, _RANGES_MAX):

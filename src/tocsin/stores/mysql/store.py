@@ -32,7 +32,7 @@ from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.schema import migrate
 from tocsin.stores.mysql.text import filled
 
-#: What a row of a statement has beside its record, in hexadecimal digits, and the statement's own text.
+#: What a row of a statement has besides its record, in hexadecimal digits, and the statement's own text.
 _BESIDE_RECORD_BYTES_MAX = 64 * 1024
 
 

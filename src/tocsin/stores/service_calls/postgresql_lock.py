@@ -95,7 +95,7 @@ class LeaderLock:
     committed, and `fence` in each writing transaction.
 
     If the lock's session ends, `check` raises, so that nothing new begins, and the lock is acquired again. If no other
-    agent has claimed the database meanwhile, this agent continues. Otherwise leadership is lost: `lost` returns, and
+    agent has claimed the database since, this agent continues. Otherwise leadership is lost: `lost` returns, and
     nothing is written any more.
     """
 

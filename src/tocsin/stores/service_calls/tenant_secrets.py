@@ -34,7 +34,7 @@ class SqlTenantSecrets:
             return {}
         if self._some is None:
             some = bool(await self._database.read(ANY.fetch))
-            # Unless `change` has stored one meanwhile.
+            # Unless `change` has stored one since.
             if self._some is None:
                 self._some = some
             return await self.find(tenant_ids)

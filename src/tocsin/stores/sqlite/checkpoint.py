@@ -1,4 +1,4 @@
-"""Checkpoints of the write-ahead log (WAL) beside the commits instead of within one.
+"""Checkpoints of the write-ahead log (WAL) alongside the commits instead of within one.
 
 By default, SQLite runs a checkpoint within the commit that fills the WAL: a pause of a tenth of a second or more every few
 commits. Here a thread does nearly all of it while commits continue. It can't finish alone, because commits keep appending and

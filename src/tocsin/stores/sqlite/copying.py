@@ -18,7 +18,7 @@ BESIDE = ("-wal", "-shm", "-journal")
 
 def copy_database(source: Path, target: Path) -> None:
     """Copies the state of one moment into a new private file, durably, while other processes read and write the source. The
-    source's log can't be truncated meanwhile. Raises StoreError, OSError."""
+    source's log can't be truncated until it ends. Raises StoreError, OSError."""
     make_database(target)
     try:
         # Not read-only: the last connection to close removes the log, which opening a database creates.
@@ -52,7 +52,7 @@ def pause_namespaces(path: Path) -> None:
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            # Without a log of its own: the file alone is the database.
+            # Without a log: the file alone is the database.
             connection.pragma("journal_mode", "delete")
             connection.execute(
                 "UPDATE namespaces SET namespace_record = json_set(namespace_record, '$.paused', json('true')) "

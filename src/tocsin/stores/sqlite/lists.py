@@ -34,7 +34,7 @@ _TIMERS_ORDER = "ORDER BY timer_execute_at, timer_uuid "
 
 @cache
 def end_sql(*, history: bool) -> str:
-    """The position of the :span-th row after a position, if there are so many up to the instant :last."""
+    """The position of the :span-th row after a position, if there are that many up to the instant :last."""
     rows, order = (_HISTORY_FROM, _ORDER) if history else (_TIMERS_FROM, _TIMERS_ORDER)
     return (
         f"SELECT timer_execute_at, timer_uuid, timer_generation {rows}AND timer_execute_at <= :last "

@@ -58,7 +58,7 @@ def read_page(
 ) -> tuple[list[R], int]:
     """The rows of an aggregating statement with :limit and :bytes_max, and the limit that was finally used.
 
-    A page with too many bytes is read again, shorter, in a snapshot of its own.
+    A page with too many bytes is read again, shorter, in another snapshot.
     """
     values = connection.execute(sql, {**parameters, "limit": limit, "bytes_max": bytes_max}).fetchall()[0]
     shorter = rows_within(values, bytes_max)

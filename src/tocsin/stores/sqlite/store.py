@@ -53,7 +53,7 @@ _GROUP_MAX = 16
 class SqliteStore(SqlStore):
     """Timers in the SQLite file at `path`.
 
-    `node` False does not take the folder's lock, for administration beside a running server. With `synchronous` FULL an
+    `node` False does not take the folder's lock, for administration while a server runs. With `synchronous` FULL an
     acknowledged write survives a power failure, with NORMAL only a crash of the process. `cache_bytes` is the page cache of
     the writing connection, `read_cache_bytes` that of each reading one; `mmap_bytes` maps that much of the file instead of
     reading it. A thread checkpoints the write-ahead log (WAL) after every `wal_checkpoint_pages` pages; the WAL file is then
@@ -249,7 +249,7 @@ class SqliteStore(SqlStore):
         return await self._opened(self._writer).run(checked)
 
     async def _load(self, work: Callable[[apsw.Connection], T]) -> T:
-        """The engine's reads have a thread of their own, so that a long list never delays them."""
+        """The engine's reads have a separate thread, so that a long list never delays them."""
         return await self._opened(self._loader).run(work)
 
     async def _read(self, work: Callable[[apsw.Connection], T]) -> T:

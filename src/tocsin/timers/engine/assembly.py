@@ -260,7 +260,7 @@ class Assembly:
             return TimerNotPending("the stored record can't be read; create the schedule again")
         at = present.key[0] if isinstance(present, Row) else 0
         begun = isinstance(present, Row) and window.has_begun(present)
-        outcome = recurring.change(op, recurring.Found(live, ended, at, begun, window.firing_of(op)), self._now_us)
+        outcome = recurring.change(op, recurring.Subject(live, ended, at, begun, window.firing_of(op)), self._now_us)
         if isinstance(outcome, recurring.Turn):
             return self._turn(op, present if isinstance(present, Row) else None, outcome)
         if isinstance(outcome, Timer):

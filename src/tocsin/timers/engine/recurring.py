@@ -359,7 +359,7 @@ def _ended(after: Timer, uuid: bytes, now_us: int) -> Turn:
 
 
 @dataclass(slots=True)
-class Found:
+class Subject:
     """What a change applies to: the live row's timer, or the one that ended last. `at` is the instant of the live row's key,
     `in_flight` whether an attempt of its occurrence is in flight or has just ended, `firing` the name of a firing that the
     change begins."""
@@ -371,7 +371,7 @@ class Found:
     firing: str
 
 
-def change(op: WriteOp, found: Found, now_us: int) -> Turn | Timer | TocsinError:
+def change(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError:
     """What the change makes of the row; or the timer, if there is nothing to change; or why it is refused."""
     turn = _change(op, found, now_us)
     if isinstance(turn, Turn) and not isinstance(op.change, Fire | Refill | Replan):
@@ -380,7 +380,7 @@ def change(op: WriteOp, found: Found, now_us: int) -> Turn | Timer | TocsinError
     return turn
 
 
-def _change(op: WriteOp, found: Found, now_us: int) -> Turn | Timer | TocsinError:
+def _change(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError:
     asked = op.change
     if isinstance(asked, Put):
         return _put(op, found, now_us)
@@ -415,7 +415,7 @@ def _change(op: WriteOp, found: Found, now_us: int) -> Turn | Timer | TocsinErro
     return _refilled(timer, asked, op.uuid, found, now_us)
 
 
-def _put(op: WriteOp, found: Found, now_us: int) -> Turn | Timer | TocsinError:
+def _put(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError:
     wanted = op.timer
     assert wanted is not None
     assert wanted.schedule is not None
@@ -444,7 +444,7 @@ def _same(timer: Timer, other: Timer) -> bool:
 
 
 def _redefined(
-    timer: Timer, wanted: Timer, definition: Definition, uuid: bytes, found: Found, now_us: int
+    timer: Timer, wanted: Timer, definition: Definition, uuid: bytes, found: Subject, now_us: int
 ) -> Turn | Timer:
     """The schedule with another definition. The current occurrence goes on if it has begun; other timing is planned strictly
     after now."""
@@ -465,7 +465,7 @@ def _redefined(
     return turn
 
 
-def _with_state(timer: Timer, state: State, uuid: bytes, found: Found, now_us: int, changed: str) -> Turn:
+def _with_state(timer: Timer, state: State, uuid: bytes, found: Subject, now_us: int, changed: str) -> Turn:
     """The row with another state, planned again unless its occurrence has begun."""
     timer = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(_of(timer)[0], state))
     if found.in_flight or has_begun(timer):
@@ -475,7 +475,7 @@ def _with_state(timer: Timer, state: State, uuid: bytes, found: Found, now_us: i
     return turn
 
 
-def _paused(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
+def _paused(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn:
     definition, state = _of(timer)
     state = msgspec.structs.replace(state, paused=PAUSED_BY_REQUEST)
     timer = msgspec.structs.replace(timer, updated_at=now_us, schedule=Schedule(definition, state))
@@ -488,7 +488,7 @@ def _paused(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
     return turn
 
 
-def _resumed(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
+def _resumed(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn:
     state = _of(timer)[1]
     fires = state.source is Source.REGULAR and (found.in_flight or has_begun(timer))
     after = max(state.position, timer.execute_at) if fires else state.position
@@ -505,7 +505,7 @@ def _resumed(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn:
     return turn
 
 
-def _replanned(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn | Timer:
+def _replanned(timer: Timer, uuid: bytes, found: Subject, now_us: int) -> Turn | Timer:
     """The schedule with the instant that newer time zones give the current occurrence."""
     if found.in_flight or not has_moved(timer, uuid):
         return timer
@@ -514,7 +514,7 @@ def _replanned(timer: Timer, uuid: bytes, found: Found, now_us: int) -> Turn | T
     return turn
 
 
-def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Found, now_us: int) -> Turn | TocsinError:
+def _refilled(timer: Timer, asked: Refill, uuid: bytes, found: Subject, now_us: int) -> Turn | TocsinError:
     _, state = _of(timer)
     before = min(asked.before, now_us)
     following = occurrences_of(timer, uuid).after(asked.after)

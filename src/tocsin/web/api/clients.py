@@ -72,11 +72,11 @@ class _Budget:
         self._by_address: Counter[str] = Counter()
 
     def has_room(self, address: str, more: int = 0) -> bool:
-        """Whether everything, and what the address has taken, is within its limit with so many bytes more."""
+        """Whether everything, and what the address has taken, is within its limit with this many bytes more."""
         return self.taken + more <= self._total_max and self._by_address[address] + more <= self._share_max
 
     def take(self, address: str, more: int) -> None:
-        """Counts so many bytes more, or less."""
+        """Counts this many bytes more, or less."""
         self.taken += more
         self._by_address[address] += more
         if not self._by_address[address]:

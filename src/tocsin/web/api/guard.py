@@ -5,7 +5,7 @@ offer to upgrade as a separate request, and answers invalid HTTP with plain text
 This protocol differs:
 
 - the sizes of heads, trailers and chunk framing are limited; trailers are dropped;
-- every wait for a client has a time limit (`Waits`), whatever bytes arrive meanwhile;
+- every wait for a client has a time limit (`Waits`), no matter which bytes arrive until then;
 - responses that clients don't read have a memory limit, and the next request begins when they are read;
 - offers to upgrade are ignored;
 - a request names exactly one host;

@@ -19,7 +19,7 @@ _PER_REQUEST = frozenset({b"idempotency-key", b"traceparent", b"tracestate", b"x
 
 class Head:
     """The head of a complete request on the direct path: its route, all headers as they were sent, and one of each name.
-    `accepted`: whatever depends on the head alone has been checked. The key's validity does not: it may end at any time."""
+    `accepted`: what depends on the head alone has been checked. The key's validity does not: it may end at any time."""
 
     __slots__ = ("accepted", "body_bytes", "headers", "route", "sent")
 

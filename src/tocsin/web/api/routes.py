@@ -131,7 +131,7 @@ class Routes(Paths["Route | None"]):
         super().__init__()
         by_type = {type(handlers): handlers for handlers in families}
         self.direct: dict[bytes, Route] = {}
-        # Beside the families that every server has, those that only this one has.
+        # Besides the families that every server has, those that only this one has.
         declared = dict.fromkeys((*FAMILIES, *by_type))
         for operation, handlers in ((one, by_type.get(family)) for family in declared for one in declared_by(family)):
             route = (

@@ -210,12 +210,12 @@ def problem_kind_of_class(error: type[BaseException]) -> ProblemKind:
 
 
 def error_code(error: BaseException) -> str:
-    """The stable code of an error. An internal error always has the code INTERNAL, whatever its class declares."""
+    """The stable code of an error. An internal error always has the code INTERNAL, no matter what its class declares."""
     return error.code if isinstance(error, TocsinError) and problem_kind(error) is not _INTERNAL else TocsinError.code
 
 
 def error_classes_by_code() -> dict[str, list[type[TocsinError]]]:
-    """The loaded error classes that clients see with a code of their own, by code."""
+    """The loaded error classes that clients see with a separate code, by code."""
     found: dict[str, list[type[TocsinError]]] = {}
     waiting: list[type[TocsinError]] = [TocsinError]
     while waiting:

@@ -37,22 +37,22 @@ _ids_decoder = msgspec.json.Decoder(list[str])
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class NotDone:
     """A timer on which a bulk action failed, and why."""
 
     timer_id: str
     reason: str
 
 
-async def _change_all(ids: Sequence[str], change: Callable[[str], Awaitable[object]]) -> list[Refused]:
+async def _change_all(ids: Sequence[str], change: Callable[[str], Awaitable[object]]) -> list[NotDone]:
     """Changes each timer. Returns those that could not be changed, in the order of the ids."""
-    refused: list[Refused] = []
+    refused: list[NotDone] = []
     for start in range(0, len(ids), _PER_TURN):
         turn = ids[start : start + _PER_TURN]
         outcomes = await asyncio.gather(*map(change, turn), return_exceptions=True)
         for timer_id, outcome in zip(turn, outcomes, strict=True):
             if isinstance(outcome, TocsinError):
-                refused.append(Refused(timer_id, _reason(outcome)))
+                refused.append(NotDone(timer_id, _reason(outcome)))
             elif isinstance(outcome, BaseException):
                 raise outcome
     return refused
