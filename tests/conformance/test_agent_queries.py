@@ -258,6 +258,9 @@ async def test_calls_are_found_by_part_of_their_name(database: AgentDatabase, mo
     )
     rest = await database.queries.search(CallFilter(TENANT, name="17", before=first.reached))
     assert ([r.name for r in rest.calls], rest.reached) == ([names[0]], None)
+    monkeypatch.setattr(queries, "SEARCHED_MAX", 2)
+    mixed = await database.queries.search(CallFilter(TENANT, frozenset({"Scheduled", "Running"}), name="nothing"))
+    assert mixed == ([], PagePosition(NOW + 3, calls[3].service_call_id))
 
 
 async def test_calls_are_found_by_their_correlation_id(database: AgentDatabase) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreLocked, StoreUnavailable
+from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreLocked, StoreUnavailable
 from tocsin.stores.service_calls.database import agent_database
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.sqlite import SqliteDatabase
@@ -81,7 +81,7 @@ async def test_a_failing_write_rolls_back_only_itself(database: SqliteDatabase) 
         return_exceptions=True,
     )
     assert [results[0], results[3]] == [1, 2]
-    assert isinstance(results[1], DefiniteFailure)
+    assert isinstance(results[1], apsw.ConstraintError)
     assert isinstance(results[2], LookupError)
     assert reported == [1, 2]
     assert await numbers(database) == [1, 2]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from tocsin.model.errors import DefiniteFailure
 from tocsin.model.timer import Status
 from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, StoredRow
-from tocsin.sql.tags import tags_of
 
 T = TypeVar("T")
 
@@ -42,6 +42,23 @@ _STATUSES = {status.value: status for status in Status}
 # Skips the named tuples' own Python-level constructors.
 new_stored_row = partial(tuple.__new__, StoredRow)
 new_history_row = partial(tuple.__new__, HistoryRow)
+
+
+#: Tags are one text column: each is between two of these, so that a whole tag is found by a text search.
+_SEPARATOR = "\x1f"
+
+
+def tags_text(tags: Iterable[str]) -> str:
+    """The stored form of one tag or more."""
+    text = _SEPARATOR + _SEPARATOR.join(tags) + _SEPARATOR
+    if text.count(_SEPARATOR) != len(tuple(tags)) + 1:
+        raise DefiniteFailure("a tag contains U+001F, which separates stored tags")
+    return text
+
+
+def tags_of(text: str | None) -> tuple[str, ...]:
+    """The tags of a stored form; none for None."""
+    return () if text is None else tuple(text[1:-1].split(_SEPARATOR))
 
 
 def stored_row(values: Sequence[Any]) -> StoredRow:

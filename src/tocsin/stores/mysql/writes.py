@@ -10,8 +10,7 @@ from asyncmy import errors
 from tocsin.ports.store import SCHEDULES_SUFFIX, Applied, ShardBatch, check_lengths
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
-from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED, cut
-from tocsin.sql.tags import tags_text
+from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED, cut, tags_text
 from tocsin.stores.mysql.connection import MysqlSettings
 from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection, Result

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
+from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg  # type: ignore[import-untyped]
 
@@ -15,6 +17,9 @@ from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable, translate_error
 
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
+
+#: Parameters that name a file.
+_FILES = frozenset({"sslrootcert", "sslcert", "sslkey", "sslcrl"})
 
 #: Every statement is written for one plan that uses an index. The table is a queue, often empty when statistics are
 #: collected, and plans made for an empty table would stay in use when it is full.
@@ -56,6 +61,14 @@ class PostgresSettings(ServerSettings):
             "default_transaction_isolation": "read committed",
             **_PLANNING,
         }
+
+
+def refuse_missing_files(setting: str, url: str) -> None:
+    """Raises ConfigError if a parameter of the setting's URL names a file that does not exist: the driver's error would not
+    differ from that of a server that is not there yet."""
+    for name, value in parse_qsl(urlsplit(url).query):
+        if name in _FILES and not Path(value).expanduser().is_file():
+            raise ConfigError(f"{setting}: {name}: there is no file {value}; name one that this user can read")
 
 
 async def connect(settings: PostgresSettings) -> Connection:

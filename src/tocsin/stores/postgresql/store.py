@@ -11,12 +11,11 @@ from typing import Any
 
 from tocsin.ports.store import Applied, Found, Listed, ListQuery, Loaded, ShardBatch
 from tocsin.sql.dialect import Step, Value
-from tocsin.sql.libpq import refuse_missing_files
 from tocsin.sql.rows import LoadQuery
 from tocsin.sql.server_store import ServerStore
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.postgresql import lists, reads, writes
-from tocsin.stores.postgresql.connection import PostgresPool, PostgresSettings
+from tocsin.stores.postgresql.connection import PostgresPool, PostgresSettings, refuse_missing_files
 from tocsin.stores.postgresql.dialect import DIALECT, numbered
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.schema import migrate

@@ -8,8 +8,7 @@ from typing import Any
 from tocsin.ports.store import Applied, FireKey, HistoryRow, ShardBatch, StoredRow
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
-from tocsin.sql.rows import RUN_COLUMNS
-from tocsin.sql.tags import tags_text
+from tocsin.sql.rows import RUN_COLUMNS, tags_text
 from tocsin.stores.postgresql.dialect import numbered
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable

@@ -10,11 +10,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from tocsin.model.errors import OutcomeUnknown, StoreCorrupted, StoreError, StoreUnavailable, StoreUnreachable
-from tocsin.sql.libpq import refuse_missing_files
+from tocsin.model.errors import (
+    DefiniteFailure,
+    OutcomeUnknown,
+    StoreCorrupted,
+    StoreError,
+    StoreUnavailable,
+    StoreUnreachable,
+)
 from tocsin.sql.migrations import migrations_of
 from tocsin.sql.pool import Activity
-from tocsin.stores.postgresql.connection import PostgresPool, PostgresSettings
+from tocsin.stores.postgresql.connection import PostgresPool, PostgresSettings, refuse_missing_files
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import is_unusable, translate_error
 from tocsin.stores.postgresql.schema import make_meta, run_pending
@@ -29,6 +35,8 @@ T = TypeVar("T")
 _KEEPALIVE = {"tcp_keepalives_idle": "15", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3"}
 #: Serialization failure, deadlock, and a call that was deleted between the read and the insert that refers to it.
 _CONFLICTS = frozenset({"40001", "40P01", "23503"})
+#: Failures that prove nothing about the values: these, and a statement that took too long.
+_PASSING = _CONFLICTS | {"57014"}
 _CONFLICT_PAUSE_S = 0.01
 
 #: The tables whose presence shows that a schema is in use.
@@ -64,7 +72,8 @@ class _Settings(PostgresSettings):
 
 
 class _Pool(PostgresPool):
-    """The outcome of a transaction is unknown only if its connection broke once the commit had been requested."""
+    """The outcome of a transaction is unknown only if its connection broke once the commit had been requested. Whatever may
+    succeed later is StoreUnavailable, so that DefiniteFailure remains for wrong values."""
 
     def __init__(self, settings: PostgresSettings, size: int) -> None:
         super().__init__(settings, size)
@@ -75,6 +84,8 @@ class _Pool(PostgresPool):
         if connection in self.committing:
             self.committing.discard(connection)
             activity = Activity.WRITING
+        if getattr(error, "sqlstate", None) in _PASSING:
+            return StoreUnavailable(f"{self._settings.safe_url}: {error}")
         return super().translate_error(error, activity, connection)
 
 
@@ -214,13 +225,13 @@ class PostgresqlDatabase(AgentDatabase):
         lock = self._lock
         if lock is None:
             raise StoreUnavailable(f"{self._name} is not open")
+        lock.check()
 
         async def fenced(connection: Connection) -> T:
             await lock.fence(connection)
             return await work(PostgresSession(connection))
 
         async def once(pool: _Pool, connection: Connection) -> _Ended[T]:
-            lock.check()
             ended = await _transact(connection, _BEGIN, fenced)
             if ended.error is None:
                 await self._commit(pool, connection, committed, unknown)
@@ -268,6 +279,9 @@ class PostgresqlDatabase(AgentDatabase):
                     # Others may have broken with it.
                     losses += 1
                     pool.discard_idle()
+                elif type(error) is DefiniteFailure and cause is not None:
+                    # A wrong value, which is a defect: a message that led to a store error would be delivered again forever.
+                    raise cause from None
                 else:
                     raise
                 continue

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from tocsin.model.errors import StoreLocked, StoreUnavailable
+from tocsin.model.errors import DefiniteFailure, StoreLocked, StoreUnavailable
 from tocsin.private_files import make_database, make_folder
 from tocsin.sql.file_lock import FileLock
 from tocsin.sql.migrations import migrations_of
@@ -189,8 +189,10 @@ class SqliteDatabase(AgentDatabase):
             self._readers = Readers("agent-database-read", connections[1:], self._translate)
 
     def _translate(self, error: BaseException, *, in_commit: bool = False) -> BaseException:
-        # Errors of a transaction's work are not the database's.
-        return translate_error(error, self._name, in_commit=in_commit) if isinstance(error, apsw.Error) else error
+        translated = translate_error(error, self._name, in_commit=in_commit)
+        # Errors of a transaction's work, and of a wrong value, are not the database's: a message that led to a store error
+        # would be delivered again forever.
+        return error if type(translated) is DefiniteFailure else translated
 
 
 def file_lock(database: Path) -> FileLock:

@@ -12,10 +12,9 @@ from typing import TypeVar
 import apsw
 import msgspec
 
-from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError, StoreFull
+from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreError, StoreFull, StoreUnavailable
 from tocsin.ports.store import FORMAT, refuse_other_format
 from tocsin.sql.migrations import migrations_of, pending, readable_from
-from tocsin.sql.sqlite_errors import CODES, store_error
 from tocsin.stores.sqlite.dialect import DIALECT
 
 E = TypeVar("E", bound=BaseException)
@@ -30,8 +29,21 @@ NEEDED_BYTES = 64 * 1024
 #: The largest statements have about 12 KiB of text and a few dozen sizes.
 _STATEMENTS_CACHED = 256
 
-#: Result codes by the exceptions of apsw, which another VFS may raise without a code.
-_CODES = {type(apsw.exceptionfor(code)): code for code in CODES}
+#: The file can't be used for now, or not by this process.
+_UNAVAILABLE = (
+    apsw.AuthError,
+    apsw.BusyError,
+    apsw.CantOpenError,
+    apsw.InterruptError,
+    apsw.IOError,
+    apsw.LockedError,
+    apsw.NoLFSError,
+    apsw.NoMemError,
+    apsw.PermissionsError,
+    apsw.ProtocolError,
+    apsw.ReadOnlyError,
+    apsw.SchemaChangeError,
+)
 
 #: Raised by Python or apsw for a value that can't be bound: nothing was written, and other values may be accepted. And by a
 #: decoder, for one that can't be read.
@@ -156,5 +168,16 @@ def translate_error(error: E, path: Path | str, *, in_commit: bool = False) -> E
     is."""
     if not isinstance(error, (apsw.Error, *_BAD_VALUE)):
         return error
-    known = store_error(_CODES.get(type(error), 0), error, str(path), in_commit=in_commit)
-    return known or DefiniteFailure(f"{path}: {type(error).__name__}: {error}")
+    text = f"{path}: {error}"
+    if in_commit and isinstance(error, apsw.IOError):
+        return OutcomeUnknown(f"{path}: the commit failed with an I/O error: {error}")
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        return StoreCorrupted(
+            f"{path} is damaged or not a SQLite database ({error}); stop Tocsin, copy the file, then restore a backup, or "
+            f"recover what is readable with: sqlite3 {Path(path).name} .recover"
+        )
+    if isinstance(error, apsw.FullError):
+        return StoreFull(text)
+    if isinstance(error, _UNAVAILABLE):
+        return StoreUnavailable(text)
+    return DefiniteFailure(f"{path}: {type(error).__name__}: {error}")

@@ -16,8 +16,7 @@ import msgspec
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import GENERATION_BYTES, HistoryRow, StoredRow
-from tocsin.sql.rows import new_history_row, new_stored_row
-from tocsin.sql.tags import tags_of
+from tocsin.sql.rows import new_history_row, new_stored_row, tags_of
 
 _UUID_BYTES = 16
 _ID_BYTES = _UUID_BYTES + GENERATION_BYTES

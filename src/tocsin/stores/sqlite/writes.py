@@ -14,8 +14,7 @@ import apsw
 
 from tocsin.ports.store import Applied, HistoryRow, ShardBatch
 from tocsin.sql.dialect import Step
-from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED
-from tocsin.sql.tags import tags_text
+from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED, tags_text
 
 #: Rows of one statement. Larger ones are not faster, and apsw caches no statement above 16 KiB of text.
 CHUNK_ROWS_MAX = 512
