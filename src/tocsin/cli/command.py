@@ -69,6 +69,16 @@ def command(app: typer.Typer, name: str, *, example: str, **more: Any) -> Callab
     return add
 
 
+@functools.cache
+def _options(kind: type[Any]) -> tuple[Parameter, ...]:
+    """The options that a dataclass's fields declare."""
+    kinds = get_type_hints(kind, include_extras=True)
+    return tuple(
+        Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name])
+        for field in fields(kind)
+    )
+
+
 def _expanded(function: Callable[..., None]) -> Callable[..., None]:
     """The function with each option as a parameter."""
     shown = signature(function)
@@ -77,11 +87,7 @@ def _expanded(function: Callable[..., None]) -> Callable[..., None]:
     parameters: list[Parameter] = []
     for name, parameter in shown.parameters.items():
         if name in groups:
-            kinds = get_type_hints(groups[name], include_extras=True)
-            parameters += [
-                Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name])
-                for field in fields(groups[name])
-            ]
+            parameters += _options(groups[name])
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 

@@ -274,6 +274,6 @@ class Cluster:
             raise
 
     def _forget_agent(self, node: bytes) -> None:
-        """The agent does not run there any more; another search may have found it elsewhere meanwhile."""
+        """The agent does not run there any more; another search may have found it elsewhere since."""
         if self._agent_at == node:
             self._agent_at = None

@@ -220,7 +220,7 @@ class PeerLink:
             self._gone(str(error))
             self._refusals = self._refusals + 1 if isinstance(error, PeerRefuses) else 0
             first_us, max_us = self._limits.reconnect_interval_us, self._limits.reconnect_refused_max_us
-            # Writes that arrive meanwhile wait for the next try, which has a timeout too.
+            # Writes that arrive until then wait for the next try, which has a timeout too.
             await asyncio.sleep(backoff_us(max(self._refusals, 1), first_us, max_us) / 1e6)
         finally:
             self._dialing = False
@@ -327,7 +327,7 @@ class PeerLink:
             self._plan_flush()
 
     def _left(self, last_id: int) -> None:
-        """The other node stops in order: whatever it has not processed was certainly not done."""
+        """The other node stops in order: what it has not processed was certainly not done."""
         unread = [number for number in self._in_flight if number > last_id]
         for number in unread:
             self._in_flight.pop(number).settle(ShardMoved(f"node {self.address} is stopping"))

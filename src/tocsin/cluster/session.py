@@ -119,7 +119,7 @@ class PeerSession:
             self._in_flight += 1
             try:
                 if issued is None or self._received_at - issued - message.elapsed_us > self._limits.message_age_max_us:
-                    # The sender may have died meanwhile, and its client may have written again through another node.
+                    # The sender may have died since, and its client may have written again through another node.
                     raise ShardMoved("the write arrived too late (cluster.message_age_max)")
                 write = _decode_write(op, issued + message.elapsed_us + op.budget_us)
                 if self._here.local.knows_namespace(op.namespace, op.namespace_version):

@@ -58,7 +58,7 @@ class Attempt:
     ) -> None:
         self.origin = origin
         self.request = request
-        #: The response to a HEAD request has no body, whatever its headers declare.
+        #: The response to a HEAD request has no body, even if its headers declare one.
         self.head_only = head_only
         self.started_ns = started_ns = time.monotonic_ns()
         self.timeout_ns = timeout_us * 1_000
@@ -113,7 +113,7 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, attempt: Attempt) -> None:
-        """Watches the attempt until it is removed from `attempts`. Its deadline may be postponed meanwhile."""
+        """Watches the attempt until it is removed from `attempts`. Its deadline may be postponed until then."""
         self.attempts.add(attempt)
         if self._next_ns is None or attempt.deadline_ns < self._next_ns:
             self._set(attempt.deadline_ns)

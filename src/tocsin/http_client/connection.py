@@ -37,7 +37,7 @@ class Owner(Protocol):
         """The receiver closed the connection. `replayable`: it was a reused connection, and no byte was received."""
 
     def lost(self, connection: Connection) -> None:
-        """The connection is closed, for whatever reason; called once, before `dropped`."""
+        """The connection is closed, for any reason; called once, before `dropped`."""
 
 
 class ResponseCache:

@@ -5,7 +5,7 @@ Rules for the messages of one subscription:
 
 1. One message of an aggregate at a time is ready, being handled or waiting for a retry; later ones of the aggregate
    queue behind it.
-2. One handler call at a time. Messages that become ready meanwhile form the next batch, in the order of becoming ready,
+2. One handler call at a time. Messages that become ready during it form the next batch, in the order of becoming ready,
    so that aggregates take turns.
 3. If a batch fails, no single message is known to be the cause: all of them are delivered again at once, each alone,
    and only a failure of a message alone is counted. A message that failed alone is always delivered alone after that.

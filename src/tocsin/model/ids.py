@@ -81,7 +81,7 @@ class RandomPool:
 
 
 class Uuid7Source:
-    """Generates ids that never decrease within this source, whatever the clock does.
+    """Generates ids that never decrease within this source, even if the clock is set back.
 
     Within one millisecond, or while the clock is behind, the 74 bits after the timestamp are incremented by random steps (RFC
     9562 section 6.2 method 2); an overflow borrows from the next millisecond.

@@ -29,7 +29,7 @@ _SECRET = re.compile(
 _SECRET_NAMES = frozenset({"key", "sig", "pwd", "pass", "pin", "sid", "code", "x-key"})
 #: Names that match but are no secrets.
 _PLAIN_NAMES = frozenset({"www-authenticate", "proxy-authenticate", "authority", ":authority", "author", "x-author"})
-#: A value that is a credential, whatever its header is called.
+#: A value that is a credential in any header.
 _CREDENTIAL = re.compile(r"(?:basic|bearer|digest|negotiate|token|apikey)\s+\S", re.IGNORECASE)
 
 _USERINFO = re.compile(r"//[^/?#\s]*@")

@@ -62,7 +62,7 @@ def resolved(
     )
 
 
-#: The policy of timers without one of their own, in namespaces without one.
+#: The policy of timers that have none, in namespaces that have none.
 DEFAULT_POLICY = RetryPolicy()
 
 

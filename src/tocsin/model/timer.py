@@ -16,7 +16,7 @@ from tocsin.model.schedule import Schedule, Source
 JSON_TYPE, TEXT_TYPE, BINARY_TYPE = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
 #: Methods whose requests have no body: proxies and servers drop or refuse it.
 BODILESS_METHODS = frozenset({"GET", "HEAD"})
-#: The headers that have the envelope's members beside a raw body.
+#: The headers that have the envelope's members next to a raw body.
 ENVELOPE_HEADERS = ("tocsin-namespace", "tocsin-timer-id", "tocsin-execute-at", "tocsin-fired-at", "tocsin-attempt")
 
 

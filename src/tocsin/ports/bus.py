@@ -138,7 +138,7 @@ class Delivery(Protocol):
 
 
 #: Handles a batch of messages of different aggregates, in order. While it runs, its subscription gets no further batch;
-#: messages that arrive meanwhile form the next one. When it returns, every delivery that was not kept is acknowledged. When
+#: messages that arrive until then form the next one. When it returns, every delivery that was not kept is acknowledged. When
 #: it raises, every delivery that was neither kept nor settled has failed; they are delivered again one by one, so that one
 #: bad message does not fail others (or in smaller batches after a transient error).
 Handler = Callable[[Sequence[Delivery]], Awaitable[None]]

@@ -18,7 +18,7 @@ class Clock(Protocol):
 
 class AdvanceMode(Enum):
     """How the clock gets to an instant. `step` halts at each instant at which something is due, until the answers are
-    durable; `jump` goes there at once, so that whatever was due in between is late, as after a downtime."""
+    durable; `jump` goes there at once, so that all that was due in between is late, as after a downtime."""
 
     STEP = "step"
     JUMP = "jump"
@@ -42,4 +42,4 @@ class ClockMover(Protocol):
     ) -> tuple[ClockReading, int]:
         """Moves the clock by a duration or to an instant; returns what it shows then, and the number of instants at which it
         halted. Raises InvalidInput, naming `by` or `to`, for an instant that has passed or is too far, ClockHalted if it
-        can't get there, and Unavailable if the node stops meanwhile."""
+        can't get there, and Unavailable if the node stops before."""

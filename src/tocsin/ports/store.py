@@ -246,7 +246,7 @@ class Capabilities:
     """How a store may differ from the specification.
 
     `range_delete`: the store supports `delete_to`; otherwise the engine deletes by uuid only. `delete_watermark`: the engine
-    passes `delete_to` all the same, beside the deletes of all that it covers, so that the store can drop what it keeps by
+    passes `delete_to` all the same, besides the deletes of all that it covers, so that the store can drop what it keeps by
     key; it has no other effect. `expires_history`: the database expires history rows and run rows by itself, some time after
     `expires_at`, and `purge_history` returns 0. `exclusive`: only one node can
     have the store open, so claims need not wait for another node's lease. `shards_together`: the parts of one `apply` are one
@@ -313,7 +313,7 @@ class Store(Records, Protocol):
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """Removes a member row; with `counter`, only while the member's heartbeat counter is still that one, so that a member
-        that has resumed meanwhile stays."""
+        that has resumed since stays."""
 
     # -- timers
 

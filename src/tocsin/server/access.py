@@ -1,5 +1,5 @@
 """Who may do what on a node: its copy of the API keys, read from the store every few seconds, so that a request only reads
-memory, and what the API and the pages need beside it."""
+memory, and what the API and the pages need besides it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The checks of `tocsin doctor` on this machine: settings, disk, ports, store, keys, neighbours.
 
-All of them are safe beside a running server. A SQLite file is opened read-only and without its lock, and a schema is neither
+All of them are safe while a server runs. A SQLite file is opened read-only and without its lock, and a schema is neither
 created nor migrated.
 """
 

@@ -267,7 +267,7 @@ class Server:
         return workers.scrape
 
     def _call_observer(self, watching: Observers) -> AgentObserver:
-        """What gets the agent's events beside its metrics and log."""
+        """What gets the agent's events besides its metrics and log."""
         if self._dev is None:
             return watching.call_statistics
         statistics, dev = watching.call_statistics, self._dev

@@ -1,4 +1,4 @@
-"""What a node does while its store can't be reached at its start: it tries again, and answers health checks meanwhile."""
+"""What a node does while its store can't be reached at its start: it tries again, and answers health checks until then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules kept as timers of the timer service, in a namespace of their own.
+"""Schedules kept as timers of the timer service, in a reserved namespace.
 
 `EngineTimers` creates them, on the node that runs the agent. `DueCaller` is invoked when they fire, on the node that owns
 their shard.

@@ -242,7 +242,7 @@ class ServiceCallFailed(Event, frozen=True):
 
 
 class ServiceCallDeleted(Event, frozen=True):
-    """The call was deleted while Scheduled or Retrying. Whatever is stored for it may be deleted."""
+    """The call was deleted while Scheduled or Retrying. All that is stored for it may be deleted."""
 
 
 class DueTimeReached(Event, frozen=True):

@@ -126,7 +126,7 @@ def _against_workers(settings: Settings) -> list[str]:
             "mysql://…"
         )
     if settings.advertise is not None and ":" in settings.advertise.rpartition("]")[2]:
-        wrong.append("advertise: each worker has a port of its own; write the address without a port")
+        wrong.append("advertise: each worker has its own port; write the address without a port")
     if settings.cluster_port and settings.cluster_port + settings.workers > PORT_MAX + 1:
         wrong.append(
             f"cluster.port: {settings.workers} workers need as many ports from {settings.cluster_port} on; the last would be "

@@ -434,7 +434,7 @@ class Settings:
         return self.agent_database is not None or self.store_url().partition(":")[0] not in elsewhere
 
     def agent_database_url(self) -> str:
-        """The URL of the agent's database: as set, or beside the timers."""
+        """The URL of the agent's database: as set, or next to the timers."""
         if self.agent_database is not None:
             return self.agent_database
         scheme = self.store_url().partition(":")[0]

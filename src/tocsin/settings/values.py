@@ -292,7 +292,7 @@ def dns_name(value: object) -> str:
 _PEER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(:(\d{1,5}))?\Z", re.ASCII)
 
 
-#: A URL's characters that a member row can have beside its other words.
+#: A URL's characters that a member row can have besides its other words.
 _API_URL = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::\d{1,5})?(?:/[A-Za-z0-9._~/-]*)?\Z", re.ASCII)
 API_URL_CHARS_MAX = 200
 

@@ -151,7 +151,7 @@ class SqlStore(ABC):
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """Removes a member row; with `counter`, only while the member's heartbeat counter is still that one, so that a member
-        that has resumed meanwhile stays."""
+        that has resumed since stays."""
         sql = "DELETE FROM members WHERE member_incarnation = ?"
         if counter is None:
             await self._change(Step(sql, (incarnation,)))
@@ -180,7 +180,7 @@ class SqlStore(ABC):
         self, shard_id: int, uuid: bytes, before: bytes | None, limit: int
     ) -> builtins.list[HistoryRow | RunRow]:
         """The timer's history rows and run rows with generation < before, greatest generation first. Both tables are read
-        along a key; a run that ends meanwhile is newer than all that were read."""
+        along a key; a run that ends in between is newer than all that were read."""
         below = GENERATION_END if before is None else before
         history = await self._rows(history_of_timer(self.dialect), shard_id, uuid, below, limit)
         runs = await self._rows(RUNS_OF_TIMER, shard_id, uuid, below, limit)
@@ -197,7 +197,7 @@ class SqlStore(ABC):
 
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
-        many. Rows written meanwhile are newer than all that it removes."""
+        many. Rows written in between are newer than all that it removes."""
         oldest_kept = await self._rows(NEWEST_RUN, shard_id, uuid, keep - 1)
         if not oldest_kept:
             return 0

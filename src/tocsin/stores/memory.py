@@ -204,7 +204,7 @@ class MemoryStore:
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """Removes a member row; with `counter`, only while the member's heartbeat counter is still that one, so that a member
-        that has resumed meanwhile stays. It has no effect on unknown members."""
+        that has resumed since stays. It has no effect on unknown members."""
         member = self._members.get(incarnation)
         if member is not None and counter in (None, member.counter):
             del self._members[incarnation]

@@ -162,7 +162,7 @@ INFOS: dict[str, str] = {"tocsin_build_info": "Always 1. Its labels are the vers
 
 class Metrics(Tally):
     """Counts events for Prometheus. Each scrape calls `gauges` for the values of GAUGES. The first `namespaces_max`
-    namespaces have series of their own."""
+    namespaces have their own series."""
 
     def __init__(self, gauges: Callable[[], dict[str, float]], namespaces_max: int = NAMESPACES_MAX) -> None:
         self._namespaces_max = namespaces_max

@@ -1,7 +1,7 @@
 """Traces for OpenTelemetry: a span for each request that creates timers or submits a service call, and one for each attempt.
 
 A timer keeps the `traceparent` of the request that created it. Months may pass until it fires, too long for one trace, so
-each firing is a trace of its own with a link to that request. Its id is computed from the firing's `webhook-id`: attempts
+each firing has its own trace with a link to that request. Its id is computed from the firing's `webhook-id`: attempts
 after a takeover, by another node, join the trace. A firing is sampled if its create was. Executions of a service call are
 to its submission what attempts are to a create; the id of their trace is computed from tenant and call. Only this module
 knows OpenTelemetry's packages, and imports them when tracing is on.

@@ -67,7 +67,7 @@ class Executor:
         while rows := await self._log.unfinished(self._limits.executions_in_flight_max):
             completed = await self._log.finish([interruption(row, self._context) for row in rows])
             if not completed:
-                # They were deleted meanwhile, or another process completes them.
+                # They have been deleted, or another process completes them.
                 break
             interrupted += len(completed)
         if interrupted:

@@ -41,7 +41,7 @@ class Order:
     envelope: Envelope
     message: StartExecution
     destination: str
-    #: Acknowledged together once the execution is logged. Several if the order was delivered again meanwhile.
+    #: Acknowledged together once the execution is logged. Several if the order was delivered again before that.
     deliveries: list[Delivery]
     #: The request, or why it cannot be sent.
     request: Request | NoResponse | None = None

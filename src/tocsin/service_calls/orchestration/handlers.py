@@ -29,7 +29,7 @@ from tocsin.service_calls.orchestration.unit_of_work import UnitOfWork, transact
 from tocsin.service_calls.ports import WAITING, ServiceCall, ServiceCallStore
 
 SUBSCRIBER = "orchestration"
-#: Streams and metrics show it beside the subscriber's name, so it must differ.
+#: Streams and metrics show it next to the subscriber's name, so it must differ.
 RESPONDER = "orchestration-commands"
 COMMANDS = (SubmitServiceCall, TagServiceCall, UntagServiceCall, DeleteServiceCall)
 EVENTS = (DueTimeReached, ExecutionStarted, ExecutionSucceeded, ExecutionFailed, ExecutionInterrupted)

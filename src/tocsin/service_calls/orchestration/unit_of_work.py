@@ -56,7 +56,7 @@ async def transact(
 class UnitOfWork:
     """The calls of one transaction in their current state, and the messages and events that result from their changes.
 
-    It runs on the database's thread and therefore has an id source of its own: the process's id source is not
+    It runs on the database's thread and therefore has its own id source: the process's id source is not
     thread-safe.
     """
 

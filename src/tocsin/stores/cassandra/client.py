@@ -1,4 +1,4 @@
-"""Requests to Cassandra over its driver, whose answers arrive in a thread of its own and are handed to the event loop: no
+"""Requests to Cassandra over its driver, whose answers arrive in its thread and are handed to the event loop: no
 thread waits for a request."""
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class CassandraClient:
 
 @contextlib.contextmanager
 def _silent(logger: logging.Logger) -> Iterator[None]:
-    """Drops what the logger gets: the driver logs a traceback for each node and each try, beside the error that it raises."""
+    """Drops what the logger gets: the driver logs a traceback for each node and each try, and raises the error, too."""
 
     def drop(record: logging.LogRecord) -> bool:
         return False

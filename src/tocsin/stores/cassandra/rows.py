@@ -129,7 +129,7 @@ def schedule_entry_of(value: bytes) -> ScheduleEntry | None:
 
 
 def member_value(member: Member) -> bytes:
-    """The value of a member's row, beside its counter."""
+    """The value of a member's row, except its counter."""
     return _encode(_Member(member.node, member.address))
 
 

@@ -44,7 +44,7 @@ from tocsin.stores.turns import Turns, outcome_of
 #: Timers in one batch. Each takes up to five statements, and the server's time grows with their number.
 _BATCH_ROWS_MAX = 500
 _BATCH_BYTES_MAX = 1024 * 1024
-#: A batch has room for two rows, and what they have beside their records.
+#: A batch has room for two rows, and what they have besides their records.
 _ROW_BYTES_MAX = WRITE_BYTES_MAX // 2 - 64 * 1024
 
 

@@ -38,7 +38,7 @@ _DELETE = "DELETE FROM {t} WHERE p = ? AND k = ?"
 _DELETE_RANGE = "DELETE FROM {t} WHERE p = ? AND k >= ? AND k <= ?"
 _STATE = "SELECT DISTINCT epoch, owner, latest FROM {t} WHERE p = ?"
 
-#: Size of a statement beside its value, rounded up.
+#: Size of a statement besides its value, rounded up.
 _STATEMENT_BYTES = 150
 #: Cassandra refuses writes of more than half of a segment of its commit log, 16 MiB by default.
 WRITE_BYTES_MAX = 6 * 1024 * 1024

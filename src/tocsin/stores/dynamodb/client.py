@@ -41,7 +41,7 @@ Response = dict[str, Any]
 _BATCH_KEYS_MAX, _BATCH_WRITES_MAX = 100, 25
 #: The first pause before a request is sent again, at most, and how long it may become.
 _PAUSE_FIRST_US, _PAUSE_MAX_US = 25_000, 1_000_000
-#: UNREACHABLE is not among them: nothing was sent, and the callers have retries of their own.
+#: UNREACHABLE is not among them: nothing was sent, and the callers retry anyway.
 _AGAIN = frozenset({Verdict.THROTTLED, Verdict.CONFLICT, Verdict.UNANSWERED})
 _US = 1_000_000
 #: How the content type of DynamoDB's answers begins.

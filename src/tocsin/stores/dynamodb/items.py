@@ -41,7 +41,7 @@ from tocsin.stores.dynamodb.settings import ITEM_BYTES_MAX
 _STATUSES = {status.value: status for status in Status}
 #: What reading a damaged item raises.
 _DAMAGE = (KeyError, ValueError, TypeError)
-#: Size of an item beside its attributes, rounded up.
+#: Size of an item besides its attributes, rounded up.
 _ITEM_OVERHEAD_BYTES = 100
 #: The attributes in an item's entries in the indexes.
 _ENTRIES: tuple[tuple[str, ...], ...] = (("p", "s", "o", *PROJECTED), ("p", "s", "e"))

@@ -4,7 +4,7 @@ Every item has a partition key `p` (text) and a sort key `s` (bytes). All items 
 partition key:
 
     p = "shard/3"   s = "shard"                    the shard item: epoch, owner
-                    s = uuid "t"                   a timer, live or suspended: one item, whatever its instant
+                    s = uuid "t"                   a timer, live or suspended: one item, at any instant
                     s = uuid "h" generation        a finished timer
                     s = "run" uuid generation      a run that ended while its timer went on
 
@@ -26,7 +26,7 @@ from tocsin.ports.store import GENERATION_END, FireKey, ListCursor
 Item = dict[str, Any]
 
 BY_INSTANT, BY_EXPIRY = "by_instant", "by_expiry"
-#: Attributes in the index by instant beside its keys: what lists filter by, and the generation, which is part of a row's
+#: Attributes in the index by instant besides its keys: what lists filter by, and the generation, which is part of a row's
 #: place. Records are not in it: an item and its index entries share one size limit, and index writes are charged by size.
 PROJECTED = ("g", "n", "i", "t", "z")
 

@@ -39,7 +39,7 @@ from tocsin.stores.dynamodb.schema import prepare
 from tocsin.stores.dynamodb.settings import BESIDE_RECORD_BYTES_MAX, ITEM_BYTES_MAX, DynamoSettings, parse_address
 from tocsin.stores.turns import Turns, outcome_of
 
-#: Timers in one transaction: each may need a delete and a history item, or a put and a run, beside the fence.
+#: Timers in one transaction: each may need a delete and a history item, or a put and a run, besides the fence.
 _BATCH_ROWS_MAX = 49
 #: Half of a transaction's limit, because the last row of a batch may exceed it.
 _BATCH_BYTES_MAX = 2 * 1024 * 1024
@@ -144,7 +144,7 @@ class DynamoStore(DynamoRecords):
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """Removes a member's item; with `counter`, only while the member's heartbeat counter is still that one, so that a
-        member that has resumed meanwhile stays."""
+        member that has resumed since stays."""
         await writes.forget_member(self._open, incarnation, counter)
 
     # -- timers
@@ -195,7 +195,7 @@ class DynamoStore(DynamoRecords):
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` finished timers and runs with expires_at ≤ now_us and returns how many, shard by shard.
-        Deletes need no condition: the same row, if it is written again meanwhile, expires at the same instant."""
+        Deletes need no condition: the same row, if it is written again, expires at the same instant."""
         found: builtins.list[Item] = []
         for shard_id in range(self._total_shards):
             if len(found) < limit:

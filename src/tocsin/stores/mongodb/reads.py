@@ -79,7 +79,7 @@ def instants_between(begin: int, end: int, *, begins: bool = True, ends: bool = 
 
 async def fetch(client: MongoClient, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
     """What is stored for each uuid; a uuid without any document is absent. Live rows are read first, so that a timer that
-    finishes meanwhile is found as one or the other."""
+    finishes in between is found as one or the other."""
 
     async def found(session: Session) -> dict[bytes, Found]:
         live: dict[bytes, StoredRow] = {}

@@ -94,7 +94,7 @@ async def _create(client: MongoClient) -> None:
             try:
                 await client.database.create_collection(name, validator=validator(fields))
             except errors.CollectionInvalid:
-                # Another node has created it meanwhile.
+                # Another node has created it since.
                 continue
             except errors.OperationFailure as error:
                 if code_of(error) != NAMESPACE_EXISTS:

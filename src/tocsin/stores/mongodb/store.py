@@ -43,7 +43,7 @@ T = TypeVar("T")
 _BATCH_ROWS_MAX = 450
 #: Half of the size up to which one entry of the oplog has room.
 _BATCH_BYTES_MAX = 8 * 1024 * 1024
-#: MongoDB's limit of a document, less what a document has beside its record.
+#: MongoDB's limit of a document, less what a document has besides its record.
 _ROW_BYTES_MAX = 16 * 1024 * 1024 - 64 * 1024
 
 
@@ -136,7 +136,7 @@ class MongoStore(MongoRecords):
 
     async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
         """Removes a member's document; with `counter`, only while the member's heartbeat counter is still that one, so that a
-        member that has resumed meanwhile stays."""
+        member that has resumed since stays."""
         await writes.forget_member(self._open, incarnation, counter)
 
     # -- timers

@@ -31,7 +31,7 @@ from tocsin.stores.mysql.text import (
 BEGIN = b"BEGIN"
 
 _UPSERT_HEAD = f"INSERT INTO timers (shard_id, row_type, {ROW_COLUMNS}) VALUES ".encode()
-# Updates the uuid's present row, whatever its key: the primary key can belong to another row only if the uuid is the same.
+# Updates the uuid's present row under any key: the primary key can belong to another row only if the uuid is the same.
 _UPSERT_TAIL = DIALECT.or_update(
     "", "row_type", "timer_execute_at", "timer_generation", "timer_namespace", "timer_id", "timer_tags", "timer_record",
     "timer_suspended_reason",

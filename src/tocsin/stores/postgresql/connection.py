@@ -105,7 +105,7 @@ async def _prepare(connection: Connection) -> None:
     await connection.set_type_codec(
         "timestamptz", schema="pg_catalog", encoder=_since_2000, decoder=_since_1970, format="tuple"
     )
-    # An acknowledged write is on disk, whatever the database's default.
+    # An acknowledged write is on disk, even if that is not the database's default.
     await connection.execute(
         "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
     )

@@ -10,7 +10,7 @@ from tocsin.sql.dialect import Dialect
 
 
 class PostgresDialect(Dialect):
-    """The rows of shards have an index of their own, on `shard_id` where `row_type` is 1."""
+    """The rows of shards have a separate index, on `shard_id` where `row_type` is 1."""
 
     shard_row = "row_type = 1 AND shard_id = ?"
     first_claim = (

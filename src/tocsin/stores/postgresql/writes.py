@@ -106,7 +106,7 @@ def _runs(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
 
 
 def _tags(every: Sequence[tuple[str, ...]]) -> Sequence[str | None]:
-    # unnest() fills what one array lacks beside longer ones with NULL.
+    # unnest() fills what one array lacks next to longer ones with NULL.
     return [tags_text(tags) if tags else None for tags in every] if any(every) else ()
 
 

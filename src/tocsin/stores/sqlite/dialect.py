@@ -6,7 +6,7 @@ from tocsin.sql.dialect import Dialect
 
 
 class SqliteDialect(Dialect):
-    """A transaction that writes has the file for itself, so no row needs a lock of its own."""
+    """A transaction that writes has the file for itself, so no row needs a lock."""
 
     shard_row = "shard_id = ? AND row_type = 1 AND timer_execute_at = 0 AND timer_uuid = x''"
     first_claim = (

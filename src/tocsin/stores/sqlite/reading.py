@@ -1,4 +1,4 @@
-"""A look into a timers' database beside the server that uses it, or without one: read-only, and without any lock."""
+"""A look into a timers' database while a server uses it, or without one: read-only, and without any lock."""
 
 from __future__ import annotations
 

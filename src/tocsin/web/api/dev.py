@@ -1,4 +1,4 @@
-"""The API of `tocsin dev`: beside what every server has, the operations on its clock. No other server knows their paths,
+"""The API of `tocsin dev`: besides what every server has, the operations on its clock. No other server knows their paths,
 and no document lists them."""
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ class RequestParser:
         return Rotation(new_secret() if sent.secret is UNSET else sent.secret, grace_us, sent.force is True)
 
     def refusal(self, errors: list[FieldError], call: Changes) -> InvalidInput:
-        """The error to raise: a payload that is too large, and nothing else, has a status of its own."""
+        """The error to raise: a payload that is too large, and nothing else, has another status."""
         payload = call.payload if call.body is UNSET else call.body.sent()
         size = 0 if payload is UNSET else len(payload)
         too_large = size > self.rules.limits.payload_bytes_max
