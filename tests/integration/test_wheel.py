@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 from tests.support.needs import lacking
 from tests.support.server import ServerProcess
 from tocsin.server.extras import MODULES
-from tocsin.settings.names import env_name
+from tocsin.settings.declared import env_name
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "src" / "tocsin" / "web" / "pages" / "static" / "manifest.json"
