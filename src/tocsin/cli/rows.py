@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 import msgspec
@@ -112,6 +112,15 @@ class Page(msgspec.Struct):
     timers: list[RawTimer] = msgspec.field(default_factory=list)
     schedules: list[RawTimer] = msgspec.field(default_factory=list)
     cursor: str | None = msgspec.field(default=None, name="nextCursor")
+
+
+#: What lists show of timers and of schedules alike, in their last columns: the columns' names, and the fields.
+_LAST = {"callback": "callbackUrl"}
+
+
+def last_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The columns that a list ends with, and their fields; a field that no row has is left out."""
+    return {name: field for name, field in _LAST.items() if not rows or any(field in row for row in rows)}
 
 
 class CsvWriter:

@@ -22,6 +22,7 @@ from tocsin.web.http.convert import raw_body_answer
 from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.filters import split_tags
 from tocsin.web.pages.forms import (
+    RETRY_LABELS,
     Body,
     RequestForm,
     duration,
@@ -35,6 +36,16 @@ from tocsin.web.pages.forms import (
 from tocsin.web.pages.presentation import pretty_json, span
 
 DEFAULT_TIMEOUT = "10"
+
+#: The labels of the fields that the forms of timers and of schedules end with, by their names in the API.
+LABELS = {
+    "tags": "Tags",
+    "expireAfter": "Expires after",
+    "payload": "Payload",
+    **RETRY_LABELS,
+    "callbackTimeoutSeconds": "Timeout",
+    "headers": "Headers",
+}
 
 
 @dataclass(slots=True)
