@@ -331,9 +331,9 @@ screenshots: $(VENV)/.dev web ## take the pictures of the docs again, into docs/
 	@$(BIN)/python -m tests.e2e.pictures docs/images $(ARGS)
 
 lock: $(VENV)/.dev ## pin the dependencies again, with hashes
-	@$(BIN)/uv pip compile pyproject.toml --extra mongodb --extra otel --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/main.txt $(ARGS)
+	@$(BIN)/uv pip compile pyproject.toml --extra all --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/main.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/build.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/build.txt $(ARGS)
-	@$(BIN)/uv pip compile pyproject.toml --extra mongodb --extra otel --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
+	@$(BIN)/uv pip compile pyproject.toml --extra all --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/site.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/site.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/clients.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/clients.txt $(ARGS)
 	@$(BIN)/uv pip compile examples/orders/python/requirements.in -c requirements/dev.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o examples/orders/python/requirements.txt $(ARGS)

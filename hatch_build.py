@@ -71,8 +71,8 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def bill_of_materials(root: Path) -> dict[str, Any]:
-    """A CycloneDX document with the locked dependencies: those of the server, and those that the scripts of the pages
-    contain. The same lock makes the same document."""
+    """A CycloneDX document with the locked dependencies: those of the server with all extras, and those that the scripts of
+    the pages contain. The same lock makes the same document."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     components = [*_python(root / "requirements/main.txt"), *_scripts(root / "web/package-lock.json")]
     subject = f"pkg:pypi/{project['name']}@{project['version']}"

@@ -283,6 +283,20 @@ async def test_a_conflict_is_retried(postgresql_url: str) -> None:
     await database.close()
 
 
+async def test_a_statement_that_takes_too_long_may_be_repeated(postgresql_url: str) -> None:
+    """It proves nothing about its values, so a batch is not taken apart for it."""
+    database = agent_database(postgresql_url)
+    await database.open()
+
+    async def work(session: Session) -> None:
+        await session.rows("SET LOCAL statement_timeout = 10", ())
+        await session.rows("SELECT pg_sleep(3600)", ())
+
+    with pytest.raises(StoreUnavailable, match="statement timeout"):
+        await database.write(work)
+    await database.close()
+
+
 async def test_a_wrong_value_is_not_a_database_error(database: AgentDatabase) -> None:
     """It would be retried forever."""
     one = call()

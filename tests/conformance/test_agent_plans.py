@@ -177,12 +177,12 @@ async def test_every_statement_uses_its_index(database: AgentDatabase, contents:
     async def work(session: Session) -> None:
         postgresql = session.postgresql
         for name, (statement, index, rows, scalars, or_index) in CASES.items():
-            form = statement.form(postgresql=postgresql)
+            form = statement.form(postgresql)
             if isinstance(statement, Batch):
-                values = statement.values(form, rows, postgresql=postgresql)
+                values = statement.values(form, rows)
                 values = values if postgresql else values[0]
             else:
-                values = statement.values(form, rows, scalars, postgresql=postgresql)
+                values = statement.values(form, rows, scalars)
             plan = await explain(session, form.text, values)
             if postgresql and or_index in plan:
                 index = or_index
@@ -198,11 +198,11 @@ async def test_every_page_uses_its_index(database: AgentDatabase, contents: str)
         for name, wanted, index, asked, searches in pages:
             query = asked.search if searches else asked.page
             scalars = {**asked.values, **queries.part_of(wanted.limit, among=queries.SEARCHED_MAX)}
-            form = query.form(postgresql=session.postgresql)
+            form = query.form(session.postgresql)
             if session.postgresql and wanted.tags and wanted.statuses and not wanted.correlation_id:
                 # The statistics show that few calls have that status, so the plan may start with them.
                 index = "idx_service_call_tags_tag|idx_service_calls_status"
-            values = query.values(form, [], scalars, postgresql=session.postgresql)
+            values = query.values(form, [], scalars)
             plan = await explain(session, form.text, values)
             check(f"{name}:\n{plan}", index, kind_of(session, contents))
 

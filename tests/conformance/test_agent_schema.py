@@ -84,6 +84,12 @@ async def test_another_format_is_refused(url: str, change: str) -> None:
         await agent_database(url).open()
 
 
+async def test_tables_without_a_format_are_refused(url: str) -> None:
+    await on_database(url, "CREATE TABLE outbox (id INTEGER); CREATE TABLE agent_identity (id INTEGER)")
+    with pytest.raises(StoreCorrupted, match="before its first release"):
+        await agent_database(url).open()
+
+
 async def test_foreign_tables_are_not_changed(url: str) -> None:
     await on_database(url, "CREATE TABLE outbox (other TEXT)")
     with pytest.raises(StoreCorrupted, match=r"outbox|another application"):

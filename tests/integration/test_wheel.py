@@ -7,15 +7,20 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
+import tomllib
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import httpx
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.support.needs import lacking
 from tests.support.server import ServerProcess
+from tocsin.server.extras import MODULES
+from tocsin.settings.declared import env_name
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "src" / "tocsin" / "web" / "pages" / "static" / "manifest.json"
@@ -47,10 +52,23 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     _run(
         UV, "pip", "install", "--quiet", "--offline", "--no-deps", "--python", folder / "env" / "bin" / "python", wheel
     )
-    (packages,) = folder.glob("env/lib/python*/site-packages")
-    # The dependencies are those of this environment; its editable install of Tocsin is not found on this path.
-    (packages / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    link_dependencies(next(folder.glob("env/lib/python*/site-packages")))
     yield folder / "env" / "bin"
+
+
+def link_dependencies(packages: Path) -> None:
+    """Links what the wheel in `packages` requires, without extras, from this environment: no index is needed."""
+    done = set()
+    waiting = [*metadata.distributions(name="tocsin", path=[str(packages)])]
+    while waiting:
+        for requirement in map(Requirement, waiting.pop().requires or ()):
+            needed = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            if needed and (name := canonicalize_name(requirement.name)) not in done:
+                done.add(name)
+                installed = metadata.distribution(name)
+                waiting.append(installed)
+                for top in {path.parts[0] for path in installed.files or ()} - {"..", "__pycache__"}:
+                    (packages / top).symlink_to(installed.locate_file(top))
 
 
 async def test_serves_the_api_and_the_pages_and_names_its_build(installed: Path, tmp_path: Path) -> None:
@@ -81,6 +99,44 @@ async def test_serves_the_api_and_the_pages_and_names_its_build(installed: Path,
             )
     finally:
         assert await server.stop() == 0
+
+
+#: A setting that requires each extra, its value, and the module that the refusal names.
+EXTRAS = {
+    "postgresql": ("store", "postgresql://tocsin@127.0.0.1/tocsin", "asyncpg"),
+    "mysql": ("store", "mysql://tocsin@127.0.0.1/tocsin", "asyncmy"),
+    "dynamodb": ("store", "dynamodb://eu-west-1", "aiobotocore"),
+    "cassandra": ("store", "cassandra://127.0.0.1/tocsin", "cassandra"),
+    "mongodb": ("store", "mongodb+srv://db.example/tocsin", "pymongo"),
+    "nats": ("broker", "nats://127.0.0.1:4222", "nats"),
+    "otel": ("tracing.endpoint", "http://127.0.0.1:4318", "opentelemetry.sdk"),
+}
+
+
+def test_a_missing_extra_is_named_with_its_command_before_anything_is_touched(installed: Path, tmp_path: Path) -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert declared.pop("all") == [f"tocsin[{','.join(declared)}]"]
+    assert set(EXTRAS) == set(MODULES) == set(declared)
+    wrong = {}
+    for extra, (setting, value, module) in EXTRAS.items():
+        folder = tmp_path / extra
+        options = {env_name(setting.replace(".", "_")): value, "TOCSIN_DATA_DIR": str(folder), "TOCSIN_PORT": "0"}
+        expected = f"{setting}: {module} is not installed; run: pip install 'tocsin[{extra}]'\n"
+        for command in ("serve", "migrate") if setting == "store" else ("serve",):
+            program = [str(installed / "tocsin"), command]
+            ran = subprocess.run(program, env=os.environ | options, capture_output=True, text=True, timeout=100)
+            if ran.returncode == 0 or not ran.stderr.endswith(expected) or folder.exists():
+                wrong[extra, command] = (ran.returncode, ran.stderr)
+    assert wrong == {}
+
+
+def test_a_plain_install_takes_less_than_100_mb(installed: Path) -> None:
+    def size(path: Path) -> int:
+        return sum(map(size, path.iterdir())) if path.is_dir() else path.stat().st_size
+
+    packages = next(installed.parent.glob("lib/python*/site-packages"))
+    sizes = {path.name: size(path) for path in packages.iterdir()}
+    assert sum(sizes.values()) < 100e6, sorted(sizes.items(), key=lambda each: -each[1])[:10]
 
 
 def test_has_a_bill_of_materials_of_the_locked_dependencies(installed: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -136,21 +137,12 @@ def test_every_decision_record_has_a_decision() -> None:
 
 
 def test_network_libraries_are_not_older_than_the_lock() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     bounds = dict(re.findall(r"^([a-z0-9-]+)>=([0-9.]+)", "\n".join(declared), re.M))
     locked = dict(re.findall(r"^([a-z0-9-]+)==([0-9.]+)", (ROOT / "requirements" / "main.txt").read_text(), re.M))
-    for name in (
-        "asyncpg",
-        "h11",
-        "httptools",
-        "httpx",
-        "jinja2",
-        "msgspec",
-        "nats-py",
-        "starlette",
-        "uvicorn",
-        "uvloop",
-    ):
+    network = {"asyncpg", "h11", "httptools", "httpx", "jinja2", "msgspec", "nats-py", "starlette", "uvicorn", "uvloop"}
+    for name in network:
         assert locked[name].split(".")[:2] == bounds[name].split(".")[:2], (
             f"raise {name} in pyproject.toml to the lock's"
         )

@@ -30,11 +30,13 @@ def migrate(
 
 
 async def _migrate(settings: Settings) -> dict[str, Any]:
+    from tocsin.server.extras import require_driver
     from tocsin.server.stores import newest_schema, open_store
     from tocsin.settings.values import redacted
-    from tocsin.stores.service_calls.database import agent_database
 
     opened = open_store(settings, memory=False)
+    if settings.has_agent():
+        require_driver(settings.agent_database_url(), "agent.database")
     try:
         shards = await opened.open(settings.shards)
     finally:
@@ -42,6 +44,8 @@ async def _migrate(settings: Settings) -> dict[str, Any]:
     result = {"store": settings.store_url_redacted(), "schema": newest_schema(settings), "shards": shards}
     if not settings.has_agent():
         return result
+    from tocsin.stores.service_calls.database import agent_database
+
     database = agent_database(settings.agent_database_url(), settings.agent_sql)
     try:
         await database.open()

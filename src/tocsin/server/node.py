@@ -26,6 +26,7 @@ from tocsin.server.backup import CALLS, TIMERS, database_files
 from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import refuse_dev_folder
 from tocsin.server.engine import Engine, Identity, start_engine
+from tocsin.server.extras import require_extras
 from tocsin.server.front import HttpServer
 from tocsin.server.observers import Observers, observers
 from tocsin.server.outgoing import Outgoing, outgoing
@@ -97,6 +98,7 @@ class Server:
 
         With `stopping`, a store that can't be reached is awaited until that is set; then it returns False, and nothing
         runs."""
+        require_extras(self._settings)
         async with AsyncExitStack() as ends:
             listener = self._bind(ends)
             if stopping is None:

@@ -14,6 +14,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import Capabilities, Store
 from tocsin.private_files import other_owner
+from tocsin.server.extras import require_driver
 from tocsin.settings import Settings
 from tocsin.stores.cassandra import settings as cassandra_settings
 from tocsin.stores.dynamodb import settings as dynamodb_settings
@@ -36,7 +37,8 @@ def open_store(
     observe: Observer = lambda event: None,
     on_fatal: Callable[[BaseException], None] | None = None,
 ) -> Store:
-    """The store that the settings' URL names, not yet open. Raises ConfigError for an unknown scheme.
+    """The store that the settings' URL names, not yet open. Raises ConfigError for an unknown scheme, and for a driver that
+    is not installed.
 
     `node` False is for administration while a server may run. Without `memory`, a memory store raises ConfigError. Without
     `create`, a missing store raises StoreUnavailable, here or when it is opened, instead of being created: a typo in a
@@ -47,6 +49,7 @@ def open_store(
     scheme = urlsplit(settings.store_url()).scheme
     if scheme == "memory" and memory:
         return MemoryStore(clock or SystemClock(), exclusive=True)
+    require_driver(settings.store_url(), "store")
     # Only the store in use is imported: a server's driver takes a tenth of a second, DynamoDB's half of one.
     if scheme == "postgresql":
         from tocsin.stores.postgresql.store import PostgresStore
@@ -69,7 +72,9 @@ def open_store(
             settings.store_url(), create=create, observe=observe, **_options(settings, settings.cassandra)
         )
     if scheme in mongodb_settings.SCHEMES:
-        return _mongodb(settings, create=create)
+        from tocsin.stores.mongodb.store import MongoStore
+
+        return MongoStore(settings.store_url(), create=create, **_options(settings, settings.mongodb))
     if scheme not in ("sqlite", "memory"):
         raise ConfigError(
             f"store: unknown scheme {scheme}://; use sqlite:///path, postgresql://…, mysql://…, dynamodb://…, "
@@ -112,16 +117,6 @@ def check_payload_limit(settings: Settings, capabilities: Capabilities) -> None:
             f"payload_bytes_max: {allowed} must be at most {most}, which is what this store can hold of a timer "
             f"({urlsplit(settings.store_url()).scheme})"
         )
-
-
-def _mongodb(settings: Settings, *, create: bool) -> Store:
-    try:
-        from tocsin.stores.mongodb.store import MongoStore
-    except ModuleNotFoundError as error:
-        if error.name not in ("pymongo", "bson"):
-            raise
-        raise ConfigError("store: MongoDB's driver is not installed; run: pip install 'tocsin[mongodb]'") from error
-    return MongoStore(settings.store_url(), create=create, **_options(settings, settings.mongodb))
 
 
 def _log_checkpoint_error(error: Exception) -> None:

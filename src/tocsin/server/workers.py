@@ -23,6 +23,7 @@ import structlog
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.model.errors import ConfigError
 from tocsin.model.retry import backoff_us
+from tocsin.server.extras import require_extras
 from tocsin.server.sockets import bind, url_of
 from tocsin.settings import Settings
 from tocsin.tasks import end_tasks
@@ -263,6 +264,7 @@ def serve_workers(settings: Settings) -> int:
     """Runs the parent process. Returns the exit code."""
     configure_logging(settings.log_level, settings.log_format)
     try:
+        require_extras(settings)
         listener = bind(settings.host, settings.port)
         listener.listen(_BACKLOG)
     except (ConfigError, OSError) as error:

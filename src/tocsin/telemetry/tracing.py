@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from tocsin import __version__
 from tocsin.model.answer import NotSent, Response
-from tocsin.model.errors import ConfigError, TocsinError, Unavailable
+from tocsin.model.errors import TocsinError, Unavailable
 from tocsin.ports.http import Caller, Exchange, Invocation, Reply, Request, Requester, Result
 from tocsin.ports.observer import AttemptFinished, Event
 
@@ -37,12 +37,10 @@ _WAITING_MAX = 10_000
 
 
 def open_tracer(endpoint: str, sample_ratio: float, node: str) -> Tracer:
-    """Sends spans to the endpoint's `/v1/traces`. Raises ConfigError if OpenTelemetry is not installed."""
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ImportError as error:
-        raise ConfigError("tracing.endpoint requires OpenTelemetry: install tocsin[otel]") from error
+    """Sends spans to the endpoint's `/v1/traces`. Requires the extra `otel`."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
     exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces", timeout=_EXPORT_TIMEOUT_S)
     return Tracer(BatchSpanProcessor(exporter), sample_ratio, node)
 

@@ -18,6 +18,7 @@ from tocsin.model.errors import (
     StoreUnavailable,
     StoreUnreachable,
 )
+from tocsin.ports.store import refuse_other_format
 from tocsin.sql.migrations import migrations_of
 from tocsin.sql.pool import Activity
 from tocsin.stores.postgresql.connection import PostgresPool, PostgresSettings, refuse_missing_files
@@ -189,11 +190,13 @@ class PostgresqlDatabase(AgentDatabase):
                 foreign = await connection.fetch(
                     "SELECT name FROM unnest($1::text[]) AS given (name) WHERE to_regclass(name) IS NOT NULL", _TABLES
                 )
-                if foreign:
-                    names = ", ".join(sorted(name for (name,) in foreign))
+                names = sorted(name for (name,) in foreign)
+                if "agent_identity" in names:
+                    refuse_other_format(self._name, None)
+                if names:
                     raise StoreCorrupted(
-                        f"{self._name} has tables named {names} that Tocsin did not create, or a version before its first "
-                        "release did; choose another database"
+                        f"{self._name} has tables named {', '.join(names)} that Tocsin did not create; choose another "
+                        "database"
                     )
                 await make_meta(connection, "agent_meta")
             await run_pending(connection, migrations(), self._name, meta="agent_meta")

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import apsw
 
 from tocsin.model.errors import DefiniteFailure, StoreLocked, StoreUnavailable
+from tocsin.ports.store import refuse_other_format
 from tocsin.private_files import make_database, make_folder
 from tocsin.sql.file_lock import FileLock
 from tocsin.sql.migrations import migrations_of
@@ -35,6 +36,9 @@ migrations = partial(migrations_of, "tocsin.stores.service_calls", "migrations/s
 
 def migrate_tables(connection: apsw.Connection, name: str) -> None:
     """Migrates the agent's tables to the newest version. `name` is the database's, for messages."""
+    before = "SELECT 1 FROM sqlite_schema WHERE name = 'agent_identity'"
+    if connection.pragma("application_id") != APPLICATION_ID and connection.execute(before).get:
+        refuse_other_format(name, None)
     migrate(connection, name, migrations(), application_id=APPLICATION_ID, meta="agent_meta")
 
 

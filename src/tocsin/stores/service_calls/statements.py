@@ -161,6 +161,7 @@ _GIVEN_COLUMN = re.compile(r"\bgiven\.([a-z_]+)")
 class Form(NamedTuple):
     """A statement as one of the databases gets it."""
 
+    postgresql: bool
     text: str
     #: Names of the values, in the driver's order. Those of the given rows begin with `given_`.
     values: tuple[str, ...]
@@ -206,7 +207,7 @@ class _Statement:
         self._sql = {True: _INDEX.sub("", sql), False: _LOCKS.sub("", sqlite or sql)}
         self._forms: dict[bool, Form] = {}
 
-    def form(self, *, postgresql: bool) -> Form:
+    def form(self, postgresql: bool) -> Form:
         """The statement for PostgreSQL or for SQLite."""
         made = self._forms.get(postgresql)
         if made is None:
@@ -217,6 +218,7 @@ class _Statement:
         text, values = _numbered(self._with_given(self._sql[postgresql], postgresql), postgresql=postgresql)
         scalars = [name for name in values if not name.startswith("given")]
         return Form(
+            postgresql,
             text,
             values,
             {name: self._kind(name, postgresql).encode for name in scalars},
@@ -240,14 +242,14 @@ class _Statement:
 class Query(_Statement):
     """A statement over given rows, or over values alone, that returns rows or a count."""
 
-    def values(self, form: Form, rows: Sequence[Row], scalars: Mapping[str, Any], *, postgresql: bool) -> list[Any]:
+    def values(self, form: Form, rows: Sequence[Row], scalars: Mapping[str, Any]) -> list[Any]:
         """The driver's values."""
         named = {
             name: scalars[name] if encode is None else encode(scalars[name]) for name, encode in form.scalars.items()
         }
         if self.given:
             columns = _converted(rows, form.given)
-            if postgresql:
+            if form.postgresql:
                 named |= {f"given_{name}": column for name, column in zip(self.given, columns, strict=True)}
             else:
                 named["given"] = msgspec.json.encode(list(zip(*columns, strict=True))).decode()
@@ -257,9 +259,8 @@ class Query(_Statement):
         """The resulting rows."""
         if self.given and not rows:
             return []
-        form = self.form(postgresql=session.postgresql)
-        values = self.values(form, rows, scalars, postgresql=session.postgresql)
-        found = await session.rows(form.text, values)
+        form = self.form(session.postgresql)
+        found = await session.rows(form.text, self.values(form, rows, scalars))
         if not found or not any(form.results):
             return [tuple(row) for row in found]
         return list(zip(*_converted(found, form.results), strict=True))
@@ -268,8 +269,8 @@ class Query(_Statement):
         """The number of rows that it changed."""
         if self.given and not rows:
             return 0
-        form = self.form(postgresql=session.postgresql)
-        return await session.count(form.text, self.values(form, rows, scalars, postgresql=session.postgresql))
+        form = self.form(session.postgresql)
+        return await session.count(form.text, self.values(form, rows, scalars))
 
 
 class Batch(_Statement):
@@ -286,18 +287,18 @@ class Batch(_Statement):
             return super()._with_given(sql, postgresql) + self._returning
         return _GIVEN_COLUMN.sub(r":given_\1", sql.replace(" FROM GIVEN", ""))
 
-    def values(self, form: Form, rows: Sequence[Row], *, postgresql: bool) -> list[Any]:
+    def values(self, form: Form, rows: Sequence[Row]) -> list[Any]:
         """The driver's values: arrays for PostgreSQL, a tuple per row for SQLite."""
         named = dict(zip((f"given_{name}" for name in self.given), _converted(rows, form.given), strict=True))
         columns = [named[name] for name in form.values]
-        return columns if postgresql else list(zip(*columns, strict=True))
+        return columns if form.postgresql else list(zip(*columns, strict=True))
 
     async def run(self, session: Session, rows: Sequence[Row]) -> set[Row]:
         """The keys of the rows for which it took effect. No two given rows may have the same key."""
         if not rows:
             return set()
-        form = self.form(postgresql=session.postgresql)
-        values = self.values(form, rows, postgresql=session.postgresql)
+        form = self.form(session.postgresql)
+        values = self.values(form, rows)
         if session.postgresql:
             return {tuple(row) for row in await session.rows(form.text, values)}
         return {

@@ -1,0 +1,52 @@
+"""Drivers that a plain install lacks. Each is an extra of the package; a missing one is named before anything is opened."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from urllib.parse import urlsplit
+
+from tocsin.model.errors import ConfigError
+from tocsin.settings import Settings
+
+#: What an extra of `pyproject.toml` installs, as modules that Tocsin imports.
+MODULES = {
+    "postgresql": ("asyncpg",),
+    "mysql": ("asyncmy",),
+    "dynamodb": ("aiobotocore", "aiohttp"),
+    "cassandra": ("cassandra",),
+    "mongodb": ("pymongo",),
+    "nats": ("nats",),
+    "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
+}
+#: Schemes of URLs whose extra has another name.
+_EXTRAS = {"postgres": "postgresql", "mongodb+srv": "mongodb"}
+
+
+def require_extras(settings: Settings) -> None:
+    """Raises ConfigError if these settings name a store, a broker or a collector whose extra is not installed."""
+    require_driver(settings.store_url(), "store")
+    if settings.has_agent():
+        require_driver(settings.agent_database_url(), "agent.database")
+        if settings.broker is not None:
+            require_extra("nats", "broker")
+    if settings.tracing_endpoint is not None:
+        require_extra("otel", "tracing.endpoint")
+
+
+def require_driver(url: str, setting: str) -> None:
+    """Raises ConfigError if the driver of a database's URL is an extra that is not installed."""
+    scheme = urlsplit(url).scheme
+    if (extra := _EXTRAS.get(scheme, scheme)) in MODULES:
+        require_extra(extra, setting)
+
+
+def require_extra(extra: str, setting: str) -> None:
+    """Raises ConfigError with the command that installs an extra if it is not installed. `setting` is what requires it."""
+    for module in MODULES[extra]:
+        try:
+            import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+                # The driver is there, and what it imports itself is not.
+                raise
+            raise ConfigError(f"{setting}: {module} is not installed; run: pip install 'tocsin[{extra}]'") from error
