@@ -19,9 +19,8 @@ from tocsin.stores.memory import MemoryStore
 
 #: The methods of the port that change something.
 WRITES = (
-    "claim", "release", "heartbeat", "forget_member", "apply", "purge_history", "trim_runs", "put_namespace",
-    "put_api_key", "delete_api_key", "shared_secret", "put_sign_in", "touch_sign_in", "delete_sign_in", "put_audit",
-    "purge_audit",
+    "claim", "release", "heartbeat", "forget_member", "apply", "purge_history", "trim_runs", "put_record",
+    "delete_records",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tocsin.administration import api_keys, delete_api_key, put_api_key
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput, KeyNotFound, TooManyKeys
@@ -14,7 +15,7 @@ from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import US_PER_DAY, format_instant
 from tocsin.model.namespace import NAME
 from tocsin.model.validation import new_name_reason
-from tocsin.ports.store import Store
+from tocsin.ports.records import Records
 
 #: Maximum number of keys: every node keeps all keys in memory, and reads them again every `keys_refresh`.
 KEYS_MAX = 10_000
@@ -105,19 +106,19 @@ def grant_refusal(key: ApiKey, maker: ApiKey) -> str | None:
 class ApiKeys:
     """The keys in the store. All methods raise StoreError; `changed` is awaited after each change."""
 
-    def __init__(self, store: Store, changed: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(self, store: Records, changed: Callable[[], Awaitable[None]] | None = None) -> None:
         self._store = store
         self._changed = changed
 
     async def add(self, key: ApiKey, record: RecordAudit) -> bool:
         """Stores a key and records it in the audit trail; if recording fails, removes the key. Returns whether it is the
         first key. Raises TooManyKeys."""
-        present = len(await self._store.api_keys())
+        present = len(await api_keys(self._store))
         if present >= KEYS_MAX:
             raise TooManyKeys(
                 f"there are {present} keys, the maximum is {KEYS_MAX}; revoke keys that are no longer used"
             )
-        await self._store.put_api_key(key)
+        await put_api_key(self._store, key)
         details: dict[str, Detail] = {
             "role": key.role.value,
             "namespaces": list(key.namespaces),
@@ -127,20 +128,20 @@ class ApiKeys:
         try:
             await record(AuditAction.KEY_CREATED, key.key_id, details)
         except Exception:
-            await self._store.delete_api_key(key.key_id)
+            await delete_api_key(self._store, key.key_id)
             raise
         await self._notify_changed()
         return not present
 
     async def seen_by(self, viewer: ApiKey | None) -> list[ApiKey]:
         """The keys within the scope of the viewer's key, oldest first; None sees all."""
-        keys = sorted(await self._store.api_keys(), key=lambda key: (key.created_at, key.key_id))
+        keys = sorted(await api_keys(self._store), key=lambda key: (key.created_at, key.key_id))
         return [key for key in keys if viewer is None or viewer.covers(key)]
 
     async def revoke(self, key_id: str, revoker: ApiKey | None, record: RecordAudit) -> None:
         """Removes a key within the scope of the revoker's key, and records it in the audit trail. Raises KeyNotFound."""
         known = {key.key_id for key in await self.seen_by(revoker)}
-        if key_id not in known or not await self._store.delete_api_key(key_id):
+        if key_id not in known or not await delete_api_key(self._store, key_id):
             raise KeyNotFound(f"no key has the id {key_id!r}")
         await self._notify_changed()
         await record(AuditAction.KEY_DELETED, key_id, {})

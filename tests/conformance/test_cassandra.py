@@ -10,7 +10,6 @@ import pytest
 from tests.support.cassandra import SHARED_KEYSPACE, CassandraServer
 from tests.support.damage import damage
 from tocsin.ports.store import Store
-from tocsin.stores.cassandra import access
 from tocsin.stores.cassandra.store import CassandraStore
 from tocsin.testing.store_conformance import StoreConformance
 
@@ -25,10 +24,8 @@ class TestCassandraStore(StoreConformance):
     examples = 8
 
     @pytest.fixture(autouse=True)
-    def _server(self, shared_cassandra: CassandraServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _server(self, shared_cassandra: CassandraServer) -> None:
         self.server = shared_cassandra
-        # Small, like the limits below: a purge has several statements.
-        monkeypatch.setattr(access, "_PURGE_ROWS", 2)
 
     def make_store(self, folder: Path) -> Store:
         # The rows of these tests expired long ago.

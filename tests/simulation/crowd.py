@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tests.support.simulation_loop import SimulationLoop
+from tocsin.administration import put_namespace
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused, Response
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
@@ -163,7 +164,7 @@ class Crowd:
         async def life() -> None:
             for name in ("a", "b"):
                 namespace = Namespace(name, self.total_shards, 0, 0, paused=name in self.paused, retry=NAMESPACE_POLICY)
-                await self.store.put_namespace(namespace, create=True)
+                await put_namespace(self.store, namespace, create=True)
             await self._fill()
             if before is not None:
                 await before()

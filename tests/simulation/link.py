@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
-from tocsin.model.namespace import Namespace
+from tocsin.ports.records import Record
 from tocsin.ports.store import Applied, FireKey, Found, Loaded, Member, ShardBatch, ShardState, StoredRow
 
 from .weak_store import WeakStore
@@ -222,18 +222,25 @@ class Link:
     async def list_schedules(self, namespace: str, shards: Sequence[int], after_id: str, limit: int) -> list[StoredRow]:
         return await self._call(lambda: self._store.list_schedules(namespace, shards, after_id, limit))
 
-    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
+    async def put_record(self, kind: str, key: str, value: str, expected: int | None) -> bool:
         def work() -> Coroutine[Any, Any, bool]:
-            self._record("namespace arrives", namespace.name, namespace.version, namespace.secret, namespace.paused)
-            return self._store.put_namespace(namespace, create=create)
+            self._record("record arrives", kind, key, value, expected)
+            return self._store.put_record(kind, key, value, expected)
 
-        return await self._call(work, writes="put_namespace")
+        return await self._call(work, writes="put_record")
 
-    async def namespaces(self) -> list[Namespace]:
+    async def records(self, kind: str, *range: str, limit: int) -> list[Record]:
+        await self._see()
+        return await self._call(lambda: self._store.records(kind, *range, limit=limit))
+
+    async def records_version(self, kind: str) -> int:
+        await self._see()
+        return await self._call(lambda: self._store.records_version(kind))
+
+    async def _see(self) -> None:
         if self.blind:
             await asyncio.sleep(0.001)
             raise StoreUnavailable("the namespaces can't be read now")
-        return await self._call(self._store.namespaces)
 
 
 #: How often it is checked whether a request is still held, and how long one waits at most, in seconds.

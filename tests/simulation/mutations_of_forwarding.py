@@ -118,6 +118,18 @@ MUTATIONS = [
         caught_by=_NAMESPACES + "test_read_that_began_earlier_does_not_undo_a_later_read",
     ),
     mutation(
+        "namespaces count as read in a version of which a part was left out",
+        23,
+        always("tocsin.timers.engine.context:Context.read_namespaces", "number == self._learned"),
+        caught_by=_NAMESPACES + "test_read_that_is_overtaken_does_not_hide_a_change",
+    ),
+    mutation(
+        "namespaces are not read again after a change",
+        23,
+        always("tocsin.timers.engine.context:Context.read_namespaces", "version == self._namespaces_version"),
+        caught_by=_NAMESPACES + "test_read_that_began_earlier_does_not_undo_a_later_read",
+    ),
+    mutation(
         "a deferred timer fires in a paused namespace",
         23,
         leave_out(
@@ -127,7 +139,7 @@ MUTATIONS = [
     mutation(
         "a namespace is written whatever its version",
         0,
-        leave_out("tocsin.stores.memory:MemoryStore.put_namespace", "stored.version"),
+        leave_out("tocsin.stores.memory:MemoryStore.put_record", "stored.version"),
         caught_by=_NAMESPACES + "test_concurrent_changes_on_two_nodes_both_apply",
     ),
 ]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulation.crowd import SECOND, Crowd
 from tests.unit.test_window import UUID, Bench
+from tocsin.administration import namespaces, put_namespace
 from tocsin.model.answer import Response
 from tocsin.model.errors import TimerNotPending
 from tocsin.model.ids import timer_uuid
@@ -173,8 +174,8 @@ def test_timer_of_a_paused_namespace_ends_when_it_is_resumed() -> None:
     async def resume() -> None:
         await asyncio.sleep(20 - crowd.loop.time())
         assert timer_uuid("b", "t") in crowd.store._shards[0].live
-        (known,) = [each for each in await crowd.store.namespaces() if each.name == "b"]
-        await crowd.store.put_namespace(known.changed(crowd.now_us(), known.signing, paused=False), create=False)
+        (known,) = [each for each in await namespaces(crowd.store) if each.name == "b"]
+        await put_namespace(crowd.store, known.changed(crowd.now_us(), known.signing, paused=False), create=False)
 
     crowd.run(60, resume)
     assert not crowd.receivers.calls

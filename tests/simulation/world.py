@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from tests.support.simulation_loop import NoEnd, NothingScheduled, SimulationLoop, TimeNotAdvancing
+from tocsin.administration import put_namespace
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import timer_uuid
@@ -293,19 +294,19 @@ class World:
 
     async def _life(self) -> None:
         for name in self.namespaces[:-1]:
-            await self.store.put_namespace(
-                Namespace(name, self.total_shards, 0, 0, retry=NAMESPACE_POLICY), create=True
+            await put_namespace(
+                self.store, Namespace(name, self.total_shards, 0, 0, retry=NAMESPACE_POLICY), create=True
             )
             self.exists[name].set()
         if self.repeated:
             forgetful = Namespace(
                 FORGETFUL_NAMESPACE, self.total_shards, 0, 0, HistoryMode.NONE, retry=NAMESPACE_POLICY
             )
-            await self.store.put_namespace(forgetful, create=True)
+            await put_namespace(self.store, forgetful, create=True)
             self.exists[FORGETFUL_NAMESPACE].set()
         if self.scheduled:
             every = Namespace(SCHEDULED_NAMESPACE, self.total_shards, 0, 0, retry=NAMESPACE_POLICY)
-            await self.store.put_namespace(every, create=True)
+            await put_namespace(self.store, every, create=True)
             self.exists[SCHEDULED_NAMESPACE].set()
             self.schedules.watch()
         if self.crowded:
@@ -336,7 +337,7 @@ class World:
         """Writes the rows that a node finds when it restarts while a receiver hangs."""
         rng = self.rng("crowd", "timers")
         crowded = Namespace(CROWD_NAMESPACE, self.total_shards, 0, 0, retry=NAMESPACE_POLICY)
-        await self.store.put_namespace(crowded, create=True)
+        await put_namespace(self.store, crowded, create=True)
         padding = "x" * rng.choice((2_000, 10_000))
         rows: dict[int, list[StoredRow]] = {shard_id: [] for shard_id in range(self.total_shards)}
         for number in range(60):

@@ -6,7 +6,8 @@ from typing import Any
 
 from bson import Binary
 
-from tocsin.model.namespace import Namespace, damaged_namespace
+from tocsin.administration import NAMESPACES
+from tocsin.model.namespace import Namespace
 from tocsin.ports.store import HistoryRow, RunRow, Store, StoredRow
 from tocsin.sql.dialect import Step
 from tocsin.sql.store import SqlStore
@@ -43,7 +44,8 @@ async def damage(store: Store, what: Stored, shard_id: int = 0) -> None:
 
 def _in_memory(store: MemoryStore, what: Stored, shard_id: int) -> None:
     if isinstance(what, Namespace):
-        store._namespaces[what.name] = damaged_namespace(what.name, "damaged by hand")
+        stored = store._records[NAMESPACES, what.name]
+        store._records[NAMESPACES, what.name] = stored._replace(value='{"name":')
         return
     shard = store._shards[shard_id]
     if isinstance(what, StoredRow):
@@ -56,7 +58,8 @@ def _in_memory(store: MemoryStore, what: Stored, shard_id: int) -> None:
 
 async def _in_sql(store: SqlStore, what: Stored, shard_id: int) -> None:
     if isinstance(what, Namespace):
-        step = Step("UPDATE namespaces SET namespace_record = ? WHERE namespace_name = ?", ('{"name":', what.name))
+        sql = "UPDATE records SET record_value = ? WHERE record_kind = ? AND record_key = ?"
+        step = Step(sql, ('{"name":', NAMESPACES, what.name))
     elif isinstance(what, StoredRow):
         sql = "UPDATE timers SET timer_record = ? WHERE shard_id = ? AND timer_uuid = ?"
         step = Step(sql, (GARBAGE, shard_id, what.uuid))
@@ -74,7 +77,7 @@ async def _in_cassandra(store: CassandraStore, what: Stored, shard_id: int) -> N
     client = store._open
     partition, key = cassandra_keys.partition_of(shard_id), b""
     if isinstance(what, Namespace):
-        partition, key = cassandra_keys.NAMESPACES, what.name.encode()
+        partition, key = cassandra_keys.records_of(NAMESPACES), what.name.encode()
     elif isinstance(what, StoredRow):
         key = cassandra_keys.timer_key(what.uuid)
     elif isinstance(what, HistoryRow):
@@ -89,7 +92,7 @@ async def _in_cassandra(store: CassandraStore, what: Stored, shard_id: int) -> N
 async def _in_dynamodb(store: DynamoStore, what: Stored, shard_id: int) -> None:
     """Removes an attribute."""
     if isinstance(what, Namespace):
-        place, lost = dynamodb_keys.key(dynamodb_keys.NAMESPACES, what.name.encode()), "r"
+        place, lost = dynamodb_keys.key(dynamodb_keys.records_of(NAMESPACES), what.name.encode()), "r"
     elif isinstance(what, StoredRow):
         place, lost = dynamodb_keys.timer_key(shard_id, what.uuid), "r"
     elif isinstance(what, HistoryRow):
@@ -105,7 +108,8 @@ async def _in_mongodb(store: MongoStore, what: Stored, shard_id: int) -> None:
     client, change = store._open, {"$unset": {"record": ""}}
     query: dict[str, Any]
     if isinstance(what, Namespace):
-        name, query, change = "namespaces", {"_id": what.name}, {"$set": {"record": Binary(GARBAGE)}}
+        name, query = "records", {"_id": f"{NAMESPACES} {what.name}"}
+        change = {"$set": {"value": Binary(GARBAGE)}}
     elif isinstance(what, StoredRow):
         name, query = "timers", {"_id": timer_id(shard_id, what.uuid)}
     else:

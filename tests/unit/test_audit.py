@@ -8,9 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 from tests.support.faulty_store import NO_FAULTS, Fault, FaultyStore
 
-from tocsin.model.audit import AuditAction, AuditSource
+from tocsin.model.audit import AuditAction, AuditQuery, AuditSource
 from tocsin.ports.audit import Actor
-from tocsin.ports.store import AuditQuery
 from tocsin.server.audit import Audit
 from tocsin.stores.memory import MemoryStore
 
@@ -22,7 +21,7 @@ async def test_entries_that_could_not_be_stored_are_counted_and_retried(fault: F
     failures: list[int] = []
     store = FaultyStore(MemoryStore(), Random(1), NO_FAULTS)
     audit = Audit(store, "n", 100, lambda: failures.append(1))
-    store.script("put_audit", fault)
+    store.script("put_record", fault)
     with capture_logs() as lines:
         await audit.write(AuditAction.SIGN_IN, WHO)
     await audit.write(AuditAction.SIGN_OUT, WHO)

@@ -10,12 +10,28 @@ import pytest
 from tests.support.damage import damage
 from tests.unit.test_forwarded_writes import Node, timer
 
+from tocsin.administration import (
+    API_KEYS,
+    AUDIT,
+    NAMESPACES,
+    SIGN_INS,
+    add_sign_in,
+    api_keys,
+    audit,
+    delete_api_key,
+    purge_audit,
+    put_api_key,
+    put_audit,
+    sign_in,
+)
+from tocsin.model.access import ApiKey, Role, SignIn
+from tocsin.model.audit import AuditEntry, AuditQuery
 from tocsin.model.errors import ConfigError, PayloadTooLarge, TimerNotFound, TimerNotPending, Unavailable
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import DamagedNamespace
 from tocsin.model.run import Run, RunStatus, encode_run
 from tocsin.model.timer import Changes, RawBody, Status, damaged_record
-from tocsin.ports.observer import Event, NamespaceDamaged
+from tocsin.ports.observer import Event, NamespaceDamaged, RecordDamaged
 from tocsin.ports.store import Capabilities, HistoryRow, RunRow, StoredRow
 from tocsin.server.stores import check_payload_limit
 from tocsin.settings.load import load_settings
@@ -98,6 +114,7 @@ async def test_damaged_namespace_is_reported_once_and_refuses_its_operations_unt
     node.context.observe = events.append
     sound = await node.service.namespaces.create("hurt")
     await node.service.create(timer("t", "hurt"))
+    (intact,) = await store.records(NAMESPACES, "default", limit=1)
     await damage(store, sound)
     for _ in range(2):
         await node.supervisor.lease.read_namespaces()
@@ -110,7 +127,7 @@ async def test_damaged_namespace_is_reported_once_and_refuses_its_operations_unt
     known = node.context.namespaces["hurt"]
     assert isinstance(known, DamagedNamespace)
     assert known.paused
-    store._namespaces["hurt"] = sound
+    store._records[NAMESPACES, "hurt"] = intact
     await node.supervisor.lease.read_namespaces()
     assert (await node.service.get("hurt", "t")).timer.id == "t"
 
@@ -140,3 +157,24 @@ def test_payload_limit_above_what_the_store_holds_is_refused_at_the_start() -> N
     check_payload_limit(load_settings({"payload_bytes_max": ROW_BYTES_MAX - RESERVE_BYTES}), capabilities)
     with pytest.raises(ConfigError, match=f"payload_bytes_max: .* at most {ROW_BYTES_MAX - RESERVE_BYTES}"):
         check_payload_limit(load_settings({"payload_bytes_max": ROW_BYTES_MAX - RESERVE_BYTES + 1}), capabilities)
+
+
+async def test_damaged_records_are_left_out_and_reported() -> None:
+    store, events = MemoryStore(), list[Event]()
+    now_us = 5_000_000
+    for number in range(3):
+        await put_api_key(store, ApiKey(f"k{number}", str(number), Role.READ))
+        await put_audit(store, AuditEntry(number, bytes(16), "sign_in", "k0", "", "api", "", "n"))
+        await add_sign_in(store, SignIn("k0", f"h{number}", number, 2 * now_us), 0, 9)
+    hurt = [(API_KEYS, "k1"), (AUDIT, f"{1:016x}{bytes(16).hex()}"), (SIGN_INS, "k0/h1")]
+    for place in hurt:
+        store._records[place] = store._records[place]._replace(value='{"at":')
+    assert [each.key_id for each in await api_keys(store, events.append)] == ["k0", "k2"]
+    assert [each.at for each in await audit(store, AuditQuery(limit=2), events.append)] == [2, 0]
+    found = [await sign_in(store, "k0", f"h{number}", events.append) for number in range(3)]
+    assert [each is not None for each in found] == [True, False, True]
+    assert [(each.kind, each.key) for each in events if isinstance(each, RecordDamaged)] == hurt
+    # A key's sign-ins and old entries are removed, damaged or not.
+    await delete_api_key(store, "k0")
+    await purge_audit(store, now_us, 9)
+    assert await store.records(SIGN_INS, limit=9) == await store.records(AUDIT, limit=9) == []

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 from tests.support.patience import PATIENCE_S
 
+from tocsin.administration import put_namespace
 from tocsin.model.errors import NamespaceNotFound, Overloaded, RequestExpired, ShardMoved, TimerNotPending
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
@@ -177,16 +178,16 @@ async def test_node_without_recent_heartbeat_neither_accepts_nor_forwards_writes
 
 async def test_unknown_namespace_is_read_once_for_all_waiting_requests(node: Node) -> None:
     reads = 0
-    read = node.context.store.namespaces
+    read = node.context.store.records_version
 
-    async def counted() -> list[Namespace]:
+    async def counted(kind: str) -> int:
         nonlocal reads
         reads += 1
         await asyncio.sleep(0)
-        return await read()
+        return await read(kind)
 
-    node.context.store.namespaces = counted  # type: ignore[method-assign]
-    await node.context.store.put_namespace(Namespace("new", 1, 0, 0), create=True)
+    node.context.store.records_version = counted  # type: ignore[method-assign]
+    await put_namespace(node.context.store, Namespace("new", 1, 0, 0), create=True)
     views = await asyncio.gather(*(node.service.create(timer(f"t{number}", "new")) for number in range(20)))
     assert len(views) == 20
     assert reads <= 2

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tocsin.administration import api_keys, put_api_key
 from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeyRequest, admin_key, grant_refusal, make
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import InvalidInput, KeyNotFound, StoreUnavailable, TooManyKeys
@@ -109,7 +110,7 @@ def test_only_keys_within_the_callers_scope_are_listed_and_revoked() -> None:
             with pytest.raises(KeyNotFound):
                 await keys.revoke(beyond_reach, viewer, record)
         await keys.revoke("a", viewer, record)
-        assert {one.key_id for one in await store.api_keys()} == {"all", "ab", "c"}
+        assert {one.key_id for one in await api_keys(store)} == {"all", "ab", "c"}
         assert trail == [("key_created", name) for name in ("all", "a", "ab", "c")] + [("key_deleted", "a")]
         assert changes == 5
 
@@ -126,7 +127,7 @@ def test_a_failed_audit_write_removes_the_new_key() -> None:
 
         with pytest.raises(StoreUnavailable):
             await ApiKeys(store).add(key(ADMIN), record)
-        assert await store.api_keys() == []
+        assert await api_keys(store) == []
 
     asyncio.run(run())
 
@@ -136,7 +137,7 @@ def test_the_number_of_keys_is_limited() -> None:
         store = MemoryStore()
         await store.open(1)
         for number in range(KEYS_MAX):
-            await store.put_api_key(ApiKey(str(number), str(number), READ))
+            await put_api_key(store, ApiKey(str(number), str(number), READ))
 
         async def record(action: object, key_id: str, details: object) -> None: ...
 

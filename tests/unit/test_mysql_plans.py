@@ -12,10 +12,8 @@ import pytest
 import pytest_asyncio
 from tests.support import tidb_grammar
 
-from tocsin.model.access import ApiKey, Role
-from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
-from tocsin.ports.store import GENERATION_END, KEY_MAX, KEY_MIN, AuditQuery, ListQuery, Member, ShardBatch, SignIn
+from tocsin.ports.store import GENERATION_END, KEY_MAX, KEY_MIN, ListQuery, Member, ShardBatch
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges
 from tocsin.sql.rows import LIVE, LoadQuery
@@ -205,16 +203,12 @@ async def _everything_else(recorder: Any) -> None:
     await store.purge_history(5, 5)
     await store.runs(1, uuid_of(1), None, 5)
     await store.trim_runs(1, uuid_of(1), 2, 5)
-    await store.put_namespace(Namespace("n", 4, 1, 1), create=True)
-    await store.put_namespace(Namespace("n", 4, 1, 1, version=2), create=False)
-    await store.put_api_key(ApiKey("k", "0", Role.READ))
-    await store.put_sign_in(SignIn("h", "k", 1, 2), 1, 1)
-    await store.sign_ins(["h"])
-    await store.touch_sign_in("h", 2)
-    await store.delete_api_key("k")
-    await store.shared_secret("s", "fresh")
-    await store.audit(AuditQuery(frozenset({"a"}), "k", "s", 1, 2, (1, bytes(16))))
-    await store.purge_audit(1, 1)
+    await store.put_record("kind", "a", "value", None)
+    await store.put_record("kind", "a", "value", 1)
+    await store.record("kind", "a")
+    await store.records("kind", "a", "b", limit=5, descending=True)
+    await store.delete_records("kind", ["a", "b"])
+    await store.records_version("kind")
 
 
 async def test_statements_use_no_feature_that_tidb_lacks(store: MysqlStore) -> None:

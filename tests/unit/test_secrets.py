@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tocsin.administration import namespaces, put_namespace
 from tocsin.model.errors import RotationPending
 from tocsin.model.instants import format_instant
-from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
+from tocsin.model.namespace import Namespace
 from tocsin.model.secrets import SIGNING_MAX, SigningSecrets, decode_secrets, encode_secrets, new_secret, sign
+from tocsin.stores.memory import MemoryStore
 
 HOUR = 3_600_000_000
 NOW = 1_801_396_800_000_000
@@ -72,12 +74,12 @@ def test_rotation_to_a_former_secret_keeps_it_once() -> None:
     assert ROTATED.rotated("a", NOW, HOUR, force=True).at(NOW) == ("a", "b")
 
 
-def test_the_stored_forms() -> None:
+async def test_the_stored_forms() -> None:
     assert decode_secrets(encode_secrets(ROTATED)) == ROTATED
-    namespace = Namespace("n", 1, 0, 0, secret=ROTATED.secret, previous_secrets=ROTATED.previous)
-    assert decode_namespace(namespace.name, encode_namespace(namespace)).signing == ROTATED
-    earlier = b'{"name":"n","num_shards":1,"created_at":0,"updated_at":0,"secret":"a"}'
-    assert decode_namespace("n", earlier).signing == FIRST
+    store, namespace = MemoryStore(), Namespace("n", 1, 0, 0, secret="b", previous_secrets=ROTATED.previous)
+    await put_namespace(store, namespace, create=True)
+    (stored,) = await namespaces(store)
+    assert stored.signing == ROTATED
 
 
 def test_generated_secrets_are_valid_and_differ() -> None:

@@ -14,6 +14,7 @@ import apsw
 import pytest
 from tests.support.needs import lacking
 
+from tocsin.administration import api_keys, put_api_key
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.errors import (
     ConfigError,
@@ -94,10 +95,10 @@ async def test_administration_works_beside_a_node(store: SqliteStore, tmp_path: 
     await claimed(store)
     beside = SqliteStore(tmp_path / "tocsin.db", node=False)
     assert await beside.open(None) == 4
-    await beside.put_api_key(ApiKey("k", "0" * 64, Role.READ))
+    await put_api_key(beside, ApiKey("k", "0" * 64, Role.READ))
     await put(store, row(1))
     await beside.close()
-    assert [key.key_id for key in await store.api_keys()] == ["k"]
+    assert [key.key_id for key in await api_keys(store)] == ["k"]
     assert len(await loaded(store)) == 1
 
 

@@ -301,7 +301,7 @@ class _InStore:
                 await ApiKeys(opened).revoke(key_id, None, partial(_record, opened, f"key {key_id} is revoked, but"))
             except KeyNotFound as error:
                 raise Refused(f"{error}; `tocsin keys list` shows them") from None
-            if not await opened.api_keys():
+            if not await ApiKeys(opened).seen_by(None):
                 output.note("No key is left. A server that requires keys keeps requiring them until it is restarted.")
 
         self._with_store(remove, create=False)
@@ -340,6 +340,7 @@ async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str,
     import socket
     import time
 
+    from tocsin.administration import put_audit
     from tocsin.model.audit import AuditEntry, AuditSource
     from tocsin.model.errors import StoreError
 
@@ -358,7 +359,7 @@ async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str,
         details,
     )
     try:
-        await store.put_audit(entry)
+        await put_audit(store, entry)
     except StoreError as error:
         raise Refused(f"{done} the audit entry could not be stored: {error}") from error
 

@@ -75,6 +75,20 @@ class ApiKey(msgspec.Struct, frozen=True):
         )
 
 
+class SignIn(msgspec.Struct, frozen=True):
+    """A sign-in to the web pages with the key `key_id`.
+
+    `token_hash` is the hexadecimal SHA-256 of the cookie's token; the token itself is never stored. `seen_at` is the last
+    use, accurate to a part of the idle time-out. The sign-in ends at `expires_at`. Both are microseconds. `version` is its
+    record's."""
+
+    key_id: str
+    token_hash: str
+    seen_at: int
+    expires_at: int
+    version: int = 1
+
+
 def hash_key(secret: str) -> str:
     """The hexadecimal SHA-256 under which a key is stored and looked up."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -55,15 +56,28 @@ class AuditEntry(msgspec.Struct, frozen=True):
         return (self.at, self.entry_id)
 
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(AuditEntry)
+@dataclass(frozen=True, slots=True)
+class AuditQuery:
+    """Which entries of the audit trail to read, newest first. `after` is inclusive, `before` exclusive, in microseconds.
+    `cursor` is the position of the previous page's last entry."""
 
+    actions: frozenset[str] = frozenset()
+    key_id: str | None = None
+    subject: str | None = None
+    after: int | None = None
+    before: int | None = None
+    cursor: tuple[int, bytes] | None = None
+    limit: int = 100
 
-def encode_audit(entry: AuditEntry) -> str:
-    """The entry's stored form."""
-    return _encoder.encode(entry).decode()
+    @property
+    def is_filter(self) -> bool:
+        """Whether it leaves out entries between two others."""
+        return bool(self.actions) or self.key_id is not None or self.subject is not None
 
-
-def decode_audit(record: bytes) -> AuditEntry:
-    """Decodes what `encode_audit` wrote. Raises msgspec.DecodeError."""
-    return _decoder.decode(record)
+    def matches(self, entry: AuditEntry) -> bool:
+        """Whether the entry is one of those, apart from instants and cursor."""
+        return (
+            (not self.actions or entry.action in self.actions)
+            and self.key_id in (None, entry.key_id)
+            and self.subject in (None, entry.subject)
+        )

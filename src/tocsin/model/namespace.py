@@ -11,7 +11,6 @@ import msgspec
 from tocsin.model.instants import US_PER_DAY
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
 from tocsin.model.secrets import PreviousSecret, SigningSecrets
-from tocsin.model.timer import UNUSABLE
 
 NAME = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z", re.ASCII)
 DEFAULT_NAMESPACE = "default"
@@ -41,8 +40,8 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     """A namespace and its settings.
 
     `num_shards` never changes. `secret` signs callbacks (Standard Webhooks, `whsec_…`), and so does each of
-    `previous_secrets` until its instant. `version` grows by one with each change; 0: written by an earlier release. `retry`
-    is the policy of timers without one of their own; None: the default policy. `answers` is how responses to callbacks are
+    `previous_secrets` until its instant. `version` is its record's: 1, and one more with each change. `retry` is
+    the policy of timers without one of their own; None: the default policy. `answers` is how responses to callbacks are
     judged."""
 
     name: str
@@ -53,7 +52,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     retention_us: int = RETENTION_DEFAULT_US
     secret: str | None = None
     paused: bool = False
-    version: int = 0
+    version: int = 1
     previous_secrets: tuple[PreviousSecret, ...] = ()
     answers: Answers = Answers.STANDARD
     retry: RetryPolicy | None = None
@@ -85,7 +84,7 @@ class DamagedNamespace(Namespace, frozen=True):
 
 def damaged_namespace(name: str, reason: str) -> DamagedNamespace:
     """The placeholder of a namespace whose record can't be read."""
-    return DamagedNamespace(name, num_shards=1, created_at=0, updated_at=0, paused=True, reason=reason)
+    return DamagedNamespace(name, num_shards=1, created_at=0, updated_at=0, paused=True, version=0, reason=reason)
 
 
 def policy_in_force(own: RetryPolicy | None, namespace: Namespace | None) -> RetryPolicy:
@@ -93,23 +92,3 @@ def policy_in_force(own: RetryPolicy | None, namespace: Namespace | None) -> Ret
     if own is not None:
         return own
     return DEFAULT_POLICY if namespace is None or namespace.retry is None else namespace.retry
-
-
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Namespace)
-
-
-def encode_namespace(namespace: Namespace) -> bytes:
-    """The stored form: JSON text."""
-    return _encoder.encode(namespace)
-
-
-def decode_namespace(name: str, record: bytes) -> Namespace:
-    """Decodes what `encode_namespace` wrote for the namespace of that name. From anything else, a DamagedNamespace."""
-    try:
-        namespace = _decoder.decode(record)
-    except UNUSABLE as error:
-        return damaged_namespace(name, str(error) or type(error).__name__)
-    if namespace.name != name or namespace.num_shards < 1:
-        return damaged_namespace(name, "the record is not this namespace's")
-    return namespace

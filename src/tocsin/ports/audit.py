@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from tocsin.model.audit import AuditAction, AuditEntry, AuditSource, Detail
-from tocsin.ports.store import AuditQuery
+from tocsin.model.audit import AuditAction, AuditEntry, AuditQuery, AuditSource, Detail
 
 
 @dataclass(frozen=True, slots=True)

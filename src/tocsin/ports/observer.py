@@ -156,6 +156,15 @@ class NamespaceDamaged(NamedTuple):
     error: str
 
 
+class RecordDamaged(NamedTuple):
+    """The stored record of an API key, a sign-in or an entry of the audit trail can't be read. It is left out until it is
+    restored or removed; others are read."""
+
+    kind: str
+    key: str
+    error: str
+
+
 class NodeNameShared(NamedTuple):
     """Several living nodes have the same name, so only one of them gets shards. Repeated at intervals while it lasts."""
 
@@ -370,6 +379,7 @@ Event = (
     | PageLoaded
     | LoadFailed
     | NamespaceDamaged
+    | RecordDamaged
     | NodeNameShared
     | ClusterSecretDiffers
     | ShardClaimed

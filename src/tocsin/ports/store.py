@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from tocsin.model.access import ApiKey
-from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted
-from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
+from tocsin.ports.records import Records
 
 #: (execute_at in signed 64-bit microseconds, 16 unsigned bytes of uuid): the order in which a shard fires.
 FireKey = tuple[int, bytes]
@@ -167,38 +165,13 @@ class ShardState(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A node's row: `counter` grows with each heartbeat; `incarnation` is new at each start of the process."""
+    """A node's row: `counter` grows with each heartbeat; `incarnation` is new at each start of the process. A damaged row has
+    its incarnation and what is left of the other fields, else empty ones, so that it looks like a dead node's."""
 
     incarnation: bytes
     node: str
     address: str
     counter: int
-
-
-class SignIn(NamedTuple):
-    """A sign-in to the web pages with the key `key_id`.
-
-    `token_hash` is the hexadecimal SHA-256 of the cookie's token; the token itself is never stored. `seen_at` is the last
-    use, accurate to a part of the idle time-out. The sign-in ends at `expires_at`. Both are microseconds."""
-
-    token_hash: str
-    key_id: str
-    seen_at: int
-    expires_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class AuditQuery:
-    """Which entries of the audit trail to read, newest first. `after` is inclusive, `before` exclusive, in microseconds.
-    `cursor` is the position of the previous page's last entry."""
-
-    actions: frozenset[str] = frozenset()
-    key_id: str | None = None
-    subject: str | None = None
-    after: int | None = None
-    before: int | None = None
-    cursor: tuple[int, bytes] | None = None
-    limit: int = 100
 
 
 #: A position in a list: (execute_at, uuid, generation). Live and finished rows share one order.
@@ -243,7 +216,7 @@ def shards_are_fixed(fixed: int, wanted: int | None) -> ConfigError:
 
 #: The format of stored data until the first release: schema, layout and records. Each change of these raises the number, and
 #: data with another one is refused. Migrations begin with the first release, which fixes it.
-FORMAT = 1
+FORMAT = 2
 
 
 def refuse_other_format(place: str, found: int | None) -> None:
@@ -293,8 +266,8 @@ class Capabilities:
     row_bytes_max: int | None = None
 
 
-class Store(Protocol):
-    """A database of timers. It does not know how a timer's shard is computed."""
+class Store(Records, Protocol):
+    """A database of timers, and of records. It does not know how a timer's shard is computed."""
 
     capabilities: Capabilities
 
@@ -380,50 +353,6 @@ class Store(Protocol):
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         """Removes run rows of one uuid, smallest generations first, until `keep` (at least 1) are left or `limit` are
         removed; returns how many. History rows neither count nor are removed."""
-
-    # -- administration
-
-    async def namespaces(self) -> builtins.list[Namespace]:
-        """All namespaces. A strongly consistent read."""
-
-    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """With `create`, inserts the namespace; False when it already exists. Otherwise replaces the stored one if its
-        version is one less; False when it is not, because another change came first."""
-
-    async def api_keys(self) -> builtins.list[ApiKey]:
-        """All API keys."""
-
-    async def put_api_key(self, key: ApiKey) -> None:
-        """Inserts the key, or replaces the one with its `key_id`."""
-
-    async def delete_api_key(self, key_id: str) -> bool:
-        """Removes the key and its sign-ins. False when there was no such key."""
-
-    async def shared_secret(self, name: str, fresh: str) -> str:
-        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then stored.
-        Concurrent callers all get the same one."""
-
-    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """Stores a sign-in, or replaces the one with its `token_hash`. Removes those with expires_at ≤ now_us, and of the
-        same key's others all but the `keep` - 1 last seen."""
-
-    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """The stored sign-ins with these token hashes, expired ones included, in any order. A strongly consistent read."""
-
-    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """Updates the sign-in's last use, never to an earlier instant. False when there is no such sign-in."""
-
-    async def delete_sign_in(self, token_hash: str) -> bool:
-        """Removes the sign-in. False when there was none."""
-
-    async def put_audit(self, entry: AuditEntry) -> None:
-        """Stores an entry. Storing the same entry again changes nothing."""
-
-    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """At most `limit` entries by (at, entry_id), descending. A strongly consistent read."""
-
-    async def purge_audit(self, before_us: int, limit: int) -> int:
-        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, query: ListQuery) -> Listed:

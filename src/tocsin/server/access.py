@@ -13,11 +13,14 @@ from pathlib import Path
 
 import structlog
 
+from tocsin.administration import API_KEYS, api_keys, put_audit, unobserved
 from tocsin.keys import ApiKeys, admin_key
 from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditAction, AuditEntry, AuditSource, Detail
 from tocsin.model.errors import ConfigError, StoreError
 from tocsin.model.instants import format_instant
+from tocsin.ports.observer import Observer
+from tocsin.ports.records import Records
 from tocsin.ports.store import Store
 from tocsin.server.audit import Audit, new_entry_id
 from tocsin.server.observers import Observers
@@ -44,14 +47,16 @@ class Keyring:
 
     def __init__(
         self,
-        store: Store,
+        store: Records,
         *,
         published: bool,
         insecure: bool = False,
         expiry_notice_s: float = 0.0,
         now_s: Callable[[], float] = time.time,
+        observe: Observer = unobserved,
     ) -> None:
         self._store = store
+        self._observe = observe
         self._published = published
         self.insecure = insecure
         self._expiry_notice_s = expiry_notice_s
@@ -63,6 +68,7 @@ class Keyring:
         # The number of reads begun, and the number of the latest one applied.
         self._begun = 0
         self._known = 0
+        self._version: int | None = None
         #: Called when keys become required.
         self.on_required: Callable[[], None] | None = None
 
@@ -94,13 +100,18 @@ class Keyring:
         return len(self._expiring())
 
     async def refresh(self) -> None:
-        """Reads the keys; raises the store's errors. Ignored if a read that began later has already been applied."""
+        """Reads the keys if there were changes; raises the store's errors. Ignored if a read that began later has already
+        been applied."""
         self._begun += 1
         number = self._begun
-        keys = await self._store.api_keys()
+        version = await self._store.records_version(API_KEYS)
+        if version == self._version:
+            self._notice()
+            return
+        keys = await api_keys(self._store, self._observe)
         if number < self._known:
             return
-        self._known = number
+        self._known, self._version = number, version
         self._keys = {key.hash: key for key in keys}
         self._by_id = {key.key_id: key for key in keys}
         was_required = self.required
@@ -159,6 +170,7 @@ async def open_access(
         published=published,
         insecure=settings.insecure,
         expiry_notice_s=settings.keys_expiry_notice_s,
+        observe=observers.observe,
     )
     await keys.refresh()
     if settings.admin_key_file is not None and keys.empty:
@@ -172,10 +184,10 @@ async def open_access(
             "ui.origins, or accept the risk with --insecure"
         )
     count = observers.metrics.count
-    sign_ins = SignIns(store, settings.ui)
-    audit = Audit(store, node, settings.audit_retention_s, partial(count, "tocsin_audit_write_failures"))
+    sign_ins = SignIns(store, settings.ui, observers.observe)
+    failed = partial(count, "tocsin_audit_write_failures")
+    audit = Audit(store, node, settings.audit_retention_s, failed, observe=observers.observe)
     observers.gauges.add(lambda: {"tocsin_api_keys_expiring": keys.expiring})
-    ends.push_async_callback(sign_ins.close)
     refreshing = asyncio.create_task(_keep_current(keys, sign_ins, audit, settings.keys_refresh_s))
     ends.push_async_callback(end_tasks, refreshing)
     return Access(
@@ -192,8 +204,8 @@ async def _create_admin_key(store: Store, path: Path, node: str) -> None:
 
     async def record(action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
         about = {**details, "file": str(path)}
-        await store.put_audit(
-            AuditEntry(key.created_at, new_entry_id(), action, None, key_id, AuditSource.CLI, "", node, about)
+        await put_audit(
+            store, AuditEntry(key.created_at, new_entry_id(), action, None, key_id, AuditSource.CLI, "", node, about)
         )
 
     await ApiKeys(store).add(key, record)

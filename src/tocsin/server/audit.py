@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
-from tocsin.model.audit import AuditAction, AuditEntry, Detail
+from tocsin.administration import audit, purge_audit, put_audit, unobserved
+from tocsin.model.audit import AuditAction, AuditEntry, AuditQuery, Detail
 from tocsin.model.errors import StoreError
 from tocsin.ports.audit import Actor
-from tocsin.ports.store import AuditQuery, Store
+from tocsin.ports.observer import Observer
+from tocsin.ports.records import Records
 
 _log = structlog.get_logger("tocsin.audit")
 
@@ -30,17 +32,19 @@ class Audit:
 
     def __init__(
         self,
-        store: Store,
+        store: Records,
         node: str,
         retention_s: float,
         failed: Callable[[], object],
         now_s: Callable[[], float] = time.time,
+        observe: Observer = unobserved,
     ) -> None:
         self._store = store
         self._node = node
         self._retention_s = retention_s
         self._failed = failed
         self._now_s = now_s
+        self._observe = observe
         self._waiting: list[AuditEntry] = []
         self._purged_s = 0.0
 
@@ -61,7 +65,7 @@ class Audit:
         )
         try:
             async with asyncio.timeout(_WRITE_TIMEOUT_S):
-                await self._store.put_audit(entry)
+                await put_audit(self._store, entry)
         except (StoreError, TimeoutError) as error:
             self._failed()
             _log.error("audit entry not stored", error=str(error) or "timeout", **_shown(entry))
@@ -71,20 +75,20 @@ class Audit:
 
     async def read(self, query: AuditQuery) -> list[AuditEntry]:
         """The matching entries, newest first; raises the store's errors."""
-        return await self._store.audit(query)
+        return await audit(self._store, query, self._observe)
 
     async def refresh(self) -> None:
         """Stores pending entries, and periodically removes entries past their retention; raises the store's errors."""
         while self._waiting:
             entry = self._waiting[0]
             # Idempotent: storing an entry twice leaves one.
-            await self._store.put_audit(entry)
+            await put_audit(self._store, entry)
             if self._waiting and self._waiting[0] is entry:
                 del self._waiting[0]
         if self._now_s() - self._purged_s >= _PURGE_INTERVAL_S:
             before_us = round((self._now_s() - self._retention_s) * 1e6)
             # If a statement removed its maximum, more may be left, which the next refresh removes.
-            if await self._store.purge_audit(before_us, _PURGE_ROWS) < _PURGE_ROWS:
+            if await purge_audit(self._store, before_us, _PURGE_ROWS) < _PURGE_ROWS:
                 self._purged_s = self._now_s()
 
 

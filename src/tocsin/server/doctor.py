@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from tocsin.administration import api_keys
 from tocsin.model.errors import ConfigError, SchemaNotMigrated, TocsinError
 from tocsin.model.instants import format_instant
 from tocsin.ports.store import FORMAT, Member, Store
@@ -203,7 +204,7 @@ async def _questions(settings: Settings, store: Store, text: str) -> list[Findin
         if off
         else Finding("clock", Verdict.OK, f"{offset_s:+.3f} s from the store's")
     )
-    findings += check_keys(settings, [key.expires_at for key in await store.api_keys()])
+    findings += check_keys(settings, [key.expires_at for key in await api_keys(store)])
     findings += await _check_neighbours(settings, store)
     return findings
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from tocsin.administration import shared_secret
 from tocsin.cluster.handshake import ClusterSecrets, mark_of_chosen, mark_of_stored
 from tocsin.cluster.tls import PeerTls, TlsFiles
 from tocsin.ports.observer import Event
@@ -76,11 +77,11 @@ def tls_of(settings: Settings, observe: Callable[[Event], None]) -> PeerTls | No
 async def secrets_of(settings: Settings, store: Store) -> ClusterSecrets:
     """The secrets by which this node and others know one another: chosen ones, or the random one that the store keeps. Raises
     StoreError."""
-    salt = await store.shared_secret("cluster-salt", secrets.token_hex(16))
+    salt = await shared_secret(store, "cluster-salt", secrets.token_hex(16))
 
     async def secret_and_mark(chosen: str | None) -> tuple[str, str]:
         if chosen is None:
-            stored = await store.shared_secret("cluster", secrets.token_hex(32))
+            stored = await shared_secret(store, "cluster", secrets.token_hex(32))
             return stored, mark_of_stored(stored, salt)
         return chosen, await asyncio.to_thread(mark_of_chosen, chosen, salt)
 

@@ -1,33 +1,40 @@
-"""A node's view of sign-ins to the web pages: rows of the store, of which those in use are cached in memory and refreshed
-every few seconds, so that a request only reads memory."""
+"""A node's view of sign-ins to the web pages: records of the store, of which those in use are kept in memory, so that a
+request only reads memory."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import msgspec
 import structlog
 
-from tocsin.model.access import ApiKey
-from tocsin.model.errors import Overloaded, StoreError, Unavailable
-from tocsin.ports.store import SignIn, Store
-from tocsin.tasks import end_tasks
-from tocsin.web.pages.admin.sessions import SIGN_IN_PREFIX
+from tocsin.administration import (
+    SIGN_INS,
+    add_sign_in,
+    delete_sign_in,
+    purge_sign_ins,
+    sign_in,
+    touch_sign_in,
+    unobserved,
+)
+from tocsin.model.access import ApiKey, SignIn
+from tocsin.model.errors import StoreError, Unavailable
+from tocsin.ports.observer import Observer
+from tocsin.ports.store import Store
+from tocsin.web.pages.admin.sessions import key_id_of, new_token
 from tocsin.web.pages.limits import UiLimits
 
 _log = structlog.get_logger("tocsin.server")
 
-#: Tokens looked up by one statement, and tokens that may wait for the next: invented cookies cost one statement at a time.
-_LOOKUP_MAX = 1_000
 #: A sign-in that was not used for this long is not refreshed until it is used again.
 _UNUSED_S_MAX = 600.0
-#: Sign-ins that could not be stored, and ended tokens; beyond the limit the oldest are dropped.
-_LOCAL_MAX = 1_000
-_ENDED_MAX = 10_000
+#: How many sign-ins one refresh examines for expiry.
+_PURGE_ROWS = 100
 
 
 def token_hash(token: str) -> str:
@@ -38,206 +45,127 @@ def token_hash(token: str) -> str:
 @dataclass(slots=True)
 class _Cached:
     sign_in: SignIn
-    asked_s: float
+    used_s: float
 
 
 class SignIns:
     """Sign-ins that are valid on every node. One that begins or ends on this node does so immediately, one that ends
-    elsewhere within `keys_refresh`."""
+    elsewhere within `keys_refresh`. Methods that need the store raise Unavailable if it does not respond in time."""
 
-    def __init__(self, store: Store, limits: UiLimits, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        limits: UiLimits,
+        observe: Observer = unobserved,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
         self._store = store
         self._limits = limits
+        self._observe = observe
         self._now_s = now_s
-        #: By token hash, the most recently used last.
+        #: By token, the most recently used last.
         self._cached: dict[str, _Cached] = {}
-        #: Ended sign-ins by token hash; whether the store has deleted them.
-        self._ended: dict[str, bool] = {}
-        self._local: dict[str, SignIn] = {}
-        self._touched: dict[str, int] = {}
-        self._requested: dict[str, asyncio.Future[SignIn | Unavailable | None]] = {}
-        self._lookup: asyncio.Task[None] | None = None
+        self._ends = 0
+        self._version: int | None = None
+        self._purged_to = ""
         self._unread_since_s: float | None = None
 
-    @property
-    def unknown_since_s(self) -> float | None:
-        """Since when (wall clock, seconds since 1970) the store could not be read, once that exceeds
-        `ui.session_stale_max`: from then on stored sign-ins are not accepted, since they may have ended elsewhere."""
-        since = self._unread_since_s
-        return None if since is None or self._now_s() - since <= self._limits.session_stale_max_s else since
-
     def known(self, token: str) -> SignIn | None:
-        """The sign-in of a cookie's token, from memory. None: it has ended, or was not used on this node recently."""
-        hash = token_hash(token)
-        local = self._local.get(hash)
-        if local is not None:
-            return local
-        cached = self._cached.pop(hash, None)
+        """The sign-in of a cookie's token, from memory. None: it has ended, was not used on this node recently, or the store
+        could not be read for `ui.session_stale_max`, so that it may have ended elsewhere."""
+        cached = self._cached.pop(token, None)
         if cached is None:
             return None
-        self._cached[hash] = cached
-        cached.asked_s = self._now_s()
-        return None if self.unknown_since_s is not None else cached.sign_in
+        self._cached[token] = cached
+        cached.used_s = self._now_s()
+        since = self._unread_since_s
+        stale = since is not None and self._now_s() - since > self._limits.session_stale_max_s
+        return None if stale else cached.sign_in
 
     async def find(self, token: str) -> SignIn | None:
-        """The sign-in of a cookie's token, from memory or the store; concurrent lookups share a statement. Raises Unavailable
-        if the store doesn't respond, Overloaded."""
-        hash = token_hash(token)
-        if hash in self._ended:
-            return None
+        """The sign-in of a cookie's token, from memory or the store."""
         known = self.known(token)
         if known is not None:
             return known
-        future = self._requested.get(hash)
-        if future is None:
-            if len(self._requested) >= _LOOKUP_MAX:
-                raise Overloaded("too many sign-ins are being looked up; try again")
-            future = self._requested[hash] = asyncio.get_running_loop().create_future()
-        if self._lookup is None:
-            self._lookup = asyncio.create_task(self._look_up())
-        # A caller that is cancelled must not cancel the future, which others may await.
-        found = await asyncio.shield(future)
-        if isinstance(found, Unavailable):
-            raise found
-        return None if hash in self._ended else found
+        ends = self._ends
+        async with self._in_time("your sign-in can't be checked; try again"):
+            found = await sign_in(self._store, key_id_of(token), token_hash(token), self._observe)
+        # What was read while a sign-in ended here may be that one.
+        if found is not None and ends == self._ends:
+            self._keep(token, found)
+        return found
 
     async def begin(self, key: ApiKey) -> str:
-        """The token of a new sign-in. If it can't be stored in time, it is valid on this node only."""
-        now_s = self._now_s()
-        token = _new_token()
+        """The token of a new sign-in."""
+        now_s, token = self._now_s(), new_token(key.key_id)
         expires_at = round((now_s + self._limits.session_lifetime_max_s) * 1e6)
         if key.expires_at is not None:
             expires_at = min(expires_at, key.expires_at)
-        sign_in = SignIn(token_hash(token), key.key_id, round(now_s * 1e6), expires_at)
-        try:
-            async with asyncio.timeout(self._limits.session_store_timeout_s):
-                # By the store's clock: a node with a wrong clock must not end other sign-ins.
-                await self._store.put_sign_in(sign_in, await self._store.now(), self._limits.sessions_per_key_max)
-        except (StoreError, TimeoutError) as error:
-            _log.warning("sign-in not stored", key=key.key_id, effect="valid on this node only", error=str(error))
-            # A new token: whether the first one was stored is unknown, and no client has it.
-            token = _new_token()
-            sign_in = sign_in._replace(token_hash=token_hash(token))
-            self._local[sign_in.token_hash] = sign_in
-            _keep(self._local, _LOCAL_MAX)
-            return token
-        self._keep_cached([sign_in])
+        fresh = SignIn(key.key_id, token_hash(token), round(now_s * 1e6), expires_at)
+        async with self._in_time("you can't be signed in; try again"):
+            # By the store's clock: a node with a wrong clock must not end other sign-ins.
+            now_us = await self._store.now()
+            await add_sign_in(self._store, fresh, now_us, self._limits.sessions_per_key_max, self._observe)
+        self._keep(token, fresh)
         return token
 
-    def touch(self, token: str) -> None:
-        """Records a use, which the next `refresh` stores."""
-        hash, now_us = token_hash(token), round(self._now_s() * 1e6)
-        cached = self._cached.get(hash)
-        if cached is not None:
-            cached.sign_in = cached.sign_in._replace(seen_at=now_us)
-            self._touched[hash] = now_us
-        elif hash in self._local:
-            self._local[hash] = self._local[hash]._replace(seen_at=now_us)
-
-    async def end(self, token: str) -> bool:
-        """Ends a sign-in, on this node immediately. False if the store has not confirmed its deletion within
-        `session_store_timeout_s`: other nodes may accept it until `refresh`, which retries, succeeds."""
-        hash = token_hash(token)
-        self._cached.pop(hash, None)
-        self._touched.pop(hash, None)
-        if self._local.pop(hash, None) is not None:
-            return True
-        self._ended[hash] = False
+    async def touch(self, token: str) -> None:
+        """Records a use. If the store does not respond, only this node knows of it."""
+        cached = self._cached.get(token)
+        if cached is None:
+            return
+        cached.sign_in = msgspec.structs.replace(cached.sign_in, seen_at=round(self._now_s() * 1e6))
         try:
-            async with asyncio.timeout(self._limits.session_store_timeout_s):
-                await self._store.delete_sign_in(hash)
-        except (StoreError, TimeoutError) as error:
-            _log.warning("sign-out not stored", effect="valid on this node only; retried", error=str(error))
-            return False
-        self._ended[hash] = True
-        self._forget_ended()
-        return True
+            async with self._in_time("the use of a sign-in is not stored"):
+                # If another node was first, the next refresh reads its version.
+                if await touch_sign_in(self._store, cached.sign_in):
+                    cached.sign_in = msgspec.structs.replace(cached.sign_in, version=cached.sign_in.version + 1)
+        except Unavailable as error:
+            _log.warning("sign-in use not stored", error=str(error))
+
+    async def end(self, token: str) -> None:
+        """Ends a sign-in, on this node immediately."""
+        self._ends += 1
+        self._cached.pop(token, None)
+        async with self._in_time("you can't be signed out; try again"):
+            await delete_sign_in(self._store, key_id_of(token), token_hash(token))
 
     async def refresh(self) -> None:
-        """Reads the sign-ins in use, then stores pending changes; raises the store's errors."""
+        """Reads the sign-ins in use if there were changes, and removes some that have expired; raises the store's errors."""
         now_s = self._now_s()
-        for hash in [each for each, cached in self._cached.items() if now_s - cached.asked_s > _UNUSED_S_MAX]:
-            del self._cached[hash]
+        for token in [each for each, cached in self._cached.items() if now_s - cached.used_s > _UNUSED_S_MAX]:
+            del self._cached[token]
         if self._unread_since_s is None:
             self._unread_since_s = now_s
-        hashes = list(self._cached)
-        for begin in range(0, len(hashes), _LOOKUP_MAX):
-            await self._read_again(hashes[begin : begin + _LOOKUP_MAX])
+        version = await self._store.records_version(SIGN_INS)
+        if version != self._version:
+            for token in list(self._cached):
+                await self._read_again(token)
+            self._version = version
         self._unread_since_s = None
-        for hash in [each for each, written in self._ended.items() if not written]:
-            await self._store.delete_sign_in(hash)
-            self._ended[hash] = True
-        self._forget_ended()
-        for hash, seen_at in list(self._touched.items()):
-            await self._store.touch_sign_in(hash, seen_at)
-            if self._touched.get(hash) == seen_at:
-                del self._touched[hash]
+        now_us = await self._store.now()
+        self._purged_to = await purge_sign_ins(self._store, now_us, self._purged_to, _PURGE_ROWS)
 
-    async def close(self) -> None:
-        """Cancels the lookup in progress."""
-        if self._lookup is not None:
-            await end_tasks(self._lookup)
+    async def _read_again(self, token: str) -> None:
+        found = await sign_in(self._store, key_id_of(token), token_hash(token), self._observe)
+        cached = self._cached.get(token)
+        if cached is None:
+            return
+        if found is None:
+            del self._cached[token]
+        elif found.seen_at >= cached.sign_in.seen_at:
+            cached.sign_in = found
 
-    async def _read_again(self, hashes: list[str]) -> None:
-        found = {each.token_hash: each for each in await self._store.sign_ins(hashes)}
-        for hash in hashes:
-            cached = self._cached.get(hash)
-            if cached is None:
-                continue
-            if hash not in found:
-                del self._cached[hash]
-                self._touched.pop(hash, None)
-            elif found[hash].seen_at > cached.sign_in.seen_at:
-                cached.sign_in = found[hash]
+    def _keep(self, token: str, found: SignIn) -> None:
+        self._cached[token] = _Cached(found, self._now_s())
+        while len(self._cached) > self._limits.sessions_cached_max:
+            del self._cached[next(iter(self._cached))]
 
-    async def _look_up(self) -> None:
-        """Looks up all requested tokens, until none is left."""
-        try:
-            while self._requested:
-                wanted, self._requested = self._requested, {}
-                await self._resolve(wanted)
-        finally:
-            self._lookup = None
-
-    async def _resolve(self, wanted: dict[str, asyncio.Future[SignIn | Unavailable | None]]) -> None:
-        found: dict[str, SignIn] = {}
-        failure: Unavailable | None = Unavailable("the server is stopping")
+    @asynccontextmanager
+    async def _in_time(self, effect: str) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._limits.session_store_timeout_s):
-                rows = await self._store.sign_ins(list(wanted))
-            found = {each.token_hash: each for each in rows if each.token_hash not in self._ended}
-            failure = None
-            self._keep_cached(found.values())
+                yield
         except (StoreError, TimeoutError) as error:
-            _log.warning("sign-in lookup failed", error=str(error))
-            failure = Unavailable(
-                "the store does not respond, so your sign-in can't be checked; try again, or sign in again at /login"
-            )
-        finally:
-            for hash, future in wanted.items():
-                future.set_result(found.get(hash) if failure is None else failure)
-
-    def _keep_cached(self, found: Iterable[SignIn]) -> None:
-        now_s = self._now_s()
-        for sign_in in found:
-            self._cached[sign_in.token_hash] = _Cached(sign_in, now_s)
-        for hash in _keep(self._cached, self._limits.sessions_cached_max):
-            self._touched.pop(hash, None)
-
-    def _forget_ended(self) -> None:
-        over = len(self._ended) - _ENDED_MAX
-        if over > 0:
-            for hash in [each for each, written in self._ended.items() if written][:over]:
-                del self._ended[hash]
-
-
-def _new_token() -> str:
-    return SIGN_IN_PREFIX + secrets.token_urlsafe(32)
-
-
-def _keep(table: dict[str, object] | dict[str, SignIn] | dict[str, _Cached], most: int) -> list[str]:
-    """Removes the oldest entries beyond `most`, and returns their keys."""
-    gone = list(table)[: max(0, len(table) - most)]
-    for each in gone:
-        del table[each]
-    return gone
+            _log.warning("sign-in store call failed", error=str(error) or "timeout")
+            raise Unavailable(f"the store does not respond, so {effect}") from error

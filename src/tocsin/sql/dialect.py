@@ -31,10 +31,13 @@ class Dialect:
     now: str
     #: Every shard's row: number, epoch, owner.
     shards: str
-    #: The version in the column `namespace_record`; 0 if it has none.
-    namespace_version: str
     #: `{columns}` of the rows stored under the name `?`, in the order of ids, behind the id `?`, at most `?`.
     schedules: str
+    #: Raises the version of the kind `?` of records.
+    next_records_version: str = (
+        "INSERT INTO records (record_kind, record_key, record_value, record_version) VALUES (?, '', '', 1) "
+        "ON CONFLICT (record_kind, record_key) DO UPDATE SET record_version = records.record_version + 1"
+    )
     #: Follows an INSERT that has no effect on a row that exists.
     or_nothing: str = " ON CONFLICT DO NOTHING"
     #: Follows a SELECT whose rows stay unchanged until the transaction ends.

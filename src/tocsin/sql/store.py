@@ -1,4 +1,4 @@
-"""The store port in SQL, as far as it is the same for every database: ownership, members, and administrative records.
+"""The store port in SQL, as far as it is the same for every database: ownership, members, and records.
 
 An adapter runs these statements, and adds those whose form decides how fast timers are written and read: `apply`, pages of
 timers, `fetch` and `list`.
@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import builtins
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
-import msgspec
-
-from tocsin.model.access import ApiKey
-from tocsin.model.audit import AuditEntry, decode_audit, encode_audit
-from tocsin.model.errors import DefiniteFailure
-from tocsin.model.namespace import Namespace, decode_namespace, encode_namespace
+from tocsin.ports.records import RECORD_KEY_END, Record
 from tocsin.ports.store import (
     GENERATION_END,
     KEY_MAX,
-    AuditQuery,
     Capabilities,
     FireKey,
     HistoryRow,
@@ -28,7 +22,6 @@ from tocsin.ports.store import (
     Member,
     RunRow,
     ShardState,
-    SignIn,
     StoredRow,
     schedules_of,
     shards_are_fixed,
@@ -41,16 +34,10 @@ from tocsin.sql.rows import (
     RUN_COLUMNS,
     SUSPENDED,
     LoadQuery,
-    cut,
     history_row,
     run_row,
     text_row,
 )
-
-T = TypeVar("T")
-
-_key_encoder = msgspec.json.Encoder()
-_key_decoder = msgspec.json.Decoder(ApiKey)
 
 #: The runs of a timer that ended while it went on, newest first.
 RUNS_OF_TIMER = (
@@ -61,9 +48,7 @@ RUNS_OF_TIMER = (
 NEWEST_RUN = (
     "SELECT run_generation FROM runs WHERE shard_id = ? AND run_uuid = ? ORDER BY run_generation DESC LIMIT 1 OFFSET ?"
 )
-
-#: The LIMIT that means all rows.
-_ROWS_ALL = 2**63 - 1
+_RECORD = "record_key, record_value, record_version FROM records"
 
 
 class SqlStore(ABC):
@@ -218,100 +203,49 @@ class SqlStore(ABC):
             return 0
         return await self._change(trim_runs(self.dialect, shard_id, uuid, bytes(oldest_kept[0][0]), limit))
 
-    # -- administration
+    # -- records. A kind's version is in the row of the kind without a key, which every write changes last.
 
-    async def namespaces(self) -> builtins.list[Namespace]:
-        """All namespaces, by name."""
-        sql = "SELECT namespace_name, namespace_record FROM namespaces ORDER BY namespace_name"
-        return [decode_namespace(name, record.encode()) for name, record in await self._engine_rows(sql)]
+    async def record(self, kind: str, key: str) -> Record | None:
+        """The record with this key."""
+        found = await self._engine_rows(f"SELECT {_RECORD} WHERE record_kind = ? AND record_key = ?", kind, key)
+        return Record(*found[0]) if found else None
 
-    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """With `create`, inserts the namespace; False when it already exists."""
-        record = encode_namespace(namespace).decode()
-        if create:
-            sql = f"INSERT INTO namespaces (namespace_record, namespace_name) VALUES (?, ?){self.dialect.or_nothing}"
-            return await self._change(Step(sql, (record, namespace.name))) > 0
-        sql = (
-            "UPDATE namespaces SET namespace_record = ? WHERE namespace_name = ? "
-            f"AND {self.dialect.namespace_version} = ?"
-        )
-        return await self._change(Step(sql, (record, namespace.name, namespace.version - 1))) > 0
+    async def records(
+        self, kind: str, after: str = "", before: str = RECORD_KEY_END, *, limit: int, descending: bool = False
+    ) -> builtins.list[Record]:
+        """The records with after < key < before in the order of their keys: the first `limit`, or the last ones, last
+        first. Walks the primary key."""
+        condition = "record_kind = ? AND record_key > ? AND record_key < ?"
+        order = "record_key DESC" if descending else "record_key"
+        sql = f"SELECT {_RECORD} WHERE {condition} ORDER BY {order} LIMIT ?"
+        return [Record(*row) for row in await self._engine_rows(sql, kind, after, before, limit)]
 
-    async def api_keys(self) -> builtins.list[ApiKey]:
-        """All API keys, by key_id."""
-        rows = await self._rows("SELECT key_record FROM api_keys ORDER BY key_id")
-        return _decoded(_key_decoder.decode, rows)
+    async def put_record(self, kind: str, key: str, value: str, expected: int | None) -> bool:
+        """Replaces the record's value if its version is `expected`; with None, creates the record if there is none."""
+        values: tuple[Value, ...] = (value, kind, key)
+        sql = "INSERT INTO records (record_value, record_kind, record_key, record_version) VALUES (?, ?, ?, 1)"
+        sql += self.dialect.or_nothing
+        if expected is not None:
+            values = (*values, expected)
+            sql = (
+                "UPDATE records SET record_value = ?, record_version = record_version + 1 "
+                "WHERE record_kind = ? AND record_key = ? AND record_version = ?"
+            )
+        return await self._change_records(kind, sql, values)
 
-    async def put_api_key(self, key: ApiKey) -> None:
-        """Inserts the key, or replaces the one with its `key_id`."""
-        sql = f"INSERT INTO api_keys (key_id, key_record) VALUES (?, ?){self.dialect.or_update('key_id', 'key_record')}"
-        await self._change(Step(sql, (key.key_id, _key_encoder.encode(key).decode())))
+    async def delete_records(self, kind: str, keys: Sequence[str]) -> bool:
+        """Removes the records with these keys, all together; whether there was any."""
+        sql = f"DELETE FROM records WHERE record_kind = ? AND record_key IN ({', '.join('?' * len(keys))})"
+        return await self._change_records(kind, sql, (kind, *keys))
 
-    async def delete_api_key(self, key_id: str) -> bool:
-        """Removes the key and its sign-ins."""
-        sign_ins = Step("DELETE FROM sign_ins WHERE sign_in_key_id = ?", (key_id,))
-        return await self._change(sign_ins, Step("DELETE FROM api_keys WHERE key_id = ?", (key_id,))) > 0
+    async def records_version(self, kind: str) -> int:
+        """How many writes of the kind there were."""
+        version = await self.record(kind, "")
+        return 0 if version is None else version.version
 
-    async def shared_secret(self, name: str, fresh: str) -> str:
-        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
-        stored."""
-        await self._change(Step(f"INSERT INTO secrets VALUES (?, ?){self.dialect.or_nothing}", (name, fresh)))
-        return str((await self._rows("SELECT secret_value FROM secrets WHERE secret_name = ?", name))[0][0])
-
-    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """Stores a sign-in, or replaces the one with its `token_hash`."""
-        expired = self.dialect.delete_first(
-            "sign_ins", "sign_in_token_hash", "sign_in_expires_at <= ?", "sign_in_expires_at"
-        )
-        update = self.dialect.or_update("sign_in_token_hash", "sign_in_key_id", "sign_in_seen_at", "sign_in_expires_at")
-        # A DELETE in MySQL can't read its own table directly, hence the derived table.
-        beyond = (
-            "DELETE FROM sign_ins WHERE sign_in_token_hash IN (SELECT sign_in_token_hash FROM (SELECT sign_in_token_hash "
-            "FROM sign_ins WHERE sign_in_key_id = ? AND sign_in_token_hash <> ? "
-            f"ORDER BY sign_in_seen_at DESC, sign_in_token_hash DESC LIMIT ? OFFSET ?{self.dialect.skip_locked}) AS beyond)"
-        )
-        await self._change(
-            Step(expired, (now_us, _ROWS_ALL)),
-            Step(f"INSERT INTO sign_ins VALUES (?, ?, ?, ?){update}", sign_in),
-            Step(beyond, (sign_in.key_id, sign_in.token_hash, _ROWS_ALL, keep - 1)),
-        )
-
-    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """The stored sign-ins with these token hashes, expired ones included, in any order."""
-        found: builtins.list[SignIn] = []
-        for hashes in cut(token_hashes):
-            sql = f"SELECT * FROM sign_ins WHERE sign_in_token_hash IN ({_places(hashes)})"
-            found += [SignIn(*row) for row in await self._rows(sql, *hashes)]
-        return found
-
-    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """Updates the sign-in's last use, never to an earlier instant."""
-        sql = (
-            "UPDATE sign_ins SET sign_in_seen_at = CASE WHEN sign_in_seen_at < ? THEN ? ELSE sign_in_seen_at END "
-            "WHERE sign_in_token_hash = ?"
-        )
-        return await self._change(Step(sql, (seen_at, seen_at, token_hash))) > 0
-
-    async def delete_sign_in(self, token_hash: str) -> bool:
-        """Removes the sign-in."""
-        return await self._change(Step("DELETE FROM sign_ins WHERE sign_in_token_hash = ?", (token_hash,))) > 0
-
-    async def put_audit(self, entry: AuditEntry) -> None:
-        """Stores an entry."""
-        values = (entry.at, entry.entry_id, entry.action, entry.key_id, entry.subject, encode_audit(entry))
-        await self._change(Step(f"INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?){self.dialect.or_nothing}", values))
-
-    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """At most `limit` entries by (at, entry_id), descending. Walks the primary key backwards."""
-        conditions, values = _audit_conditions(query)
-        where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-        sql = f"SELECT audit_record FROM audit {where}ORDER BY audit_at DESC, audit_id DESC LIMIT ?"
-        return _decoded(decode_audit, await self._rows(sql, *values, query.limit))
-
-    async def purge_audit(self, before_us: int, limit: int) -> int:
-        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
-        sql = self.dialect.delete_first("audit", "audit_at, audit_id", "audit_at < ?", "audit_at, audit_id")
-        return await self._change(Step(sql, (before_us, limit)))
+    async def _change_records(self, kind: str, sql: str, values: tuple[Value, ...]) -> bool:
+        change = Step(sql, values, required=True)
+        return await self._change(change, Step(self.dialect.next_records_version, (kind,))) > 0
 
 
 def release(dialect: Dialect, shard_id: int, epoch: int, owner: bytes) -> Step:
@@ -349,37 +283,3 @@ def trim_runs(dialect: Dialect, shard_id: int, uuid: bytes, before: bytes, limit
     condition = "shard_id = ? AND run_uuid = ? AND run_generation < ?"
     sql = dialect.delete_first("runs", "shard_id, run_uuid, run_generation", condition, "run_generation")
     return Step(sql, (shard_id, uuid, before, limit))
-
-
-def _decoded(decode: Callable[[bytes], T], rows: Sequence[Sequence[Any]]) -> list[T]:
-    """The records in a result of one column. Raises DefiniteFailure for one that can't be read."""
-    try:
-        return [decode(record.encode()) for (record,) in rows]
-    except (msgspec.DecodeError, UnicodeError) as error:
-        raise DefiniteFailure(f"a stored record can't be read: {error}") from error
-
-
-def _places(values: Sequence[Value]) -> str:
-    return ", ".join("?" * len(values))
-
-
-def _audit_conditions(query: AuditQuery) -> tuple[list[str], list[Value]]:
-    conditions: list[str] = []
-    values: list[Value] = []
-    actions = sorted(query.actions)
-    # A row comparison instead of the last one would not use the index in MySQL.
-    for condition, given in (
-        (f"audit_action IN ({_places(actions)})", actions),
-        ("audit_key_id = ?", () if query.key_id is None else (query.key_id,)),
-        ("audit_subject = ?", () if query.subject is None else (query.subject,)),
-        ("audit_at >= ?", () if query.after is None else (query.after,)),
-        ("audit_at < ?", () if query.before is None else (query.before,)),
-        (
-            "audit_at <= ? AND (audit_at < ? OR audit_id < ?)",
-            () if query.cursor is None else (query.cursor[0], *query.cursor),
-        ),
-    ):
-        if given:
-            conditions.append(condition)
-            values += given
-    return conditions, values

@@ -9,20 +9,18 @@ import builtins
 import heapq
 import time
 from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from tocsin.model.access import ApiKey
-from tocsin.model.audit import AuditEntry
 from tocsin.model.errors import DefiniteFailure
-from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
+from tocsin.ports.records import RECORD_KEY_END, Record
 from tocsin.ports.store import (
     KEY_MAX,
     Applied,
-    AuditQuery,
     Capabilities,
     FireKey,
     Found,
@@ -35,7 +33,6 @@ from tocsin.ports.store import (
     RunRow,
     ShardBatch,
     ShardState,
-    SignIn,
     StoredRow,
     schedules_of,
     shards_are_fixed,
@@ -146,11 +143,8 @@ class MemoryStore:
         self._shards: dict[int, _Shard] = {}
         self._expiries: list[tuple[int, int, bytes, bytes]] = []
         self._members: dict[bytes, Member] = {}
-        self._namespaces: dict[str, Namespace] = {}
-        self._api_keys: dict[str, ApiKey] = {}
-        self._secrets: dict[str, str] = {}
-        self._sign_ins: dict[str, SignIn] = {}
-        self._audit: dict[tuple[int, bytes], AuditEntry] = {}
+        self._records: dict[tuple[str, str], Record] = {}
+        self._record_versions: defaultdict[str, int] = defaultdict(int)
 
     async def open(self, total_shards: int | None) -> int:
         """Fixes the number of shards at first use. Raises ConfigError for another number once a shard was claimed."""
@@ -331,77 +325,38 @@ class MemoryStore:
             _forget(shard.runs, uuid, generation)
         return len(removed)
 
-    # -- administration
+    # -- records
 
-    async def namespaces(self) -> builtins.list[Namespace]:
-        """All namespaces, by name."""
-        return sorted(self._namespaces.values(), key=lambda namespace: namespace.name)
+    async def record(self, kind: str, key: str) -> Record | None:
+        """The record with this key."""
+        return self._records.get((kind, key))
 
-    async def put_namespace(self, namespace: Namespace, *, create: bool) -> bool:
-        """With `create`, inserts the namespace; False when it already exists."""
-        stored = self._namespaces.get(namespace.name)
-        if stored is not None if create else stored is None or stored.version != namespace.version - 1:
+    async def records(
+        self, kind: str, after: str = "", before: str = RECORD_KEY_END, *, limit: int, descending: bool = False
+    ) -> builtins.list[Record]:
+        """The records with after < key < before in the order of their keys: the first `limit`, or the last ones, last
+        first."""
+        keys = sorted((key for of, key in self._records if of == kind and after < key < before), reverse=descending)
+        return [self._records[kind, key] for key in keys[:limit]]
+
+    async def put_record(self, kind: str, key: str, value: str, expected: int | None) -> bool:
+        """Replaces the record's value if its version is `expected`; with None, creates the record if there is none."""
+        stored = self._records.get((kind, key))
+        if (stored is None) != (expected is None) or (stored is not None and stored.version != expected):
             return False
-        self._namespaces[namespace.name] = namespace
+        self._records[kind, key] = Record(key, value, (expected or 0) + 1)
+        self._record_versions[kind] += 1
         return True
 
-    async def api_keys(self) -> builtins.list[ApiKey]:
-        """All API keys, by key_id."""
-        return sorted(self._api_keys.values(), key=lambda key: key.key_id)
+    async def delete_records(self, kind: str, keys: Sequence[str]) -> bool:
+        """Removes the records with these keys, all together; whether there was any."""
+        removed = [self._records.pop((kind, key)) for key in set(keys) if (kind, key) in self._records]
+        self._record_versions[kind] += bool(removed)
+        return bool(removed)
 
-    async def put_api_key(self, key: ApiKey) -> None:
-        """Inserts the key, or replaces the one with its `key_id`."""
-        self._api_keys[key.key_id] = key
-
-    async def delete_api_key(self, key_id: str) -> bool:
-        """Removes the key and its sign-ins."""
-        self._sign_ins = {hash: each for hash, each in self._sign_ins.items() if each.key_id != key_id}
-        return self._api_keys.pop(key_id, None) is not None
-
-    async def shared_secret(self, name: str, fresh: str) -> str:
-        """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then
-        stored."""
-        return self._secrets.setdefault(name, fresh)
-
-    async def put_sign_in(self, sign_in: SignIn, now_us: int, keep: int) -> None:
-        """Stores a sign-in, or replaces the one with its `token_hash`."""
-        others = [each for each in self._sign_ins.values() if each.token_hash != sign_in.token_hash]
-        others = [each for each in others if each.expires_at > now_us]
-        of_key = [each for each in others if each.key_id == sign_in.key_id]
-        latest = sorted(of_key, key=lambda each: (each.seen_at, each.token_hash), reverse=True)[: keep - 1]
-        kept = [each for each in others if each.key_id != sign_in.key_id]
-        self._sign_ins = {each.token_hash: each for each in (*kept, *latest, sign_in)}
-
-    async def sign_ins(self, token_hashes: Sequence[str]) -> builtins.list[SignIn]:
-        """The stored sign-ins with these token hashes, expired ones included, in any order."""
-        return [self._sign_ins[each] for each in set(token_hashes) if each in self._sign_ins]
-
-    async def touch_sign_in(self, token_hash: str, seen_at: int) -> bool:
-        """Updates the sign-in's last use, never to an earlier instant."""
-        known = self._sign_ins.get(token_hash)
-        if known is not None:
-            self._sign_ins[token_hash] = known._replace(seen_at=max(seen_at, known.seen_at))
-        return known is not None
-
-    async def delete_sign_in(self, token_hash: str) -> bool:
-        """Removes the sign-in."""
-        return self._sign_ins.pop(token_hash, None) is not None
-
-    async def put_audit(self, entry: AuditEntry) -> None:
-        """Stores an entry."""
-        self._audit.setdefault(entry.place, entry)
-
-    async def audit(self, query: AuditQuery) -> builtins.list[AuditEntry]:
-        """At most `limit` entries by (at, entry_id), descending."""
-        newest = sorted(self._audit.values(), key=lambda entry: entry.place, reverse=True)
-        return [entry for entry in newest if in_audit(query, entry)][: query.limit]
-
-    async def purge_audit(self, before_us: int, limit: int) -> int:
-        """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
-        old = sorted(place for place in self._audit if place[0] < before_us)[:limit]
-        for place in old:
-            del self._audit[place]
-        return len(old)
+    async def records_version(self, kind: str) -> int:
+        """How many writes of the kind there were."""
+        return self._record_versions[kind]
 
     def _fenced(self, shard_id: int, epoch: int, owner: bytes) -> _Shard | None:
         shard = self._shards.get(shard_id)
@@ -416,18 +371,6 @@ def matches(query: ListQuery, row: StoredRow | HistoryRow) -> bool:
         and status in query.statuses
         and row.timer_id.startswith(query.id_prefix)
         and all(tag in row.tags for tag in query.tags)
-    )
-
-
-def in_audit(query: AuditQuery, entry: AuditEntry) -> bool:
-    """Whether the entry matches the query."""
-    return (
-        (not query.actions or entry.action in query.actions)
-        and query.key_id in (None, entry.key_id)
-        and query.subject in (None, entry.subject)
-        and (query.after is None or entry.at >= query.after)
-        and (query.before is None or entry.at < query.before)
-        and (query.cursor is None or entry.place < query.cursor)
     )
 
 

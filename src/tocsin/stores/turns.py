@@ -1,14 +1,15 @@
-"""One write of a shard at a time, for stores whose shards are written independently of each other."""
+"""What stores without SQL have in common: a client while they are open, and one write of a shard at a time."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreUnavailable
 from tocsin.ports.store import Applied
 
+C = TypeVar("C")
 T = TypeVar("T")
 
 
@@ -55,3 +56,17 @@ def outcome_of(results: Sequence[Applied | BaseException]) -> list[Applied]:
     if Applied.DURABLE in results:
         raise OutcomeUnknown(f"other shards' parts were written: {failures[0]}") from failures[0]
     raise next((failure for failure in failures if isinstance(failure, StoreUnavailable)), failures[0])
+
+
+class ClientStore(Generic[C]):
+    """A store that speaks to its database through a client while it is open. `place` names the store in errors."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._client: C | None = None
+
+    @property
+    def _open(self) -> C:
+        if self._client is None:
+            raise StoreUnavailable(f"{self._place} is not open")
+        return self._client

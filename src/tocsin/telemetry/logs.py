@@ -23,6 +23,8 @@ NOT_SENT_LINES_PER_SECOND_MAX = 5
 #: Warnings per second about refused connections, of nodes and of clients.
 REFUSED_PEER_LINES_PER_SECOND_MAX = 5
 REFUSED_CLIENT_LINES_PER_SECOND_MAX = 5
+#: Errors per second about damaged records, which each reader of a list meets again.
+DAMAGED_RECORD_LINES_PER_SECOND_MAX = 5
 
 #: Failures of the store are logged once in this time for each kind: an outage fails every shard again and again. The next
 #: line has the number of suppressed ones, and their shards, up to this many.
@@ -52,6 +54,7 @@ LEVELS: dict[type, int] = {
     events.BatchFailed: logging.ERROR,
     events.LoadFailed: logging.ERROR,
     events.NamespaceDamaged: logging.ERROR,
+    events.RecordDamaged: logging.ERROR,
     events.ClaimFailed: logging.WARNING,
     events.ShardLost: logging.WARNING,
     events.DispatchPaused: logging.WARNING,
@@ -137,6 +140,7 @@ class EventLog:
             events.PeerRefused: RateLimit(REFUSED_PEER_LINES_PER_SECOND_MAX, now_s=now_s),
             events.TimerExpired: RateLimit(EXPIRED_TIMER_LINES_PER_SECOND_MAX, now_s=now_s),
             events.AttemptNotSent: RateLimit(NOT_SENT_LINES_PER_SECOND_MAX, now_s=now_s),
+            events.RecordDamaged: RateLimit(DAMAGED_RECORD_LINES_PER_SECOND_MAX, now_s=now_s),
             events.ClientRefused: RateLimit(REFUSED_CLIENT_LINES_PER_SECOND_MAX, now_s=now_s),
         }
 

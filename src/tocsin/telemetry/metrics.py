@@ -58,6 +58,7 @@ COUNTERS: dict[str, tuple[tuple[str, ...], str]] = {
     "tocsin_rows_loaded": ((), "Timers loaded from the store into the windows."),
     "tocsin_load_failures": ((), "Failed reads of the store, which are retried."),
     "tocsin_namespaces_damaged": ((), "Namespaces whose stored record was found damaged."),
+    "tocsin_records_damaged": (("kind",), "Times that a damaged record was left out of what was read, by kind."),
     "tocsin_claims": ((), "Shards claimed."),
     "tocsin_claim_failures": ((), "Claims that failed or were lost to another node."),
     "tocsin_shards_lost": (("reason",), "Shards that this node lost, by reason."),
@@ -269,6 +270,7 @@ _HANDLERS: dict[type, Callable[[Metrics, Event], None]] = {
     events.PageLoaded: Metrics._loaded,  # type: ignore[dict-item]
     events.LoadFailed: lambda m, e: m.count("tocsin_load_failures"),
     events.NamespaceDamaged: lambda m, e: m.count("tocsin_namespaces_damaged"),
+    events.RecordDamaged: lambda m, e: m.count("tocsin_records_damaged", e.kind),  # type: ignore[union-attr]
     events.ShardClaimed: lambda m, e: m.count("tocsin_claims"),
     events.ClaimFailed: lambda m, e: m.count("tocsin_claim_failures"),
     events.ShardLost: Metrics._lost,  # type: ignore[dict-item]

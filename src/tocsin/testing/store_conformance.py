@@ -18,10 +18,11 @@ from tocsin.testing.store_conformance_batches import (
     LoadConformance,
 )
 from tocsin.testing.store_conformance_durability import (
-    AdministrationConformance,
     ConcurrencyConformance,
     DamageConformance,
     DurabilityConformance,
+    OpeningConformance,
+    RecordsConformance,
 )
 from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance, ScheduleConformance
 from tocsin.testing.store_conformance_machine import MachineConformance
@@ -37,7 +38,8 @@ class StoreConformance(
     HistoryConformance,
     ScheduleConformance,
     DamageConformance,
-    AdministrationConformance,
+    RecordsConformance,
+    OpeningConformance,
     ConcurrencyConformance,
     DurabilityConformance,
     MachineConformance,

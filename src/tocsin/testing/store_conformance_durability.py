@@ -1,4 +1,4 @@
-"""Store conformance: administration, the number of shards, concurrency, durability, and damaged records."""
+"""Store conformance: records, the number of shards, concurrency, durability, and damaged records."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tocsin.model.access import ApiKey, Role
-from tocsin.model.audit import AuditEntry
+from tocsin.administration import namespaces, put_namespace
 from tocsin.model.errors import ConfigError, RecordUndecodable
-from tocsin.model.namespace import DamagedNamespace, HistoryMode, Namespace
+from tocsin.model.namespace import DamagedNamespace, Namespace
 from tocsin.model.run import decode_run
 from tocsin.model.timer import Status, Timer, decode_record, encode_record
+from tocsin.ports.records import DELETED_AT_ONCE_MAX, KEY_CHARS_MAX, RECORD_KEY_END, VALUE_BYTES_MAX, Record
 from tocsin.ports.store import (
     Applied,
-    AuditQuery,
     Found,
     HistoryRow,
     ListQuery,
@@ -25,13 +23,11 @@ from tocsin.ports.store import (
     RunRow,
     ShardBatch,
     ShardState,
-    SignIn,
     Store,
     StoredRow,
     generation,
     schedules_of,
 )
-from tocsin.stores.memory import in_audit
 from tocsin.testing.store_conformance_base import (
     ALICE,
     TOTAL_SHARDS,
@@ -46,124 +42,86 @@ from tocsin.testing.store_conformance_base import (
 )
 
 
-def namespace(name: str, **settings: object) -> Namespace:
-    """A namespace with some settings changed."""
-    return msgspec.structs.replace(Namespace(name, num_shards=2, created_at=1, updated_at=1), **settings)
+class RecordsConformance(StoreSuite):
+    """Records: what each operation of `tocsin.ports.records` promises."""
 
+    async def test_a_range_of_records_is_read_in_pages_in_both_directions(self, store: Store) -> None:
+        keys = ["!", "A", "a", "a!", "a/1", "a/2", "a0", "b", "~", "k" * KEY_CHARS_MAX]
+        for key in reversed(keys):
+            assert await store.put_record("kind", key, f"{key} ä", None)
+            await store.put_record("kinds", key, "of another kind", None)
+        everything = [Record(key, f"{key} ä", 1) for key in sorted(keys)]
+        for descending in (False, True):
+            ordered = everything[::-1] if descending else everything
+            assert await store.records("kind", limit=100, descending=descending) == ordered
+            paged: list[Record] = []
+            after, before = "", RECORD_KEY_END
+            while page := await store.records("kind", after, before, limit=3, descending=descending):
+                paged += page
+                after, before = ("", page[-1].key) if descending else (page[-1].key, RECORD_KEY_END)
+            assert paged == ordered
+            between = [each for each in ordered if "a" < each.key < "a0"]
+            assert await store.records("kind", "a", "a0", limit=len(between), descending=descending) == between
+        assert await store.records("kind", "b", "a", limit=9) == await store.records("else", limit=9) == []
 
-class AdministrationConformance(StoreSuite):
-    """Namespaces, API keys, secrets, sign-ins and the audit trail."""
-
-    async def test_namespaces_are_created_once_and_replaced_completely(self, store: Store) -> None:
-        assert await store.namespaces() == []
-        assert await store.put_namespace(namespace("b"), create=False) is False
-        assert await store.put_namespace(namespace("b"), create=True) is True
-        assert await store.put_namespace(namespace("a", secret="whsec_x"), create=True) is True
-        assert await store.put_namespace(namespace("b", paused=True), create=True) is False
-        assert sorted(n.name for n in await store.namespaces() if not n.paused) == ["a", "b"]
-        changed = namespace("b", paused=True, history=HistoryMode.NONE, retention_us=5, updated_at=9, version=1)
-        assert await store.put_namespace(changed, create=False) is True
-        assert {n.name: n for n in await store.namespaces()}["b"] == changed
-
-    async def test_one_of_concurrent_changes_to_a_namespace_version_succeeds(self, store: Store) -> None:
-        await store.put_namespace(namespace("n", version=1), create=True)
-        await store.put_namespace(namespace("other", version=1), create=True)
-        for stale in (0, 1, 3):
-            assert await store.put_namespace(namespace("n", paused=True, version=stale), create=False) is False
-        changes = [namespace("n", retention_us=number, version=2) for number in range(5)]
-        made = await asyncio.gather(*(store.put_namespace(change, create=False) for change in changes))
+    async def test_a_record_is_created_once_and_replaced_in_the_version_that_is_stored(self, store: Store) -> None:
+        assert await store.record("kind", "a") is None
+        assert not await store.put_record("kind", "a", "without one", 1)
+        values = [f'{number} " ? \u2028 ä' for number in range(5)]
+        made = await asyncio.gather(*(store.put_record("kind", "a", each, None) for each in values))
         assert sorted(made) == [False] * 4 + [True]
-        assert await store.namespaces() == [changes[made.index(True)], namespace("other", version=1)]
+        assert await store.record("kind", "a") == Record("a", values[made.index(True)], 1)
+        await store.put_record("kind", "A", "another one", None)
+        for stale in (None, 2):
+            assert not await store.put_record("kind", "a", "stale", stale)
+        made = await asyncio.gather(*(store.put_record("kind", "a", each, 1) for each in values))
+        assert sorted(made) == [False] * 4 + [True]
+        assert await store.record("kind", "a") == Record("a", values[made.index(True)], 2)
+        great = "ä" * (VALUE_BYTES_MAX // 2)
+        assert await store.put_record("kind", "a", great, 2)
+        assert await store.records("kind", limit=9) == [Record("A", "another one", 1), Record("a", great, 3)]
 
-    async def test_api_keys(self, store: Store) -> None:
-        key = ApiKey("k1", "0" * 64, Role.WRITE, ("default",), (), 5, "für CI")
-        await store.put_api_key(key)
-        await store.put_api_key(ApiKey("k2", "1" * 64, Role.ADMIN))
-        await store.put_api_key(msgspec.structs.replace(key, note="changed"))
-        keys = {each.key_id: each for each in await store.api_keys()}
-        assert keys["k1"] == msgspec.structs.replace(key, note="changed")
-        assert await store.delete_api_key("k1") is True
-        assert await store.delete_api_key("k1") is False
-        assert [each.key_id for each in await store.api_keys()] == ["k2"]
+    async def test_records_are_deleted_together_and_created_again(self, store: Store) -> None:
+        keys = [f"{number:03d}" for number in range(DELETED_AT_ONCE_MAX)]
+        for key in keys:
+            await store.put_record("kind", key, "", None)
+        await store.put_record("other", "000", "", None)
+        assert await store.delete_records("kind", [*keys[1:], "missing"])
+        assert not await store.delete_records("kind", keys[1:3])
+        assert await store.records("kind", limit=9) == [Record("000", "", 1)]
+        assert await store.delete_records("kind", ["000"])
+        assert await store.put_record("kind", "000", "again", None)
+        assert await store.record("kind", "000") == Record("000", "again", 1)
+        assert await store.record("other", "000") == Record("000", "", 1)
 
-    async def test_shared_secret_is_the_first_one_stored(self, store: Store) -> None:
-        asked = await asyncio.gather(*(store.shared_secret("cluster", f"fresh {number}") for number in range(5)))
-        assert len(set(asked)) == 1
-        assert asked[0].startswith("fresh ")
-        assert await store.shared_secret("cluster", "later") == asked[0]
-        assert await store.shared_secret("sign-in", "other") == "other"
+    async def test_every_write_changes_the_version_that_other_connections_see(
+        self, store: Store, tmp_path: Path
+    ) -> None:
+        other = self.make_store(tmp_path) if self.persistent and not store.capabilities.exclusive else store
+        if other is not store:
+            await other.open(None)
+        try:
+            seen = [await other.records_version("kind")]
+            assert seen == [0]
+            await store.put_record("kind", "a", "1", None)
+            seen.append(await other.records_version("kind"))
+            await store.put_record("kind", "a", "2", 1)
+            seen.append(await other.records_version("kind"))
+            await store.put_record("kinds", "a", "of another kind", None)
+            assert await other.records_version("kind") == seen[-1]
+            await store.delete_records("kind", ["a"])
+            seen.append(await other.records_version("kind"))
+            await store.put_record("kind", "a", "1", None)
+            seen.append(await other.records_version("kind"))
+            assert len(set(seen)) == len(seen)
+            assert await other.records("kind", limit=9) == [Record("a", "1", 1)]
+        finally:
+            if other is not store:
+                await other.close()
 
-    async def test_sign_in_ends_by_deletion_or_with_its_key(self, store: Store) -> None:
-        key = ApiKey("k", "0" * 64, Role.READ, expires_at=99)
-        await store.put_api_key(key)
-        assert await store.api_keys() == [key]
-        one, two, other = SignIn("a", "k", 5, 50), SignIn("A", "k", 6, 50), SignIn("b", "else", 5, 50)
-        for each in (one, two, other, other):
-            await store.put_sign_in(each, 1, 10)
-        assert sorted(await store.sign_ins(["a", "A", "b", "c"])) == [two, one, other]
-        assert await store.sign_ins([]) == []
-        # The last use never moves back, and a touch does not restore a deleted sign-in.
-        assert await store.touch_sign_in("a", 9) is True
-        assert await store.touch_sign_in("a", 7) is True
-        assert await store.sign_ins(["a"]) == [one._replace(seen_at=9)]
-        assert await store.delete_sign_in("a") is True
-        assert await store.delete_sign_in("a") is False
-        assert await store.touch_sign_in("a", 10) is False
-        assert await store.delete_api_key("k") is True
-        assert await store.sign_ins(["a", "A", "b"]) == [other]
 
-    async def test_expired_and_excess_sign_ins_are_removed(self, store: Store) -> None:
-        for name, key_id, seen_at, expires_at in (
-            ("a", "k", 3, 50),
-            ("b", "k", 2, 50),
-            ("c", "k", 1, 9),
-            ("d", "l", 1, 50),
-        ):
-            await store.put_sign_in(SignIn(name, key_id, seen_at, expires_at), 0, 9)
-        await store.put_sign_in(SignIn("e", "m", 0, 50), 9, 9)
-        assert sorted(each.token_hash for each in await store.sign_ins(["a", "b", "c", "d", "e"])) == [
-            "a",
-            "b",
-            "d",
-            "e",
-        ]
-        # The new one stays, and of the key's others those that were last seen.
-        await store.put_sign_in(SignIn("f", "k", 0, 50), 10, 2)
-        assert sorted(each.token_hash for each in await store.sign_ins(["a", "b", "d", "f"])) == ["a", "d", "f"]
-
-    async def test_audit_trail_is_read_in_pages_newest_first(self, store: Store) -> None:
-        entries = [
-            AuditEntry(
-                at, bytes([15 - at]) * 16, action, key_id, subject, "api", "10.0.0.1", "n", {"fields": ["ä", "b"]}
-            )
-            for at, action, key_id, subject in (
-                (1, "sign_in", "k", ""),
-                (2, "key_created", None, "k"),
-                (2, "namespace_changed", "k", "orders"),
-                (3, "sign_in", "K", ""),
-                (4, "a later action", "k", "Orders"),
-            )
-        ]
-        entries[2] = msgspec.structs.replace(entries[2], entry_id=b"\xff" * 16)
-        for entry in (*entries, entries[0]):
-            await store.put_audit(entry)
-        newest = entries[::-1]
-        assert await store.audit(AuditQuery()) == newest
-        paged: list[AuditEntry] = []
-        while page := await store.audit(AuditQuery(limit=2, cursor=paged[-1].place if paged else None)):
-            paged += page
-        assert paged == newest
-        for query in (
-            AuditQuery(actions=frozenset({"sign_in", "key_created"})),
-            AuditQuery(key_id="k"),
-            AuditQuery(subject="orders"),
-            AuditQuery(after=2, before=4),
-            AuditQuery(actions=frozenset({"sign_in"}), key_id="k", after=1, before=2, cursor=(2, b"\x00" * 16)),
-        ):
-            assert await store.audit(query) == [entry for entry in newest if in_audit(query, entry)] != []
-        assert await store.purge_audit(4, 3) == 3
-        assert await store.purge_audit(4, 3) == 1
-        assert await store.audit(AuditQuery()) == [entries[4]]
+class OpeningConformance(StoreSuite):
+    """The store's clock, and the number of shards."""
 
     async def test_clock_advances(self, store: Store) -> None:
         first = await store.now()
@@ -217,11 +175,8 @@ class DurabilityConformance(StoreSuite):
         live, suspended_row, done = row(1, 10, tags=("t",)), row(2, 20, suspended="why"), finished(row(3, 30))
         await store.apply([replace(batch, upserts=[live, suspended_row], history=[done])])
         await store.heartbeat(Member(ALICE, "a", "http://a", 7))
-        await store.put_namespace(namespace("n"), create=True)
-        await store.put_api_key(ApiKey("k", "0" * 64, Role.READ))
-        await store.put_sign_in(SignIn("s", "k", 1, 2**62), 1, 10)
-        entry = AuditEntry(5, b"e" * 16, "key_created", None, "k", "cli", "", "n")
-        await store.put_audit(entry)
+        await store.put_record("kind", "key", "value", None)
+        await store.put_record("kind", "key", "changed", 1)
         await store.close()
         again = self.make_store(tmp_path)
         assert await again.open(None) == TOTAL_SHARDS
@@ -230,10 +185,7 @@ class DurabilityConformance(StoreSuite):
             assert (await loaded(again), await suspended(again)) == ([live], [suspended_row])
             assert await again.fetch(0, [done.uuid]) == {done.uuid: Found(None, done)}
             assert await again.members() == [Member(ALICE, "a", "http://a", 7)]
-            assert await again.namespaces() == [namespace("n")]
-            assert [key.key_id for key in await again.api_keys()] == ["k"]
-            assert await again.sign_ins(["s"]) == [SignIn("s", "k", 1, 2**62)]
-            assert await again.audit(AuditQuery()) == [entry]
+            assert await again.records("kind", limit=9) == [Record("key", "changed", 2)]
             assert await again.apply([replace(batch, deletes=[live.uuid])]) == [Applied.DURABLE]
         finally:
             await again.close()
@@ -371,9 +323,9 @@ class DamageConformance(StoreSuite):
     async def test_a_damaged_namespace_is_named_among_the_others(self, store: Store) -> None:
         both = [Namespace(name, num_shards=2, created_at=1, updated_at=1, version=1) for name in ("a", "b")]
         for each in both:
-            await store.put_namespace(each, create=True)
+            await put_namespace(store, each, create=True)
         await self.damage(store, both[0])
-        damaged, sound = sorted(await store.namespaces(), key=lambda each: each.name)
+        damaged, sound = sorted(await namespaces(store), key=lambda each: each.name)
         assert isinstance(damaged, DamagedNamespace)
         assert (damaged.name, damaged.paused) == ("a", True)
         assert damaged.reason

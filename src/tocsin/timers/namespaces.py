@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from tocsin.administration import put_namespace
 from tocsin.model.errors import (
     Conflict,
     FieldError,
@@ -138,7 +139,7 @@ class Namespaces:
             answers=answers,
             retry=retry,
         )
-        if not await self.read(self._context.store.put_namespace(namespace, create=True)):
+        if not await self.read(put_namespace(self._context.store, namespace, create=True)):
             raise NamespaceExists(f"a namespace {name!r} already exists")
         self._context.changed_namespace(namespace)
         return namespace
@@ -201,7 +202,7 @@ class Namespaces:
         for _ in range(_TRIES_MAX):
             await self.refresh()
             changed = change(self.get(name))
-            if await self.read(context.store.put_namespace(changed, create=False)):
+            if await self.read(put_namespace(context.store, changed, create=False)):
                 context.changed_namespace(changed)
                 return changed
         raise Conflict(f"others changed namespace {name!r} at the same time {_TRIES_MAX} times; try again")

@@ -16,6 +16,7 @@ from api_server import Keys, Served
 from jsonschema import Draft202012Validator
 from scripts.openapi.document import describe, described
 
+from tocsin.administration import put_api_key
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.request import compose
 from tocsin.http_client.target import parse_url
@@ -131,7 +132,7 @@ def test_request_examples_are_accepted_and_responses_match_their_schemas(open_se
     open_server.agent.clear()
     document = open_server.client.get("/openapi.json").json()
     admin = open_server.keys.add("tk_examples", Role.ADMIN)
-    asyncio.run(open_server.keys.stored.put_api_key(ApiKey("1f0c9a7be2d4", "", Role.READ)))
+    asyncio.run(put_api_key(open_server.keys.stored, ApiKey("1f0c9a7be2d4", "", Role.READ)))
     called = 0
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

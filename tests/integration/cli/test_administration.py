@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.integration.cli.conftest import answer
+from tocsin.administration import api_keys
 from tocsin.model.access import Role, hash_key
 from tocsin.stores.sqlite.store import SqliteStore
 
@@ -20,7 +21,7 @@ def stored_keys(folder):
         store = SqliteStore(folder / "tocsin.db", node=False)
         await store.open(None)
         try:
-            return await store.api_keys()
+            return await api_keys(store)
         finally:
             await store.close()
 

@@ -16,6 +16,7 @@ from tests.support.http import Client, Receiver
 from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.server import ServerProcess
+from tocsin.administration import put_api_key
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.ids import Uuid7Source
 from tocsin.server.stores import open_store
@@ -165,7 +166,7 @@ async def test_a_relayed_request_carries_the_client_address_but_not_the_key(
             await until_led_by(two, "one")
             store = open_store(load_settings({"store": postgresql_url}))
             await store.open(16)
-            await store.put_api_key(ApiKey("1", hash_key(secret), Role.WRITE, tenants=(tenant,)))
+            await put_api_key(store, ApiKey("1", hash_key(secret), Role.WRITE, tenants=(tenant,)))
             await store.close()
             proxy.when(secret.encode(), lambda: seen.append(True))
             client = Client(two.address, {"authorization": f"Bearer {secret}"})

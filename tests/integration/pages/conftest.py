@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
+from tocsin.administration import put_api_key
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.server.node import Server, open_store
 from tocsin.settings import Settings, load_settings
@@ -72,7 +73,7 @@ async def add_keys(settings: Settings, keys: dict[str, tuple[Role, tuple[str, ..
     store = open_store(settings)
     await store.open(None)
     for secret, (role, namespaces) in keys.items():
-        await store.put_api_key(ApiKey(secret, hash_key(secret), role, namespaces))
+        await put_api_key(store, ApiKey(secret, hash_key(secret), role, namespaces))
     await store.close()
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.integration.pages.conftest import Browser, Node, Start
 from tests.support.http import Receiver
 from tests.support.patience import PATIENCE_S
+from tocsin.administration import put_api_key
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.server.node import open_store
 from tocsin.settings import load_settings
@@ -51,7 +52,7 @@ async def keyed(start: Start, tmp_path: Any) -> Node:
         ("tk_peek", Role.READ, {"tenants": (MINE,)}),
         ("tk_ns", Role.WRITE, {"namespaces": ("default",)}),
     ):
-        await store.put_api_key(ApiKey(secret, hash_key(secret), role, **limits))
+        await put_api_key(store, ApiKey(secret, hash_key(secret), role, **limits))
     await store.close()
     return await start(None, **chosen)
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.integration.pages.conftest import Browser, Node, Start
 from tests.support.patience import PATIENCE_S
+from tocsin.administration import delete_api_key
 from tocsin.model.access import Role
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -218,7 +219,7 @@ async def test_deleted_key_ends_its_session(start: Start) -> None:
     browser = await signed_in(node, "tk_read")
     assert (await browser.get("/timers")).status_code == 200
     assert node.server.engine is not None
-    await node.server.engine.context.store.delete_api_key("tk_read")
+    await delete_api_key(node.server.engine.context.store, "tk_read")
     async with asyncio.timeout(PATIENCE_S):
         while (await browser.get("/timers")).status_code != 303:  # noqa: ASYNC110 -- there is no signal for it
             await asyncio.sleep(0.02)

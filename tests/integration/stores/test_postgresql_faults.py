@@ -108,7 +108,7 @@ async def test_stopped_server_is_unavailable_until_it_restarts(postgresql: Postg
             store.apply([replace(batch, upserts=[row(2)])]),
             store.claim(1, expected_epoch=0, owner=ALICE),
             store.heartbeat(Member(ALICE, "a", "http://a", 1)),
-            store.api_keys(),
+            store.record("kind", "key"),
         ):
             # Nothing was sent, so the outcome is known.
             with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):

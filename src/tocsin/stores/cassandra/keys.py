@@ -12,6 +12,8 @@ partition, because a conditional batch cannot have two:
                     "H" instant uuid generation    the same of finished timers
                     "N" namespace-hash id  an entry of the list of schedules
 
+    p = "records/namespace"  "default"     a record of the kind `namespace`, behind the kind's version
+
 Timers are rows of "T". The entries of "L", "S" and "N" lead to them and may be outdated: an entry counts if the timer has
 its instant or its id. Instants are eight bytes that sort as the numbers do.
 """
@@ -24,9 +26,7 @@ from tocsin.ports.store import FireKey, ListCursor
 
 LIVE, SUSPENDED, FINISHED = b"L", b"S", b"H"
 
-META, MEMBERS, NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = (
-    "meta", "members", "namespaces", "api_keys", "secrets", "sign_ins", "audit",
-)  # fmt: skip
+META, MEMBERS = "meta", "members"
 
 _TIMER, _RUN, _SCHEDULE = b"T", b"R", b"N"
 _LIVE_END, _HISTORY = b"t", b"h"
@@ -40,6 +40,11 @@ _END = b"\xff" * 64
 def partition_of(shard_id: int) -> str:
     """The partition of a shard."""
     return f"shard/{shard_id}"
+
+
+def records_of(kind: str) -> str:
+    """The partition of a kind of records."""
+    return f"records/{kind}"
 
 
 def timer_key(uuid: bytes) -> bytes:

@@ -135,7 +135,10 @@ def member_value(member: Member) -> bytes:
 
 def member_of(incarnation: bytes, value: bytes, counter: int) -> Member:
     """The member of a row."""
-    decoded = _member.decode(value)
+    try:
+        decoded = _member.decode(value)
+    except DAMAGE:
+        return Member(incarnation, "", "", counter or 0)
     return Member(incarnation, decoded.node, decoded.address, counter)
 
 

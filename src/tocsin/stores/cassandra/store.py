@@ -1,6 +1,6 @@
 """The store in a keyspace of Apache Cassandra that several nodes share.
 
-`keys` and `rows` define the table's content; `writes`, `reads`, `lists` and `access` contain the statements. This file has
+`keys` and `rows` define the table's content; `writes`, `reads`, `lists` and `records` contain the statements. This file has
 the life cycle and the order of writes.
 """
 
@@ -31,10 +31,10 @@ from tocsin.ports.store import (
     ShardState,
     StoredRow,
 )
-from tocsin.stores.administration import Administration
-from tocsin.stores.cassandra import access, lists, reads, writes
+from tocsin.stores.cassandra import lists, reads, writes
 from tocsin.stores.cassandra.client import CassandraClient
 from tocsin.stores.cassandra.keys import LIVE, SUSPENDED
+from tocsin.stores.cassandra.records import CassandraRecords
 from tocsin.stores.cassandra.schema import begin_data, prepare
 from tocsin.stores.cassandra.settings import CassandraSettings, parse_address
 from tocsin.stores.cassandra.size import SizeWatch
@@ -48,7 +48,7 @@ _BATCH_BYTES_MAX = 1024 * 1024
 _ROW_BYTES_MAX = WRITE_BYTES_MAX // 2 - 64 * 1024
 
 
-class CassandraStore(Administration[CassandraClient]):
+class CassandraStore(CassandraRecords):
     """Timers in the keyspace of `url` (`cassandra://user:password@host1:9042,host2/KEYSPACE?datacenter=…&consistency=…`),
     which any number of nodes may share.
 
@@ -71,7 +71,7 @@ class CassandraStore(Administration[CassandraClient]):
         self, url: str, *, create: bool = True, observe: Observer = lambda event: None, **options: Any
     ) -> None:
         self._settings = CassandraSettings(parse_address(url), **options)
-        super().__init__(access, self._settings.address.place)
+        super().__init__(self._settings.address.place)
         self._create = create
         #: Receives events about partitions, for metrics.
         self.observe = observe

@@ -150,15 +150,15 @@ def _damaged_row(item: Item, error: Exception) -> StoredRow | HistoryRow:
     at = instant_of(place[1:9]) if len(place) > 8 else 0
     tags = item.get("t", {}).get("L", ())
     texts = (
-        _text(item, "n"),
-        _text(item, "i"),
+        text_in(item, "n"),
+        text_in(item, "i"),
         tuple(tag["S"] for tag in tags if "S" in tag),
-        damaged_record(error, bytes_in(item, "r") or _text(item, "r").encode()),
+        damaged_record(error, bytes_in(item, "r") or text_in(item, "r").encode()),
     )
     if is_timer(sort):
-        reason = (_text(item, "w") or "damaged") if place.startswith(SUSPENDED) else None
+        reason = (text_in(item, "w") or "damaged") if place.startswith(SUSPENDED) else None
         return StoredRow(at, uuid_of(sort), bytes_in(item, "g") or GENERATION_LOST, *texts, reason)
-    status = _STATUSES.get(_text(item, "z"), Status.FAILED)
+    status = _STATUSES.get(text_in(item, "z"), Status.FAILED)
     return HistoryRow(at, uuid_of(sort), generation_of(sort), *texts, status, at, 0)
 
 
@@ -167,7 +167,8 @@ def bytes_in(item: Item, name: str) -> bytes:
     return bytes(item.get(name, {}).get("B", b""))
 
 
-def _text(item: Item, name: str) -> str:
+def text_in(item: Item, name: str) -> str:
+    """An attribute of text, likewise."""
     return str(item.get(name, {}).get("S", ""))
 
 

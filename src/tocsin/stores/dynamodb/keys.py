@@ -8,6 +8,8 @@ partition key:
                     s = uuid "h" generation        a finished timer
                     s = "run" uuid generation      a run that ended while its timer went on
 
+    p = "records/namespace"  s = "default"         a record of the kind `namespace`, behind the kind's version
+
 The local index `by_instant` sorts by `o`: a letter for the kind, the instant, the uuid, and the generation of a finished
 one. The local index `by_expiry` sorts finished timers and runs by `e`, the instant at which they expire, and after all of
 them live schedules by namespace and id. Instants are eight bytes that sort as the numbers do.
@@ -45,14 +47,17 @@ _RUN = b"run"
 _UUID_BYTES = 16
 _SIGN = 2**63
 
-META, MEMBERS, NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = (
-    "meta", "members", "namespaces", "api_keys", "secrets", "sign_ins", "audit",
-)  # fmt: skip
+META, MEMBERS = "meta", "members"
 
 
 def partition_of(shard_id: int) -> str:
     """The partition of a shard."""
     return f"shard/{shard_id}"
+
+
+def records_of(kind: str) -> str:
+    """The partition of a kind of records."""
+    return f"records/{kind}"
 
 
 def key(partition: str, sort: bytes) -> Item:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tocsin.ports.store import GENERATION_END, FireKey, Found, HistoryRow, Loaded, Member, RunRow, ShardState, StoredRow
 from tocsin.stores.dynamodb.client import DynamoClient
-from tocsin.stores.dynamodb.items import row_of, run_row_of
+from tocsin.stores.dynamodb.items import bytes_in, row_of, run_row_of, text_in
 from tocsin.stores.dynamodb.keys import (
     BY_EXPIRY,
     BY_INSTANT,
@@ -155,7 +155,7 @@ async def shards(client: DynamoClient, total_shards: int) -> list[ShardState]:
 async def members(client: DynamoClient) -> list[Member]:
     """All members' items."""
     return [
-        Member(bytes(item["s"]["B"]), item["node"]["S"], item["address"]["S"], int(item["c"]["N"]))
+        Member(bytes_in(item, "s"), text_in(item, "node"), text_in(item, "address"), int(item.get("c", {}).get("N", 0)))
         for item in await client.all(MEMBERS)
     ]
 

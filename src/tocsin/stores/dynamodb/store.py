@@ -1,7 +1,7 @@
 """The store in a DynamoDB table that several nodes share.
 
-`keys` and `items` define the table's content; `writes`, `reads`, `lists` and `access` contain the requests. This file has the
-life cycle and the order of writes.
+`keys` and `items` define the table's content; `writes`, `reads`, `lists` and `records` contain the requests. This file has
+the life cycle and the order of writes.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tocsin.ports.store import (
     ShardState,
     StoredRow,
 )
-from tocsin.stores.administration import Administration
-from tocsin.stores.dynamodb import access, lists, reads, writes
+from tocsin.stores.dynamodb import lists, reads, writes
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, time_of
 from tocsin.stores.dynamodb.keys import LIVE, META, SUSPENDED, Item, key
+from tocsin.stores.dynamodb.records import DynamoRecords
 from tocsin.stores.dynamodb.schema import prepare
 from tocsin.stores.dynamodb.settings import BESIDE_RECORD_BYTES_MAX, ITEM_BYTES_MAX, DynamoSettings, parse_address
 from tocsin.stores.turns import Turns, outcome_of
@@ -45,7 +45,7 @@ _BATCH_ROWS_MAX = 49
 _BATCH_BYTES_MAX = 2 * 1024 * 1024
 
 
-class DynamoStore(Administration[DynamoClient]):
+class DynamoStore(DynamoRecords):
     """Timers in the DynamoDB table at `url` (`dynamodb://TABLE?region=…&endpoint=…`), which any number of nodes may share.
 
     `options` are the fields of DynamoSettings. The table belongs to Tocsin alone. If it is missing, it is created, billed on
@@ -65,7 +65,7 @@ class DynamoStore(Administration[DynamoClient]):
         self, url: str, *, create: bool = True, observe: Observer = lambda event: None, **options: Any
     ) -> None:
         self._settings = DynamoSettings(parse_address(url), **options)
-        super().__init__(access, self._settings.address.place)
+        super().__init__(self._settings.address.place)
         self._create = create
         #: Receives events about requests, for metrics.
         self.observe = observe

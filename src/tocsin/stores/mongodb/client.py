@@ -191,6 +191,11 @@ class MongoClient:
         except TRANSLATED as error:
             raise translate_error(error, self.place, in_doubt=True) from error
 
+    async def change(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        """The result of a transaction of its own."""
+        async with self._session() as session:
+            return await self.transaction(session, lambda: work(session))
+
     async def snapshot(self, work: Callable[[Session], Awaitable[T]]) -> T:
         """The result of reading from one snapshot, which contains all that was durable when the call began: a transaction
         without writes, whose commit fails if another server has become the primary."""

@@ -140,7 +140,10 @@ async def shards(client: MongoClient) -> list[ShardState]:
 async def members(client: MongoClient) -> list[Member]:
     """All members."""
     documents = await _all(client, "members")
-    return [Member(bytes(each["_id"]), each["node"], each["address"], int(each["counter"])) for each in documents]
+    return [
+        Member(bytes(each["_id"]), str(each.get("node", "")), str(each.get("address", "")), int(each.get("counter", 0)))
+        for each in documents
+    ]
 
 
 async def _all(client: MongoClient, name: str) -> list[Document]:

@@ -31,11 +31,7 @@ VALIDATORS: dict[str, dict[str, str]] = {
     "runs": {**_KEY, **_EXPIRES},
     "shards": {"epoch": "long"},
     "members": {"counter": "long"},
-    "namespaces": {"version": "long", "record": "binData"},
-    "api_keys": {"record": "binData"},
-    "secrets": {"secret": "string"},
-    "sign_ins": {"key_id": "string", "seen_at": "long", "expires_at": "long"},
-    "audit": {"at": "long", "entry": "binData", "record": "string"},
+    "records": {"value": "string", "version": "long"},
 }
 
 
@@ -50,7 +46,6 @@ def indexes(*, expire: bool) -> list[tuple[str, str, list[tuple[str, int]], dict
         ("history", "by_expiry", [("expires", 1)], ttl),
         ("runs", "by_timer", _OF_TIMER, {"unique": True}),
         ("runs", "by_expiry", [("expires", 1)], ttl),
-        ("audit", "by_instant", [("at", 1), ("entry", 1)], {}),
     ]
 
 

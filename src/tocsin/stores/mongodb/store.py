@@ -1,6 +1,6 @@
 """The store in a MongoDB database that several nodes share.
 
-`schema` and `documents` define the database's content; `writes`, `reads`, `lists`, `retention` and `access` contain the
+`schema` and `documents` define the database's content; `writes`, `reads`, `lists`, `retention` and `records` contain the
 statements. This file has the life cycle and the order of writes.
 """
 
@@ -29,9 +29,9 @@ from tocsin.ports.store import (
     ShardState,
     StoredRow,
 )
-from tocsin.stores.administration import Administration
-from tocsin.stores.mongodb import access, lists, reads, retention, writes
+from tocsin.stores.mongodb import lists, reads, retention, writes
 from tocsin.stores.mongodb.client import MongoClient, Session
+from tocsin.stores.mongodb.records import MongoRecords
 from tocsin.stores.mongodb.schema import begin_data, prepare
 from tocsin.stores.mongodb.settings import MongoSettings, parse_address
 from tocsin.stores.turns import Turns, outcome_of
@@ -47,7 +47,7 @@ _BATCH_BYTES_MAX = 8 * 1024 * 1024
 _ROW_BYTES_MAX = 16 * 1024 * 1024 - 64 * 1024
 
 
-class MongoStore(Administration[MongoClient]):
+class MongoStore(MongoRecords):
     """Timers in the MongoDB database at `url` (`mongodb://HOST/DATABASE?replicaSet=…`), which any number of nodes may share.
 
     `options` are the fields of MongoSettings. The database belongs to Tocsin alone. Its collections are created; without
@@ -63,7 +63,7 @@ class MongoStore(Administration[MongoClient]):
 
     def __init__(self, url: str, *, create: bool = True, **options: Any) -> None:
         self._settings = MongoSettings(parse_address(url), **options)
-        super().__init__(access, self._settings.address.place)
+        super().__init__(self._settings.address.place)
         self._create = create
         self._total_shards = 0
         self._has_data = False

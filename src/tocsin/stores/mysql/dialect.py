@@ -26,8 +26,11 @@ class MysqlDialect(Dialect):
         "ON shard_id = schedule_shard AND timer_uuid = schedule_uuid WHERE schedule_namespace = ? AND schedule_id > ? "
         "ORDER BY schedule_id LIMIT ?"
     )
+    next_records_version = (
+        "INSERT INTO records (record_kind, record_key, record_value, record_version) VALUES (?, '', '', 1) "
+        "ON DUPLICATE KEY UPDATE record_version = record_version + 1"
+    )
     now = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
-    namespace_version = "CAST(COALESCE(JSON_EXTRACT(namespace_record, '$.version'), 0) AS SIGNED)"
 
     def or_update(self, key: str, *columns: str) -> str:
         """The server finds the key by itself."""

@@ -20,7 +20,6 @@ class PostgresDialect(Dialect):
     # Read when it runs, not when the transaction began.
     now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
     shards = "SELECT shard_id, shard_version, shard_owner FROM timers WHERE row_type = 1 ORDER BY shard_id"
-    namespace_version = "coalesce((namespace_record::json ->> 'version')::bigint, 0)"
     schedules = (
         "SELECT {columns} FROM timers WHERE right(timer_namespace, 9) = '/schedule' AND timer_namespace = ? "
         'AND timer_id COLLATE "C" > ? ORDER BY timer_id COLLATE "C" LIMIT ?'

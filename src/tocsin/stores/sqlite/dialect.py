@@ -21,7 +21,6 @@ class SqliteDialect(Dialect):
         "SELECT t.shard_id, t.shard_version, t.shard_owner FROM every CROSS JOIN timers AS t ON "
         "t.shard_id = every.shard_id AND t.row_type = 1 AND t.timer_execute_at = 0 AND t.timer_uuid = x''"
     )
-    namespace_version = "coalesce(json_extract(namespace_record, '$.version'), 0)"
     schedules = (
         "SELECT {columns} FROM timers WHERE substr(timer_namespace, -9) = '/schedule' AND timer_namespace = ? "
         "AND timer_id > ? ORDER BY timer_id LIMIT ?"

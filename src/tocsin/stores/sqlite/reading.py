@@ -9,12 +9,14 @@ from urllib.parse import quote
 import apsw
 import msgspec
 
+from tocsin.administration import API_KEYS
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import StoreUnavailable
 from tocsin.stores.sqlite.connection import translate_error
 
 #: How long to wait for a transaction that recovers the log.
 _BUSY_TIMEOUT_MS = 5_000
+_KEYS = f"SELECT record_value FROM records WHERE record_kind = '{API_KEYS}' AND record_key <> ''"
 
 
 class Glance(NamedTuple):
@@ -40,7 +42,7 @@ def glance(path: Path, *, alone: bool) -> Glance:
             application = connection.pragma("application_id")
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
             meta = dict(connection.execute("SELECT meta_name, meta_value FROM meta")) if "meta" in tables else {}
-            records = connection.execute("SELECT key_record FROM api_keys") if "api_keys" in tables else ()
+            records = connection.execute(_KEYS) if "records" in tables else ()
             expiries = [msgspec.json.decode(record, type=ApiKey).expires_at for (record,) in records]
             return Glance(application, schema, meta.get("format"), meta.get("readable_from"), expiries)
         finally:

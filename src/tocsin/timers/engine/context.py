@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from tocsin.administration import NAMESPACES, namespaces
 from tocsin.model.errors import OutcomeUnknown, StoreError, StoreFull
 from tocsin.model.namespace import RETENTION_DEFAULT_US, DamagedNamespace, HistoryMode, Namespace
 from tocsin.ports.clock import Clock
@@ -61,6 +62,8 @@ class Context:
     #: Boot time at which the latest successful read of the namespaces began: all of them are known at least as of then.
     #: None: never read.
     namespaces_as_of: int | None = None
+    # The version of the records that `namespaces` is from, at least.
+    _namespaces_version: int | None = None
     # Reads and changes of namespaces, numbered in the order in which they began, and the number that each name is known from.
     _learned: int = 0
     _learned_from: dict[str, int] = field(default_factory=dict)
@@ -120,23 +123,31 @@ class Context:
         return 0 if self.namespaces_as_of is None else self.namespaces_as_of + self.limits.namespaces_lease_us
 
     async def read_namespaces(self) -> list[Namespace]:
-        """Reads all namespaces from the store and returns them; raises what the store raises.
+        """Reads all namespaces from the store, unless none has changed since they were last read, and returns them; raises
+        what the store raises.
 
         A namespace that this node has changed, or read again, since this read began stays as it is known: this read's result
         may be older.
         """
         self._learned += 1
         number, begun_at = self._learned, self.clock.boottime_us()
-        listed = await self.bounded(self.store.namespaces())
-        for namespace in listed:
+        version = await self.bounded(self.store.records_version(NAMESPACES))
+        # A damaged one may be restored by hand, which changes no version.
+        unchanged = version == self._namespaces_version and not any(
+            isinstance(each, DamagedNamespace) for each in self.namespaces.values()
+        )
+        for namespace in [] if unchanged else await self.bounded(namespaces(self.store)):
             if self._learned_from.get(namespace.name, 0) < number:
                 self._learned_from[namespace.name] = number
                 if isinstance(namespace, DamagedNamespace) and self.namespaces.get(namespace.name) != namespace:
                     self.arcs.pop(namespace.name, None)
                     self.observe(NamespaceDamaged(namespace.name, namespace.reason))
                 self.namespaces[namespace.name] = namespace
+        if number == self._learned:
+            # Otherwise some are known from a read or a change that began later, which may have seen an earlier version.
+            self._namespaces_version = version
         self.namespaces_as_of = max(begun_at, self.namespaces_as_of or begun_at)
-        return listed
+        return list(self.namespaces.values())
 
     async def refresh_namespaces(self) -> None:
         """Returns after a read of the namespaces that began after the call. Concurrent callers share one read. Raises what

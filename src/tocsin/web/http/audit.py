@@ -8,11 +8,10 @@ import struct
 
 from msgspec import UNSET, UnsetType
 
-from tocsin.model.audit import AuditAction, AuditEntry, Detail
+from tocsin.model.audit import AuditAction, AuditEntry, AuditQuery, Detail
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration
 from tocsin.model.validation import InputRules, text_reason
-from tocsin.ports.store import AuditQuery
 from tocsin.web.http import wire
 from tocsin.web.http.convert import Rotation, read_instant
 from tocsin.web.http.instants import format_instant

@@ -57,41 +57,15 @@ CREATE TABLE IF NOT EXISTS members (
   member_counter bigint NOT NULL
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-CREATE TABLE IF NOT EXISTS namespaces (
-  namespace_name varchar(255) PRIMARY KEY,
-  namespace_record longtext NOT NULL
-) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-
-CREATE TABLE IF NOT EXISTS api_keys (
-  key_id varchar(255) PRIMARY KEY,
-  key_record longtext NOT NULL
-) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-
--- Secrets that all nodes of this store share, such as the one with which they authenticate one another.
-CREATE TABLE IF NOT EXISTS secrets (
-  secret_name varchar(255) PRIMARY KEY,
-  secret_value text NOT NULL
-) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-
--- Sign-ins to the web pages. The cookie has a random token, of which only the SHA-256 is stored.
-CREATE TABLE IF NOT EXISTS sign_ins (
-  sign_in_token_hash varchar(64) PRIMARY KEY,
-  sign_in_key_id varchar(255) NOT NULL,
-  sign_in_seen_at bigint NOT NULL,
-  sign_in_expires_at bigint NOT NULL,
-  KEY sign_ins_by_key (sign_in_key_id, sign_in_seen_at),
-  KEY sign_ins_by_expiry (sign_in_expires_at)
-) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-
--- The audit trail. The columns beside the record are for order and filters.
-CREATE TABLE IF NOT EXISTS audit (
-  audit_at bigint NOT NULL,
-  audit_id binary(16) NOT NULL,
-  audit_action varchar(64) NOT NULL,
-  audit_key_id varchar(255),
-  audit_subject varchar(255) NOT NULL,
-  audit_record longtext NOT NULL,
-  PRIMARY KEY (audit_at, audit_id)
+-- What people configure, and what they did: namespaces, API keys (of which only hashes are stored), secrets that all nodes share,
+-- sign-ins to the web pages (likewise hashes) and the audit trail. The row of a kind without a key has the kind's version, which
+-- each write changes.
+CREATE TABLE IF NOT EXISTS records (
+  record_kind varchar(100) NOT NULL,
+  record_key varchar(400) NOT NULL,
+  record_version bigint NOT NULL,
+  record_value longtext NOT NULL,
+  PRIMARY KEY (record_kind, record_key)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Runs that ended while their timers went on, clustered by timer, in their order.

@@ -75,16 +75,6 @@ CREATE TABLE members (
   member_counter bigint NOT NULL
 ) WITH (fillfactor = 50);
 
-CREATE TABLE namespaces (
-  namespace_name text PRIMARY KEY,
-  namespace_record text NOT NULL
-);
-
-CREATE TABLE api_keys (
-  key_id text PRIMARY KEY,
-  key_record text NOT NULL
-);
-
 -- Applies the parts of several shards, in one round trip and one transaction. Returns the shards whose fence held; the parts of
 -- others have no effect. Each statement sees the effects of the ones before it, because the function is VOLATILE.
 CREATE FUNCTION apply_batch(
@@ -186,32 +176,15 @@ BEGIN
 END
 $$;
 
--- Secrets that all nodes of this store share, such as the one with which they authenticate one another.
-CREATE TABLE secrets (
-  secret_name text PRIMARY KEY,
-  secret_value text NOT NULL
-);
-
--- Sign-ins to the web pages. The cookie has a random token, of which only the SHA-256 is stored.
-CREATE TABLE sign_ins (
-  sign_in_token_hash text PRIMARY KEY,
-  sign_in_key_id text NOT NULL,
-  sign_in_seen_at bigint NOT NULL,
-  sign_in_expires_at bigint NOT NULL
-);
-
-CREATE INDEX sign_ins_by_key ON sign_ins (sign_in_key_id, sign_in_seen_at);
-CREATE INDEX sign_ins_by_expiry ON sign_ins (sign_in_expires_at);
-
--- The audit trail. The columns beside the record are for order and filters.
-CREATE TABLE audit (
-  audit_at bigint NOT NULL,
-  audit_id bytea NOT NULL CHECK (octet_length(audit_id) = 16),
-  audit_action text NOT NULL,
-  audit_key_id text,
-  audit_subject text NOT NULL,
-  audit_record text NOT NULL,
-  PRIMARY KEY (audit_at, audit_id)
+-- What people configure, and what they did: namespaces, API keys (of which only hashes are stored), secrets that all nodes share,
+-- sign-ins to the web pages (likewise hashes) and the audit trail. The row of a kind without a key has the kind's version, which
+-- each write changes.
+CREATE TABLE records (
+  record_kind text COLLATE "C" NOT NULL,
+  record_key text COLLATE "C" NOT NULL,
+  record_value text NOT NULL,
+  record_version bigint NOT NULL,
+  PRIMARY KEY (record_kind, record_key)
 );
 
 -- Runs that ended while their timers went on. Most rows are read never or once, and deleted in bulk when they expire.

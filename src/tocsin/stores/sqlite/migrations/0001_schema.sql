@@ -52,48 +52,21 @@ CREATE TABLE members (
   member_counter INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE namespaces (
-  namespace_name TEXT PRIMARY KEY,
-  namespace_record TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE api_keys (
-  key_id TEXT PRIMARY KEY,
-  key_record TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
 -- Numbers of the whole store, such as total_shards.
 CREATE TABLE meta (
   meta_name TEXT PRIMARY KEY,
   meta_value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Secrets that all nodes of this store share, such as the one with which they authenticate one another.
-CREATE TABLE secrets (
-  secret_name TEXT PRIMARY KEY,
-  secret_value TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- Sign-ins to the web pages. The cookie has a random token, of which only the SHA-256 is stored.
-CREATE TABLE sign_ins (
-  sign_in_token_hash TEXT PRIMARY KEY,
-  sign_in_key_id TEXT NOT NULL,
-  sign_in_seen_at INTEGER NOT NULL,
-  sign_in_expires_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX sign_ins_by_key ON sign_ins (sign_in_key_id, sign_in_seen_at);
-CREATE INDEX sign_ins_by_expiry ON sign_ins (sign_in_expires_at);
-
--- The audit trail. The columns beside the record are for order and filters.
-CREATE TABLE audit (
-  audit_at INTEGER NOT NULL,
-  audit_id BLOB NOT NULL CHECK (length(audit_id) = 16),
-  audit_action TEXT NOT NULL,
-  audit_key_id TEXT,
-  audit_subject TEXT NOT NULL,
-  audit_record TEXT NOT NULL,
-  PRIMARY KEY (audit_at, audit_id)
+-- What people configure, and what they did: namespaces, API keys (of which only hashes are stored), secrets that all nodes share,
+-- sign-ins to the web pages (likewise hashes) and the audit trail. The row of a kind without a key has the kind's version, which
+-- each write changes.
+CREATE TABLE records (
+  record_kind TEXT NOT NULL,
+  record_key TEXT NOT NULL,
+  record_value TEXT NOT NULL,
+  record_version INTEGER NOT NULL,
+  PRIMARY KEY (record_kind, record_key)
 ) STRICT, WITHOUT ROWID;
 
 -- Runs that ended while their timers went on, clustered by timer, in their order.

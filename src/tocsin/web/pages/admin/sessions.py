@@ -14,16 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tocsin.model.access import ApiKey, Role, hash_key
-from tocsin.ports.store import SignIn
+from tocsin.model.access import ApiKey, Role, SignIn, hash_key
 from tocsin.web.http.access import Keyring
 from tocsin.web.pages.limits import UiLimits
 
-#: Distinguishes the token of a sign-in from the random cookie of a browser that is not signed in.
-SIGN_IN_PREFIX = "s."
+#: The token of a sign-in names its key, under which the store has it. A browser that is not signed in has a random cookie.
 _TOKEN = r"[A-Za-z0-9_-]{43}"
 _ANONYMOUS = re.compile(rf"{_TOKEN}\Z")
-_SIGNED_IN = re.compile(rf"{re.escape(SIGN_IN_PREFIX)}{_TOKEN}\Z")
+_SIGNED_IN = re.compile(rf"s\.(?P<key_id>[A-Za-z0-9_-]{{1,64}})\.{_TOKEN}\Z")
 #: The share of the idle timeout after which a use is stored.
 _TOUCHED_AFTER = 0.05
 _FORMS = b"tocsin pages: forms"
@@ -65,24 +63,20 @@ class Principal:
 class SignIns(Protocol):
     """The sign-ins, shared by all nodes."""
 
-    @property
-    def unknown_since_s(self) -> float | None:
-        """Since when the store can't be read, if the sign-ins in memory are too old to be relied on; seconds since 1970."""
-
     def known(self, token: str) -> SignIn | None:
         """The sign-in of a token, from memory only."""
 
     async def find(self, token: str) -> SignIn | None:
-        """The sign-in of a token. Raises Unavailable, Overloaded."""
+        """The sign-in of a token. Raises Unavailable."""
 
     async def begin(self, key: ApiKey) -> str:
-        """Starts a sign-in. Returns its token."""
+        """Starts a sign-in. Returns its token. Raises Unavailable."""
 
-    def touch(self, token: str) -> None:
+    async def touch(self, token: str) -> None:
         """Records a use."""
 
-    async def end(self, token: str) -> bool:
-        """Ends a sign-in, on this node at once. Returns False if the other nodes learn of it only later."""
+    async def end(self, token: str) -> None:
+        """Ends a sign-in, on this node at once. Raises Unavailable."""
 
 
 class Sessions:
@@ -103,15 +97,14 @@ class Sessions:
         return cookie is not None and (_ANONYMOUS.match(cookie) or _SIGNED_IN.match(cookie)) is not None
 
     async def principal(self, cookie: str) -> Principal | None:
-        """The principal of a cookie; None if a sign-in is required. Raises Unavailable and Overloaded if the store can't be
-        read."""
-        sign_in = await self._sign_ins.find(cookie) if _SIGNED_IN.match(cookie) else None
+        """The principal of a cookie; None if a sign-in is required. Raises Unavailable if the store can't be read."""
+        sign_in = await self._sign_ins.find(cookie) if self._names_key(cookie) else None
         if sign_in is not None:
             unused_s = self._now_s() - sign_in.seen_at / 1e6
             if unused_s > self._limits.session_idle_timeout_s:
                 sign_in = None
             elif unused_s > _TOUCHED_AFTER * self._limits.session_idle_timeout_s:
-                self._sign_ins.touch(cookie)
+                await self._sign_ins.touch(cookie)
         return self._principal(cookie, sign_in)
 
     def current(self, cookie: str) -> Principal | None:
@@ -138,20 +131,19 @@ class Sessions:
         return self._keys.required
 
     async def sign_in(self, secret: str) -> str | None:
-        """The cookie of a new sign-in; None if the secret is not that of a valid key."""
+        """The cookie of a new sign-in; None if the secret is not that of a valid key. Raises Unavailable."""
         key = self._keys.lookup(hash_key(secret))
         return None if key is None else await self._sign_ins.begin(key)
 
-    @property
-    def unknown_since_s(self) -> float | None:
-        """Since when the store can't be read, if that is so long that this node no longer accepts earlier sign-ins; seconds
-        since 1970."""
-        return self._sign_ins.unknown_since_s
+    async def sign_out(self, cookie: str) -> None:
+        """Ends the cookie's sign-in, if it has one, for copies of the cookie too: on this node at once. Raises
+        Unavailable."""
+        if _SIGNED_IN.match(cookie):
+            await self._sign_ins.end(cookie)
 
-    async def sign_out(self, cookie: str) -> bool:
-        """Ends the cookie's sign-in, if it has one, for copies of the cookie too: on this node at once. Returns False if the
-        other nodes do not know yet."""
-        return not _SIGNED_IN.match(cookie) or await self._sign_ins.end(cookie)
+    def _names_key(self, cookie: str) -> bool:
+        """Whether the cookie is that of a sign-in with a key in force: an invented one costs the store nothing."""
+        return _SIGNED_IN.match(cookie) is not None and self._keys.by_id(key_id_of(cookie)) is not None
 
     def _principal(self, cookie: str, sign_in: SignIn | None) -> Principal | None:
         key = None
@@ -160,6 +152,16 @@ class Sessions:
         if key is None and self._keys.required:
             return None
         return Principal(key, self.csrf(cookie))
+
+
+def new_token(key_id: str) -> str:
+    """The random token of a new sign-in with that key."""
+    return f"s.{key_id}.{secrets.token_urlsafe(32)}"
+
+
+def key_id_of(token: str) -> str:
+    """The key that a sign-in's token names."""
+    return token.split(".")[1]
 
 
 def masked(token: str) -> str:

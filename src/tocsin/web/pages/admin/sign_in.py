@@ -10,17 +10,8 @@ from tocsin.model.audit import AuditAction
 from tocsin.web.http.access import AuthFailures
 from tocsin.web.pages.admin.sessions import Sessions
 from tocsin.web.pages.context import NewCookie, RequestContext
-from tocsin.web.pages.presentation import utc
 from tocsin.web.pages.site import Part, Site, route
 
-_SIGNED_OUT_HERE_ONLY = (
-    "You are signed out of this node only. The store did not respond, so other nodes accept your cookie until it does. "
-    "If someone may have a copy of the cookie, delete the API key."
-)
-_STORE_UNAVAILABLE = (
-    "The store has not responded since {}, so earlier sign-ins are not accepted. A new sign-in is valid on this node "
-    "only until the store responds."
-)
 _NO_KEY = (
     "This API key is unknown, deleted or expired. An API key begins with tk_ and is shown once, when it is created."
 )
@@ -40,11 +31,7 @@ class SignInPart(Part):
         to = _within(context.query.exact("to"))
         if context.principal.key is not None:
             return RedirectResponse(to, 303)
-        message = _SIGNED_OUT_HERE_ONLY if context.query.get("left") == "here" else ""
-        since_s = self._sessions.unknown_since_s
-        if since_s is not None:
-            message = f"{message} {_STORE_UNAVAILABLE.format(utc(round(since_s * 1e6)))}".strip()
-        return self._pages.page("admin/login.html", context, title="Sign in", message=message, to=to)
+        return self._pages.page("admin/login.html", context, title="Sign in", message="", to=to)
 
     @route("POST", "/login")
     async def sign_in(self, context: RequestContext) -> Response:
@@ -66,12 +53,11 @@ class SignInPart(Part):
 
     @route("POST", "/logout")
     async def sign_out(self, context: RequestContext) -> Response:
-        """Ends the session, for copies of the cookie too. Redirects to a notice if other nodes may still accept it."""
-        everywhere = await self._sessions.sign_out(context.cookie)
+        """Ends the session, for copies of the cookie too."""
+        await self._sessions.sign_out(context.cookie)
         if context.principal.key is not None:
             await self._site.audit.write(AuditAction.SIGN_OUT, context.actor)
-        to = "/login" if self._sessions.required else "/"
-        return NewCookie(to if everywhere else "/login?left=here", self._sessions.new_cookie())
+        return NewCookie("/login" if self._sessions.required else "/", self._sessions.new_cookie())
 
 
 def _within(path: str) -> str:

@@ -1,0 +1,218 @@
+"""Namespaces, API keys, secrets, sign-ins and the audit trail as records: how each is encoded, and under which key.
+
+A record that can't be decoded stops no reader of the others: it is left out and reported as `RecordDamaged`. Only a namespace
+is returned all the same, as a DamagedNamespace, because its timers must be held. All functions raise StoreError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from tocsin.model.access import ApiKey, SignIn
+from tocsin.model.audit import AuditEntry, AuditQuery
+from tocsin.model.errors import StoreCorrupted, StoreUnavailable
+from tocsin.model.namespace import Namespace, damaged_namespace
+from tocsin.model.timer import UNUSABLE
+from tocsin.ports.observer import Event, Observer, RecordDamaged
+from tocsin.ports.records import DELETED_AT_ONCE_MAX, RECORD_KEY_END, Record, Records
+
+T = TypeVar("T")
+
+NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = "namespace", "api_key", "secret", "sign_in", "audit"
+#: Records that one read returns.
+_PAGE = 500
+
+_encoder = msgspec.json.Encoder()
+_namespace_decoder = msgspec.json.Decoder(Namespace)
+_key_decoder = msgspec.json.Decoder(ApiKey)
+_sign_in_decoder = msgspec.json.Decoder(SignIn)
+_audit_decoder = msgspec.json.Decoder(AuditEntry)
+
+
+def unobserved(event: Event) -> None:
+    """Ignores the event."""
+
+
+def _encoded(value: object) -> str:
+    return _encoder.encode(value).decode()
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], kind: str, found: Iterable[Record], observe: Observer) -> list[T]:
+    values = []
+    for record in found:
+        try:
+            values.append(decoder.decode(record.value))
+        except UNUSABLE as error:
+            observe(RecordDamaged(kind, record.key, str(error) or type(error).__name__))
+    return values
+
+
+async def _every(records: Records, kind: str, after: str = "", before: str = RECORD_KEY_END) -> AsyncIterator[Record]:
+    while True:
+        page = await records.records(kind, after, before, limit=_PAGE)
+        for record in page:
+            yield record
+        if len(page) < _PAGE:
+            return
+        after = page[-1].key
+
+
+async def _delete(records: Records, kind: str, keys: Sequence[str]) -> None:
+    for first in range(0, len(keys), DELETED_AT_ONCE_MAX):
+        await records.delete_records(kind, keys[first : first + DELETED_AT_ONCE_MAX])
+
+
+# -- namespaces
+
+
+async def namespaces(records: Records) -> list[Namespace]:
+    """All namespaces, by name."""
+    return [_namespace(record) async for record in _every(records, NAMESPACES)]
+
+
+def _namespace(record: Record) -> Namespace:
+    try:
+        namespace = _namespace_decoder.decode(record.value)
+    except UNUSABLE as error:
+        return damaged_namespace(record.key, str(error) or type(error).__name__)
+    if namespace.name != record.key or namespace.num_shards < 1:
+        return damaged_namespace(record.key, "the record is not this namespace's")
+    return msgspec.structs.replace(namespace, version=record.version)
+
+
+async def put_namespace(records: Records, namespace: Namespace, *, create: bool) -> bool:
+    """With `create`, inserts the namespace, whose version is 1; False when it already exists. Otherwise replaces the stored
+    one if its version is one less; False when it is not, because another change came first."""
+    expected = None if create else namespace.version - 1
+    return await records.put_record(NAMESPACES, namespace.name, _encoded(namespace), expected)
+
+
+# -- API keys
+
+
+async def api_keys(records: Records, observe: Observer = unobserved) -> list[ApiKey]:
+    """All API keys, by key_id."""
+    found = [record async for record in _every(records, API_KEYS)]
+    return _decoded(_key_decoder, API_KEYS, found, observe)
+
+
+async def put_api_key(records: Records, key: ApiKey) -> None:
+    """Inserts the key, unless there is one with its `key_id`: ids are random, or follow from the key's secret."""
+    await records.put_record(API_KEYS, key.key_id, _encoded(key), None)
+
+
+async def delete_api_key(records: Records, key_id: str) -> bool:
+    """Removes the key, then its sign-ins, which are invalid without it; False when there was no such key."""
+    removed = await records.delete_records(API_KEYS, [key_id])
+    await _delete(records, SIGN_INS, [each.key async for each in _every(records, SIGN_INS, *_sign_ins_of(key_id))])
+    return removed
+
+
+# -- secrets
+
+
+async def shared_secret(records: Records, name: str, fresh: str) -> str:
+    """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then stored.
+    Concurrent callers all get the same one."""
+    record = await records.record(SECRETS, name)
+    if record is None:
+        await records.put_record(SECRETS, name, fresh, None)
+        record = await records.record(SECRETS, name)
+    if record is None:
+        raise StoreUnavailable(f"the secret {name} was removed meanwhile")
+    if not record.value:
+        raise StoreCorrupted(f"the secret {name} is damaged; restore it from a backup")
+    return record.value
+
+
+# -- sign-ins, each under its API key, so that those of one key are a range
+
+
+def _sign_in_key(key_id: str, token_hash: str) -> str:
+    return f"{key_id}/{token_hash}"
+
+
+def _sign_ins_of(key_id: str) -> tuple[str, str]:
+    # "0" follows "/".
+    return f"{key_id}/", f"{key_id}0"
+
+
+def _sign_ins(found: Iterable[Record], observe: Observer) -> list[SignIn]:
+    return [
+        msgspec.structs.replace(each, version=record.version)
+        for record in found
+        for each in _decoded(_sign_in_decoder, SIGN_INS, [record], observe)
+    ]
+
+
+async def sign_in(records: Records, key_id: str, token_hash: str, observe: Observer = unobserved) -> SignIn | None:
+    """The stored sign-in, also an expired one."""
+    record = await records.record(SIGN_INS, _sign_in_key(key_id, token_hash))
+    found = [] if record is None else _sign_ins([record], observe)
+    return found[0] if found else None
+
+
+async def add_sign_in(records: Records, fresh: SignIn, now_us: int, keep: int, observe: Observer = unobserved) -> None:
+    """Stores a sign-in. Of the same key's others, removes those that have expired, and all but the `keep` - 1 last seen."""
+    found = [record async for record in _every(records, SIGN_INS, *_sign_ins_of(fresh.key_id))]
+    newest = sorted(_sign_ins(found, observe), key=lambda each: each.seen_at, reverse=True)
+    gone = [each for place, each in enumerate(newest) if place >= keep - 1 or each.expires_at <= now_us]
+    await records.put_record(SIGN_INS, _sign_in_key(fresh.key_id, fresh.token_hash), _encoded(fresh), None)
+    await _delete(records, SIGN_INS, [_sign_in_key(each.key_id, each.token_hash) for each in gone])
+
+
+async def touch_sign_in(records: Records, seen: SignIn) -> bool:
+    """Stores the last use of a sign-in; False if it has ended, or another node has stored a use."""
+    return await records.put_record(SIGN_INS, _sign_in_key(seen.key_id, seen.token_hash), _encoded(seen), seen.version)
+
+
+async def delete_sign_in(records: Records, key_id: str, token_hash: str) -> bool:
+    """Removes the sign-in. False when there was none."""
+    return await records.delete_records(SIGN_INS, [_sign_in_key(key_id, token_hash)])
+
+
+async def purge_sign_ins(records: Records, now_us: int, after: str, limit: int) -> str:
+    """Removes the expired ones among the `limit` sign-ins behind the key `after`; returns where to go on, "" at the end."""
+    page = await records.records(SIGN_INS, after, limit=limit)
+    gone = [each for each in _sign_ins(page, unobserved) if each.expires_at <= now_us]
+    await _delete(records, SIGN_INS, [_sign_in_key(each.key_id, each.token_hash) for each in gone])
+    return page[-1].key if len(page) == limit else ""
+
+
+# -- the audit trail, in the order of instants
+
+
+def _audit_key(at: int, entry_id: bytes = b"") -> str:
+    """Without an id: sorts before the entries of that instant. No entry is older than 1970."""
+    return f"{max(at, 0):016x}{entry_id.hex()}"
+
+
+async def put_audit(records: Records, entry: AuditEntry) -> None:
+    """Stores an entry. Storing the same entry again changes nothing."""
+    await records.put_record(AUDIT, _audit_key(*entry.place), _encoded(entry), None)
+
+
+async def audit(records: Records, query: AuditQuery, observe: Observer = unobserved) -> list[AuditEntry]:
+    """At most `limit` entries by (at, entry_id), descending. Filters what it reads."""
+    after = "" if query.after is None else _audit_key(query.after)
+    before = RECORD_KEY_END if query.before is None else _audit_key(query.before)
+    if query.cursor is not None:
+        before = min(before, _audit_key(*query.cursor))
+    page_max = _PAGE if query.is_filter else min(query.limit, _PAGE)
+    found: list[AuditEntry] = []
+    while True:
+        page = await records.records(AUDIT, after, before, limit=page_max, descending=True)
+        found += filter(query.matches, _decoded(_audit_decoder, AUDIT, page, observe))
+        if len(found) >= query.limit or len(page) < page_max:
+            return found[: query.limit]
+        before = page[-1].key
+
+
+async def purge_audit(records: Records, before_us: int, limit: int) -> int:
+    """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
+    old = await records.records(AUDIT, before=_audit_key(before_us), limit=limit)
+    await _delete(records, AUDIT, [record.key for record in old])
+    return len(old)
