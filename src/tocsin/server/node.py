@@ -44,8 +44,7 @@ from tocsin.settings import Settings, secret_files
 from tocsin.settings.sources import open_to_everybody
 from tocsin.stores.service_calls.database import Claimant
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
-from tocsin.telemetry.disk import DiskMetrics
-from tocsin.telemetry.metrics import Metrics
+from tocsin.telemetry.metrics import DiskMetrics, Metrics
 from tocsin.telemetry.tracing import Tracer, open_tracer
 from tocsin.timers.service import TimerService
 from tocsin.web.api.app import Api, ApiMetrics
