@@ -16,14 +16,15 @@ import msgspec
 from scripts.openapi.callback_wire import Callback, CallbackAnswer
 from scripts.openapi.codes import CODES
 from scripts.openapi.examples import answer_example, problem_examples
-from scripts.openapi.limits import DURATION, FIELDS, PARAMETER_VALUES_MAX, PARAMETERS, REQUEST_HEADERS
+from scripts.openapi.limits import OF_API, PARAMETER_VALUES_MAX, PARAMETERS, REQUEST_HEADERS
 from scripts.openapi.operations import OPERATIONS, PATH_PARAMETERS, About
-from scripts.openapi.schemas import components, ref, target
+from scripts.openapi.schemas import components, ref, request_structs, target
 from scripts.openapi.webhook import webhooks
 
 from tocsin.web.api.operation import Operation, Reach, declared_by
 from tocsin.web.api.routes import FAMILIES
 from tocsin.web.http import agent_wire, schedule_wire, wire
+from tocsin.web.http.constraints import DURATION_SCHEMA, Constraint, constraints_of
 from tocsin.web.http.errors import kind_of_code
 
 Json = dict[str, Any]
@@ -131,7 +132,7 @@ def describe() -> bytes:
         if struct
     ]
     schemas = components([*structs, wire.Problem, Callback, CallbackAnswer])
-    _constrain(schemas)
+    _constrain(schemas, [struct for name, struct in request_structs().items() if name in schemas])
     paths: Json = {}
     for each in operations:
         shown = _operation(each)
@@ -269,7 +270,7 @@ def _errors(operation: Operation, about: About, is_open: bool) -> dict[int, list
     return found
 
 
-def _constrain(schemas: Json) -> None:
+def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
     """Adds to the schemas the limits, and which fields exclude one another."""
     for schema in schemas.values():
         for name, field in schema.get("properties", {}).items():
@@ -278,14 +279,14 @@ def _constrain(schemas: Json) -> None:
             elif name in _INSTANT_LISTS:
                 field["items"]["format"] = "date-time"
             elif name in _DURATIONS:
-                target(field).update(DURATION)
+                target(field).update(DURATION_SCHEMA)
     # For generators of clients, which make an error class of each code.
     schemas["ErrorCode"]["x-tocsin-codes"] = {
         code: {"status": kind_of_code(code).status, "description": about.when} for code, about in CODES.items()
     }
-    for struct, fields in FIELDS.items():
-        for name, constraint in fields.items():
-            _apply(schemas[struct]["properties"][name], constraint)
+    for struct in sent:
+        for name, constraint in {**constraints_of(struct), **OF_API.get(struct.__name__, {})}.items():
+            _apply(schemas[struct.__name__]["properties"][name], constraint)
     # Each request is described with one name of the id; the alias is accepted as well.
     for struct, described, other in (
         ("CreateTimer", "id", "timerId"),
@@ -337,12 +338,13 @@ def _constrain(schemas: Json) -> None:
     }
 
 
-def _apply(field: Json, constraint: Json) -> None:
-    """Constrains the field. Descriptions go to the field itself, constraints to the part of it that isn't null."""
-    inner = dict(constraint)
-    field.update(
-        {name: inner.pop(name) for name in ("description", "x-tocsin-settings", "x-bytes-max") if name in inner}
-    )
+def _apply(field: Json, constraint: Constraint) -> None:
+    """Constrains the field. What concerns the field as a whole stays there, the rest goes to the part that isn't null."""
+    inner = dict(constraint.schema)
+    if "x-bytes-max" in inner:
+        field["x-bytes-max"] = inner.pop("x-bytes-max")
+    if constraint.settings:
+        field["x-tocsin-settings"] = list(constraint.settings)
     if "$ref" in inner or inner.get("type") == "array":
         for name in ("type", "anyOf", "enum"):
             field.pop(name, None)

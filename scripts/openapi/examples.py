@@ -14,7 +14,7 @@ from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.explaining import TimerState, WaitsFor
-from tocsin.web.http import agent_wire, cluster, schedule_wire, wire
+from tocsin.web.http import administration, agent_wire, cluster, schedule_wire, wire
 from tocsin.web.http.errors import kind_of_code
 from tocsin.web.http.wire import BadField
 
@@ -101,7 +101,7 @@ _KEY: Json = {
     "tenants": [],
     "created_at": _CREATED,
 }
-_NAMESPACE = wire.Namespace(
+_NAMESPACE = administration.Namespace(
     name="orders",
     num_shards=16,
     history=HistoryMode.ALL,
@@ -171,10 +171,10 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     wire.RunPageAnswer(runs=[_RUN], next_cursor="AYp1b2c3"),
     wire.BatchResults(results=[wire.BatchResult(timer=_TIMER), wire.BatchResult(error=_ITEM_ERROR)]),
     _NAMESPACE,
-    wire.NamespaceList(namespaces=[_NAMESPACE]),
-    wire.AuditPage(
+    administration.NamespaceList(namespaces=[_NAMESPACE]),
+    administration.AuditPage(
         entries=[
-            wire.AuditEntry(
+            administration.AuditEntry(
                 at=_CREATED,
                 action="namespace_changed",
                 key_id="1f0c9a7be2d4",
@@ -218,9 +218,9 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
         ],
     ),
     cluster.Health(status="ok"),
-    wire.RotatedSecret(name="orders", secret=_SECRET, previous_until=_AT),
-    wire.CreatedKey(**_KEY, key="tk_1f0c9a7be2d4_…"),
-    wire.KeyList(keys=[wire.ShownKey(**_KEY)]),
+    administration.RotatedSecret(name="orders", secret=_SECRET, previous_until=_AT),
+    administration.CreatedKey(**_KEY, key="tk_1f0c9a7be2d4_…"),
+    administration.KeyList(keys=[administration.ShownKey(**_KEY)]),
     agent_wire.RotatedTenantSecret(tenant_id=_TENANT, secret=_SECRET, previous_until=_AT),
     agent_wire.SubmittedServiceCall(service_call_id=_CALL, status=CallStatus.SCHEDULED, correlation_id=_CORRELATION_ID),
     agent_wire.ServiceCallPage(

@@ -95,16 +95,22 @@ def target(field: Json) -> Json:
     return field
 
 
+def request_structs() -> dict[str, type[msgspec.Struct]]:
+    """The structs of requests by their names."""
+    return {struct.__name__: struct for struct in _descendants(RequestStruct)}
+
+
 def components(structs: Sequence[type[msgspec.Struct]]) -> Json:
     """The schemas of the structs and of all structs that they refer to."""
     _, schemas = msgspec.json.schema_components(structs, ref_template=_REF + "{name}")
-    sent = {struct.__name__ for struct in _descendants(RequestStruct)}
+    sent = request_structs()
     described = dict(_inner(structs))
     for name, struct in described.items():
         schema = schemas[name]
         for field in msgspec.structs.fields(struct):
             part = schema["properties"][field.encode_name]
             part.pop("default", None)
+            _lift(part)
             if (word := _WORDS.get(name, {}).get(field.encode_name)) is not None:
                 _become(part, word)
             _name_enums(part, is_open=name not in sent)
@@ -122,6 +128,14 @@ def components(structs: Sequence[type[msgspec.Struct]]) -> Json:
             schema["description"] = " ".join(schema["description"].split())
         _number_formats(schema)
     return dict(sorted(kept.items()))
+
+
+def _lift(part: Json) -> None:
+    """Takes the description of a nullable field from its part that isn't null."""
+    for inner in part.get("anyOf", ()):
+        for name in ("description", "examples"):
+            if name in inner:
+                part.setdefault(name, inner.pop(name))
 
 
 def _become(part: Json, word: str) -> None:

@@ -267,6 +267,12 @@ type CreateTimer struct {
 	ExecuteAt time.Time
 	// A duration: 500ms, 30s, 5m, 1h30m, 7d.
 	Delay time.Duration
+	// What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it
+	// and return it, or reject the request.
+	OnConflict OnConflict
+	// Makes the create safe to repeat: a timer with this id that was created with the same key is returned unchanged,
+	// even after it has finished. Equivalent to the header Idempotency-Key.
+	IdempotencyKey string
 	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
 	// and HEAD, which send none, only null.
 	Payload json.RawMessage
@@ -285,12 +291,6 @@ type CreateTimer struct {
 	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
 	// then, any other as failed.
 	ExpireAfter time.Duration
-	// What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it
-	// and return it, or reject the request.
-	OnConflict OnConflict
-	// Makes the create safe to repeat: a timer with this id that was created with the same key is returned unchanged,
-	// even after it has finished. Equivalent to the header Idempotency-Key.
-	IdempotencyKey string
 }
 
 func (v *CreateTimer) members() []member {
@@ -300,6 +300,8 @@ func (v *CreateTimer) members() []member {
 		{"id", &v.ID, true},
 		{"executeAt", &v.ExecuteAt, false},
 		{"delay", &v.Delay, false},
+		{"onConflict", &v.OnConflict, false},
+		{"idempotencyKey", &v.IdempotencyKey, false},
 		{"payload", &v.Payload, false},
 		{"body", &v.Body, false},
 		{"method", &v.Method, false},
@@ -308,8 +310,6 @@ func (v *CreateTimer) members() []member {
 		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
 		{"tags", &v.Tags, false},
 		{"expireAfter", &v.ExpireAfter, false},
-		{"onConflict", &v.OnConflict, false},
-		{"idempotencyKey", &v.IdempotencyKey, false},
 	}
 }
 
@@ -447,8 +447,8 @@ func (v *TimerHistory) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v.members())
 }
 
-// UpdateTimer: Changes to a pending timer; absent fields stay unchanged. A null headers removes them; a null
-// retryPolicy returns to the namespace's policy. payload and body replace one another. Send at most one of
+// UpdateTimer: Changes to a pending timer; absent fields stay unchanged. Null removes headers and expireAfter; a
+// null retryPolicy returns to the namespace's policy. payload and body replace one another. Send at most one of
 // executeAt and delay.
 type UpdateTimer struct {
 	// The namespace's name.
@@ -476,7 +476,8 @@ type UpdateTimer struct {
 	CallbackTimeoutSeconds Opt[float64]
 	// Labels to filter lists by.
 	Tags Opt[[]string]
-	// No attempt begins later than this after executeAt; null removes the limit.
+	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
+	// then, any other as failed.
 	ExpireAfter Opt[time.Duration]
 }
 
@@ -581,6 +582,24 @@ type CreateSchedule struct {
 	ID string
 	// The http or https URL to call. Responses redact its secrets.
 	CallbackURL string
+	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+	// and HEAD, which send none, only null.
+	Payload json.RawMessage
+	// The whole body of the callback, instead of the envelope with the payload.
+	Body *RawBody
+	// The HTTP method of the callback.
+	Method CallbackMethod
+	// Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+	Headers map[string]string
+	// Without one, each attempt uses the namespace's current policy.
+	RetryPolicy *RetryPolicy
+	// Timeout of one attempt, in seconds. Default 10.
+	CallbackTimeoutSeconds float64
+	// Labels to filter lists by.
+	Tags []string
+	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
+	// then, any other as failed.
+	ExpireAfter time.Duration
 	// A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
 	// first, or @hourly, @daily, @weekly, @monthly, @yearly.
 	Cron string
@@ -606,24 +625,6 @@ type CreateSchedule struct {
 	CatchUpWindow Opt[time.Duration]
 	// Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures int
-	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
-	// and HEAD, which send none, only null.
-	Payload json.RawMessage
-	// The whole body of the callback, instead of the envelope with the payload.
-	Body *RawBody
-	// The HTTP method of the callback.
-	Method CallbackMethod
-	// Additional headers of the callback. The value [redacted] keeps the timer's stored value.
-	Headers map[string]string
-	// Without one, each attempt uses the namespace's current policy.
-	RetryPolicy *RetryPolicy
-	// Timeout of one attempt, in seconds. Default 10.
-	CallbackTimeoutSeconds float64
-	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
-	// then, any other as failed.
-	ExpireAfter time.Duration
-	// Labels to filter lists by.
-	Tags []string
 }
 
 func (v *CreateSchedule) members() []member {
@@ -631,6 +632,14 @@ func (v *CreateSchedule) members() []member {
 		{"namespace", &v.Namespace, true},
 		{"id", &v.ID, true},
 		{"callbackUrl", &v.CallbackURL, true},
+		{"payload", &v.Payload, false},
+		{"body", &v.Body, false},
+		{"method", &v.Method, false},
+		{"headers", &v.Headers, false},
+		{"retryPolicy", &v.RetryPolicy, false},
+		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
+		{"tags", &v.Tags, false},
+		{"expireAfter", &v.ExpireAfter, false},
 		{"cron", &v.Cron, false},
 		{"timeZone", &v.TimeZone, false},
 		{"every", &v.Every, false},
@@ -642,14 +651,6 @@ func (v *CreateSchedule) members() []member {
 		{"catchUp", &v.CatchUp, false},
 		{"catchUpWindow", &v.CatchUpWindow, false},
 		{"pauseAfterFailures", &v.PauseAfterFailures, false},
-		{"payload", &v.Payload, false},
-		{"body", &v.Body, false},
-		{"method", &v.Method, false},
-		{"headers", &v.Headers, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
-		{"expireAfter", &v.ExpireAfter, false},
-		{"tags", &v.Tags, false},
 	}
 }
 
@@ -698,6 +699,24 @@ type UpdateSchedule struct {
 	ScheduleID string
 	// The http or https URL to call. Responses redact its secrets.
 	CallbackURL Opt[string]
+	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+	// and HEAD, which send none, only null.
+	Payload json.RawMessage
+	// The whole body of the callback, instead of the envelope with the payload.
+	Body Opt[RawBody]
+	// The HTTP method of the callback.
+	Method Opt[CallbackMethod]
+	// Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+	Headers Opt[map[string]string]
+	// Without one, each attempt uses the namespace's current policy.
+	RetryPolicy Opt[RetryPolicy]
+	// Timeout of one attempt, in seconds. Default 10.
+	CallbackTimeoutSeconds Opt[float64]
+	// Labels to filter lists by.
+	Tags Opt[[]string]
+	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
+	// then, any other as failed.
+	ExpireAfter Opt[time.Duration]
 	// A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
 	// first, or @hourly, @daily, @weekly, @monthly, @yearly.
 	Cron Opt[string]
@@ -723,23 +742,6 @@ type UpdateSchedule struct {
 	CatchUpWindow Opt[time.Duration]
 	// Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures Opt[int]
-	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
-	// and HEAD, which send none, only null.
-	Payload json.RawMessage
-	// The whole body of the callback, instead of the envelope with the payload.
-	Body Opt[RawBody]
-	// The HTTP method of the callback.
-	Method Opt[CallbackMethod]
-	// Additional headers of the callback. The value [redacted] keeps the timer's stored value.
-	Headers Opt[map[string]string]
-	// Without one, each attempt uses the namespace's current policy.
-	RetryPolicy Opt[RetryPolicy]
-	// Timeout of one attempt, in seconds. Default 10.
-	CallbackTimeoutSeconds Opt[float64]
-	// No attempt begins later than this after its instant; null: however late.
-	ExpireAfter Opt[time.Duration]
-	// Labels to filter lists by.
-	Tags Opt[[]string]
 }
 
 func (v *UpdateSchedule) members() []member {
@@ -747,6 +749,14 @@ func (v *UpdateSchedule) members() []member {
 		{"namespace", &v.Namespace, true},
 		{"scheduleId", &v.ScheduleID, true},
 		{"callbackUrl", &v.CallbackURL, false},
+		{"payload", &v.Payload, false},
+		{"body", &v.Body, false},
+		{"method", &v.Method, false},
+		{"headers", &v.Headers, false},
+		{"retryPolicy", &v.RetryPolicy, false},
+		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
+		{"tags", &v.Tags, false},
+		{"expireAfter", &v.ExpireAfter, false},
 		{"cron", &v.Cron, false},
 		{"timeZone", &v.TimeZone, false},
 		{"every", &v.Every, false},
@@ -758,14 +768,6 @@ func (v *UpdateSchedule) members() []member {
 		{"catchUp", &v.CatchUp, false},
 		{"catchUpWindow", &v.CatchUpWindow, false},
 		{"pauseAfterFailures", &v.PauseAfterFailures, false},
-		{"payload", &v.Payload, false},
-		{"body", &v.Body, false},
-		{"method", &v.Method, false},
-		{"headers", &v.Headers, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
-		{"expireAfter", &v.ExpireAfter, false},
-		{"tags", &v.Tags, false},
 	}
 }
 
@@ -2723,7 +2725,8 @@ type Node struct {
 	Dispatching  Opt[bool]
 	Agent        Opt[bool]
 	WindowTimers Opt[int]
-	LagMs        Opt[float64]
+	// How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if later.
+	LagMs Opt[float64]
 	// Whether another live node has the same name: then only one of them gets shards.
 	SharesName bool
 	// Whether its cluster.secret differs from that of nodes that started earlier, so that it owns no shards.

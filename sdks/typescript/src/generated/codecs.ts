@@ -181,15 +181,15 @@ export function encodeListSchedules(source: ListSchedules): Sent {
 }
 
 const ofUpdateSchedule: Converters<UpdateSchedule> = {
+  body: encodeRawBody,
+  retryPolicy: encodeRetryPolicy,
+  expireAfter: encodeDuration,
   every: encodeDuration,
   anchor: encodeInstant,
   startAt: encodeInstant,
   endAt: encodeInstant,
   jitter: encodeDuration,
   catchUpWindow: encodeDuration,
-  body: encodeRawBody,
-  retryPolicy: encodeRetryPolicy,
-  expireAfter: encodeDuration,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -203,15 +203,15 @@ export function encodeScheduleName(source: ScheduleName): Sent {
 }
 
 const ofCreateSchedule: Converters<CreateSchedule> = {
+  body: encodeRawBody,
+  retryPolicy: encodeRetryPolicy,
+  expireAfter: encodeDuration,
   every: encodeDuration,
   anchor: encodeInstant,
   startAt: encodeInstant,
   endAt: encodeInstant,
   jitter: encodeDuration,
   catchUpWindow: encodeDuration,
-  body: encodeRawBody,
-  retryPolicy: encodeRetryPolicy,
-  expireAfter: encodeDuration,
 };
 
 /** What is sent; members that are undefined stay out. */

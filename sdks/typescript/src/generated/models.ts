@@ -83,6 +83,16 @@ export interface CreateTimer {
   /** A duration: 500ms, 30s, 5m, 1h30m, 7d. */
   readonly delay?: DurationLike | undefined;
   /**
+   * What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it
+   * and return it, or reject the request.
+   */
+  readonly onConflict?: OnConflict | undefined;
+  /**
+   * Makes the create safe to repeat: a timer with this id that was created with the same key is returned
+   * unchanged, even after it has finished. Equivalent to the header Idempotency-Key.
+   */
+  readonly idempotencyKey?: string | undefined;
+  /**
    * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
    * GET and HEAD, which send none, only null.
    */
@@ -104,16 +114,6 @@ export interface CreateTimer {
    * then, any other as failed.
    */
   readonly expireAfter?: DurationLike | undefined;
-  /**
-   * What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it
-   * and return it, or reject the request.
-   */
-  readonly onConflict?: OnConflict | undefined;
-  /**
-   * Makes the create safe to repeat: a timer with this id that was created with the same key is returned
-   * unchanged, even after it has finished. Equivalent to the header Idempotency-Key.
-   */
-  readonly idempotencyKey?: string | undefined;
 }
 
 /**
@@ -170,9 +170,9 @@ export interface TimerHistory {
 }
 
 /**
- * Changes to a pending timer; absent fields stay unchanged. A null `headers` removes them; a null `retryPolicy`
- * returns to the namespace's policy. `payload` and `body` replace one another. Send at most one of `executeAt`
- * and `delay`.
+ * Changes to a pending timer; absent fields stay unchanged. Null removes `headers` and `expireAfter`; a null
+ * `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another. Send at most one of
+ * `executeAt` and `delay`.
  */
 export interface UpdateTimer {
   /** The namespace's name. */
@@ -202,7 +202,10 @@ export interface UpdateTimer {
   readonly callbackTimeoutSeconds?: number | undefined;
   /** Labels to filter lists by. */
   readonly tags?: readonly string[] | undefined;
-  /** No attempt begins later than this after executeAt; null removes the limit. */
+  /**
+   * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
+   * then, any other as failed.
+   */
   readonly expireAfter?: DurationLike | null | undefined;
 }
 
@@ -241,6 +244,28 @@ export interface CreateSchedule {
   /** The http or https URL to call. Responses redact its secrets. */
   readonly callbackUrl: string;
   /**
+   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
+   * GET and HEAD, which send none, only null.
+   */
+  readonly payload?: unknown;
+  /** The whole body of the callback, instead of the envelope with the payload. */
+  readonly body?: RawBody | undefined;
+  /** The HTTP method of the callback. */
+  readonly method?: CallbackMethod | undefined;
+  /** Additional headers of the callback. The value [redacted] keeps the timer's stored value. */
+  readonly headers?: Readonly<Record<string, string>> | null | undefined;
+  /** Without one, each attempt uses the namespace's current policy. */
+  readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** Timeout of one attempt, in seconds. Default 10. */
+  readonly callbackTimeoutSeconds?: number | undefined;
+  /** Labels to filter lists by. */
+  readonly tags?: readonly string[] | undefined;
+  /**
+   * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
+   * then, any other as failed.
+   */
+  readonly expireAfter?: DurationLike | undefined;
+  /**
    * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
    * first, or @hourly, @daily, @weekly, @monthly, @yearly.
    */
@@ -271,28 +296,6 @@ export interface CreateSchedule {
   readonly catchUpWindow?: DurationLike | undefined;
   /** Pauses the schedule when so many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
-  /**
-   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
-   * GET and HEAD, which send none, only null.
-   */
-  readonly payload?: unknown;
-  /** The whole body of the callback, instead of the envelope with the payload. */
-  readonly body?: RawBody | undefined;
-  /** The HTTP method of the callback. */
-  readonly method?: CallbackMethod | undefined;
-  /** Additional headers of the callback. The value [redacted] keeps the timer's stored value. */
-  readonly headers?: Readonly<Record<string, string>> | null | undefined;
-  /** Without one, each attempt uses the namespace's current policy. */
-  readonly retryPolicy?: RetryPolicy | null | undefined;
-  /** Timeout of one attempt, in seconds. Default 10. */
-  readonly callbackTimeoutSeconds?: number | undefined;
-  /**
-   * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
-   * then, any other as failed.
-   */
-  readonly expireAfter?: DurationLike | undefined;
-  /** Labels to filter lists by. */
-  readonly tags?: readonly string[] | undefined;
 }
 
 /** Identifies a schedule. */
@@ -315,6 +318,28 @@ export interface UpdateSchedule {
   readonly scheduleId: string;
   /** The http or https URL to call. Responses redact its secrets. */
   readonly callbackUrl?: string | undefined;
+  /**
+   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
+   * GET and HEAD, which send none, only null.
+   */
+  readonly payload?: unknown;
+  /** The whole body of the callback, instead of the envelope with the payload. */
+  readonly body?: RawBody | undefined;
+  /** The HTTP method of the callback. */
+  readonly method?: CallbackMethod | undefined;
+  /** Additional headers of the callback. The value [redacted] keeps the timer's stored value. */
+  readonly headers?: Readonly<Record<string, string>> | null | undefined;
+  /** Without one, each attempt uses the namespace's current policy. */
+  readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** Timeout of one attempt, in seconds. Default 10. */
+  readonly callbackTimeoutSeconds?: number | undefined;
+  /** Labels to filter lists by. */
+  readonly tags?: readonly string[] | undefined;
+  /**
+   * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
+   * then, any other as failed.
+   */
+  readonly expireAfter?: DurationLike | null | undefined;
   /**
    * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
    * first, or @hourly, @daily, @weekly, @monthly, @yearly.
@@ -346,25 +371,6 @@ export interface UpdateSchedule {
   readonly catchUpWindow?: DurationLike | null | undefined;
   /** Pauses the schedule when so many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
-  /**
-   * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
-   * GET and HEAD, which send none, only null.
-   */
-  readonly payload?: unknown;
-  /** The whole body of the callback, instead of the envelope with the payload. */
-  readonly body?: RawBody | undefined;
-  /** The HTTP method of the callback. */
-  readonly method?: CallbackMethod | undefined;
-  /** Additional headers of the callback. The value [redacted] keeps the timer's stored value. */
-  readonly headers?: Readonly<Record<string, string>> | null | undefined;
-  /** Without one, each attempt uses the namespace's current policy. */
-  readonly retryPolicy?: RetryPolicy | null | undefined;
-  /** Timeout of one attempt, in seconds. Default 10. */
-  readonly callbackTimeoutSeconds?: number | undefined;
-  /** No attempt begins later than this after its instant; null: however late. */
-  readonly expireAfter?: DurationLike | null | undefined;
-  /** Labels to filter lists by. */
-  readonly tags?: readonly string[] | undefined;
 }
 
 /** Which schedules of a namespace are listed. */
@@ -1234,6 +1240,7 @@ export interface Node {
   dispatching: boolean | null;
   agent: boolean | null;
   windowTimers: number | null;
+  /** How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if later. */
   lagMs: number | null;
   /** Whether another live node has the same name: then only one of them gets shards. */
   sharesName: boolean;

@@ -16,10 +16,18 @@ from tocsin.ports.audit import AuditLog
 from tocsin.timers.service import TimerService
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
-from tocsin.web.http import wire
+from tocsin.web.http import administration as wire
 from tocsin.web.http.access import require_grant
-from tocsin.web.http.audit import audit_page, audit_query, namespace_details, rotation_details
-from tocsin.web.http.convert import RequestParser, created_key, key_request, keys_answer, namespace_answer
+from tocsin.web.http.administration import (
+    audit_page,
+    audit_query,
+    created_key,
+    key_request,
+    keys_answer,
+    namespace_details,
+    rotation_details,
+)
+from tocsin.web.http.convert import RequestParser, namespace_answer
 from tocsin.web.http.instants import optional_instant
 from tocsin.web.http.repeated import refuse_key
 

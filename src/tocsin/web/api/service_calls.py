@@ -24,7 +24,7 @@ from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest, traced
 from tocsin.web.http import agent_wire as wire
 from tocsin.web.http.access import require_tenant
-from tocsin.web.http.audit import rotation_details
+from tocsin.web.http.administration import rotation_details
 from tocsin.web.http.convert import RequestParser, retry_answer
 from tocsin.web.http.instants import format_instant, optional_instant
 from tocsin.web.http.repeated import HEADER as KEY_HEADER

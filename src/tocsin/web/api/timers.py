@@ -24,6 +24,7 @@ from tocsin.web.http.convert import (
     below_path,
     explanation_answer,
     history_answer,
+    name_of,
     timer_answer,
     traceparent_of,
 )
@@ -132,7 +133,7 @@ class TimerHandlers:
         """Changes only the given fields. A new executeAt starts over: the count of attempts returns to zero."""
         request.permit(Role.WRITE, sent.namespace)
         changes = self._parser.changes(sent, request.now_us)
-        return _created(request, await self._service.update(*self._parser.name(sent), changes))
+        return _created(request, await self._service.update(*name_of(sent), changes))
 
     @_operation("deleteTimer", "/api/v1/timers/delete", Role.WRITE, status=204)
     async def delete(self, request: ApiRequest, sent: wire.TimerName) -> None:

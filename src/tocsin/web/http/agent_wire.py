@@ -9,6 +9,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.service_calls.api.validation import PolicySent, Submission
 from tocsin.service_calls.messages import CallStatus
+from tocsin.web.http import constraints as limits
+from tocsin.web.http.administration import RotationSent
+from tocsin.web.http.constraints import AGENT_LIMITS
 from tocsin.web.http.wire import (
     Cursor,
     Instant,
@@ -16,18 +19,25 @@ from tocsin.web.http.wire import (
     ResponseStruct,
     RetryPolicy,
     RetryPolicyAnswer,
-    Rotation,
     about,
 )
 
+
+def _text(chars_max: int) -> limits.Constraint:
+    # The agent's rules check it.
+    return limits.Constraint(limits.text_schema(chars_max))
+
+
 Uuid = Annotated[str, about("A UUID of version 7.", "01890a5d-ac96-774b-bcce-b302099a8058")]
-CallName = Annotated[str, about("A display name.", "Charge order 17")]
-RequestMethod = Annotated[str, about("The method of the request.", "POST")]
-RequestUrl = Annotated[str, about("The http or https URL.", "https://pay.example/charges")]
+CallName = Annotated[str, about("A display name.", "Charge order 17"), _text(AGENT_LIMITS.name_chars_max)]
+RequestMethod = Annotated[
+    str, about("The method of the request.", "POST"), limits.Constraint(limits.component("ServiceCallMethod"))
+]
+RequestUrl = Annotated[str, about("The http or https URL.", "https://pay.example/charges"), limits.CALL_URL]
 RequestBody = Annotated[msgspec.Raw, about("Any JSON: a string is sent as plain text, any other value as JSON.")]
 ShownHeaders = Annotated[dict[str, str], about("Headers; secret values are redacted.")]
 Snippet = Annotated[str, about("The first part of the body.")]
-CallTags = Annotated[list[str], about("Labels to filter lists by.", ["orders", "eu"])]
+CallTags = Annotated[list[str], about("Labels to filter lists by.", ["orders", "eu"]), limits.CALL_TAGS]
 CorrelationId = Annotated[str, about("Shared by every message and row that results from the submission.")]
 CallRetry = Annotated[
     RetryPolicy | None,
@@ -48,8 +58,18 @@ class RequestSpec(RequestStruct):
 
     method: RequestMethod
     url: RequestUrl
-    headers: Annotated[dict[str, str] | None | UnsetType, about("The request's headers.")] = UNSET
-    body: RequestBody | UnsetType = UNSET
+    headers: Annotated[dict[str, str] | None, about("The request's headers."), limits.CALL_HEADERS] | UnsetType = UNSET
+    body: (
+        Annotated[
+            msgspec.Raw,
+            about(
+                "Any JSON: a string is sent as plain text, any other value as JSON. At most "
+                f"{AGENT_LIMITS.request_body_bytes_max} bytes. Not with GET and HEAD."
+            ),
+            limits.CALL_BODY,
+        ]
+        | UnsetType
+    ) = UNSET
     retry_policy: CallRetry | UnsetType = UNSET
 
 
@@ -58,23 +78,36 @@ class SubmitServiceCall(RequestStruct):
 
     name: CallName
     request_spec: RequestSpec
-    due_at: Annotated[
-        str | UnsetType,
-        about(
-            "When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or "
-            "neither `dueAt` nor `delay` is given: now.",
-            "2027-01-31T12:00:00Z",
-        ),
-    ] = UNSET
-    delay: Annotated[str | UnsetType, about("Delay from now, instead of `dueAt`.", "30s")] = UNSET
+    due_at: (
+        Annotated[
+            str,
+            about(
+                "When to send the request: an RFC 3339 instant with a time zone. If it is in the past, or "
+                "neither `dueAt` nor `delay` is given: now.",
+                "2027-01-31T12:00:00Z",
+            ),
+            limits.INSTANT,
+        ]
+        | UnsetType
+    ) = UNSET
+    delay: Annotated[str, about("Delay from now, instead of `dueAt`.", "30s"), limits.DURATION] | UnsetType = UNSET
     tags: CallTags | UnsetType = UNSET
-    service_call_id: Annotated[
-        str | UnsetType, about("The call's id, a UUID of version 7. Without one, the server generates it.")
-    ] = UNSET
-    idempotency_key: Annotated[
-        str | UnsetType,
-        about("Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.", "order-17"),
-    ] = UNSET
+    service_call_id: (
+        Annotated[
+            str,
+            about("The call's id, a UUID of version 7. Without one, the server generates it."),
+            limits.Constraint({"format": "uuid", **limits.UUID7.schema}),
+        ]
+        | UnsetType
+    ) = UNSET
+    idempotency_key: (
+        Annotated[
+            str,
+            about("Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.", "order-17"),
+            _text(AGENT_LIMITS.idempotency_key_chars_max),
+        ]
+        | UnsetType
+    ) = UNSET
 
     @property
     def submission(self) -> Submission:
@@ -100,10 +133,12 @@ def _given(policy: RetryPolicy) -> PolicySent:
     return PolicySent(**{name: value for name, value in members if value is not UNSET})
 
 
-class RotateTenantSecret(Rotation, kw_only=True):
+class RotateTenantSecret(RotationSent, kw_only=True):
     """The rotation of the secret that signs a tenant's service calls."""
 
-    tenant_id: Annotated[str, about("The tenant: a UUID of version 7.", "01890a5d-ac96-774b-bcce-b302099a8057")]
+    tenant_id: Annotated[
+        str, about("The tenant: a UUID of version 7.", "01890a5d-ac96-774b-bcce-b302099a8057"), limits.UUID7
+    ]
 
 
 class RotatedTenantSecret(ResponseStruct, kw_only=True):

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
-from tocsin.keys import KeyRequest
-from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.namespace import Namespace, policy_in_force
@@ -36,8 +32,16 @@ from tocsin.model.validation import InputRules
 from tocsin.timers.explaining import Explanation
 from tocsin.timers.history import RunPage
 from tocsin.timers.service import ListRequest, TimerView
-from tocsin.web.http import schedule_wire, wire
-from tocsin.web.http.instants import RepeatedInstant, format_instant, optional_instant, parse_instant
+from tocsin.web.http import administration, schedule_wire, wire
+from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.instants import (
+    RepeatedInstant,
+    format_instant,
+    optional_instant,
+    parse_instant,
+    read,
+    read_instant,
+)
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -63,22 +67,6 @@ def traceparent_of(header: bytes | None) -> str | None:
     return header.decode() if header is not None and _TRACEPARENT.match(header) else None
 
 
-class Rotation(NamedTuple):
-    """The rotation of a signing secret to `secret`; the previous one keeps signing for `grace_us`."""
-
-    secret: str
-    grace_us: int
-    force: bool
-
-
-class NamespaceSettings(NamedTuple):
-    """The namespace settings in a request that needed conversion. A retention of None and a policy of UNSET are absent from
-    the request; a policy of None removes the namespace's policy."""
-
-    retention_us: int | None
-    retry: RetryPolicy | UnsetType | None
-
-
 class RequestParser:
     """Turns requests into domain values. Every method raises InvalidInput with all bad fields of the request."""
 
@@ -88,11 +76,8 @@ class RequestParser:
 
     def timer(self, sent: wire.CreateTimer, now_us: int, traceparent: str | None) -> Timer:
         """The timer to create; a delay counts from `now_us`."""
-        rules = self.rules
-        errors: list[FieldError] = []
-        if reason := rules.namespace(sent.namespace):
-            errors.append(FieldError("namespace", reason))
-        timer_id = _timer_id(sent, "id", rules.new_timer_id, errors)
+        errors = bad_fields(sent, self.rules)
+        timer_id = _timer_id(sent, "id", errors)
         execute_at = self._execute_at(sent, now_us, errors)
         if execute_at is UNSET:
             errors.append(FieldError("executeAt", "is missing; send executeAt or delay"))
@@ -103,8 +88,8 @@ class RequestParser:
 
     def changes(self, sent: wire.UpdateTimer, now_us: int) -> Changes:
         """The requested changes; a delay counts from `now_us`."""
-        errors: list[FieldError] = []
-        self._name(sent, errors)
+        errors = bad_fields(sent, self.rules)
+        _timer_id(sent, "timerId", errors)
         changes = self.call(sent, self._execute_at(sent, now_us, errors), errors)
         if not errors and changes == _NO_CHANGES:
             errors.append(FieldError("", "the request changes nothing; send a field besides namespace and timerId"))
@@ -112,40 +97,23 @@ class RequestParser:
             raise self.refusal(errors, changes)
         return changes
 
-    def name(self, sent: wire.TimerName | wire.UpdateTimer) -> tuple[str, str]:
+    def name(self, sent: wire.TimerName) -> tuple[str, str]:
         """The timer's namespace and id."""
-        errors: list[FieldError] = []
-        timer_id = self._name(sent, errors)
+        errors = bad_fields(sent, self.rules)
+        _timer_id(sent, "timerId", errors)
         if errors:
             raise InvalidInput(*errors)
-        return sent.namespace, timer_id
+        return name_of(sent)
 
     def history_request(self, sent: wire.TimerHistory) -> tuple[str, str, int, str | None]:
         """The timer's namespace and id, and the limit and cursor of the page of its runs."""
-        errors: list[FieldError] = []
-        timer_id = self._name(sent, errors)
-        if sent.limit is not UNSET and (reason := self.rules.list_limit(sent.limit)):
-            errors.append(FieldError("limit", reason))
-        if sent.cursor is not UNSET and (reason := self.rules.cursor(sent.cursor)):
-            errors.append(FieldError("cursor", reason))
-        if errors:
-            raise InvalidInput(*errors)
-        return sent.namespace, timer_id, _or(sent.limit, LIST_ROWS_DEFAULT), _or(sent.cursor, None)
+        return *self.name(sent), _or(sent.limit, LIST_ROWS_DEFAULT), _or(sent.cursor, None)
 
     def list_request(self, sent: wire.ListTimers) -> ListRequest:
         """The requested list."""
-        rules = self.rules
-        errors: list[FieldError] = []
-        if reason := rules.namespace(sent.namespace):
-            errors.append(FieldError("namespace", reason))
+        errors = bad_fields(sent, self.rules)
         if sent.tags is not UNSET:
-            errors += rules.tags(sent.tags, "tags")
-        if sent.id_prefix is not UNSET and sent.id_prefix and (reason := rules.timer_id(sent.id_prefix)):
-            errors.append(FieldError("idPrefix", reason))
-        if sent.limit is not UNSET and (reason := rules.list_limit(sent.limit)):
-            errors.append(FieldError("limit", reason))
-        if sent.cursor is not UNSET and (reason := rules.cursor(sent.cursor)):
-            errors.append(FieldError("cursor", reason))
+            errors += self.rules.tags(sent.tags, "tags")
         after = read_instant("executeAfter", sent.execute_after, errors)
         before = read_instant("executeBefore", sent.execute_before, errors)
         if errors:
@@ -162,45 +130,40 @@ class RequestParser:
             cursor=_or(sent.cursor, None),
         )
 
-    def namespace_settings(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> NamespaceSettings:
+    def namespace_settings(
+        self, sent: administration.CreateNamespace | administration.UpdateNamespace
+    ) -> administration.NamespaceSettings:
         """The checked settings."""
         rules = self.rules
-        errors: list[FieldError] = []
-        if reason := rules.namespace(sent.name):
-            errors.append(FieldError("name", reason))
-        num_shards = sent.num_shards if isinstance(sent, wire.CreateNamespace) else UNSET
-        if num_shards is not UNSET and (reason := rules.num_shards(num_shards)):
-            errors.append(FieldError("numShards", reason))
-        if isinstance(sent.secret, str) and (reason := rules.secret(sent.secret)):
-            errors.append(FieldError("secret", reason))
+        errors = bad_fields(sent, rules)
         retention_us = None
         if sent.retention is not UNSET:
-            retention_us = _read(parse_duration, "retention", sent.retention, errors)
+            retention_us = read(parse_duration, "retention", sent.retention, errors)
             if reason := rules.retention(retention_us):
                 errors.append(FieldError("retention", reason))
         retry = self._policy(sent.retry_policy, errors)
         if errors:
             raise InvalidInput(*errors)
-        return NamespaceSettings(retention_us, retry)
+        return administration.NamespaceSettings(retention_us, retry)
 
-    def namespace_rotation(self, sent: wire.RotateSecret) -> Rotation:
+    def namespace_rotation(self, sent: administration.RotateSecret) -> administration.Rotation:
         """The rotation of a namespace's secret; generates a secret if the request has none."""
-        reason = self.rules.namespace(sent.name)
-        return self.rotation(sent, [FieldError("name", reason)] if reason else [])
+        return self.rotation(sent, [])
 
-    def rotation(self, sent: wire.Rotation, errors: list[FieldError]) -> Rotation:
+    def rotation(self, sent: administration.RotationSent, errors: list[FieldError]) -> administration.Rotation:
         """The rotation of a secret, of a namespace or a tenant; `errors` are those found in its owner's name."""
-        if sent.secret is not UNSET and (reason := self.rules.secret(sent.secret)):
-            errors.append(FieldError("secret", reason))
+        errors = bad_fields(sent, self.rules) + errors
         grace_us = GRACE_US_DEFAULT
         if sent.grace is not UNSET:
-            grace_us = _read(parse_duration, "grace", sent.grace, errors)
+            grace_us = read(parse_duration, "grace", sent.grace, errors)
             if grace_us > GRACE_US_MAX:
                 reason = f"is too long; at most {format_duration(GRACE_US_MAX)} are accepted"
                 errors.append(FieldError("grace", reason))
         if errors:
             raise InvalidInput(*errors)
-        return Rotation(new_secret() if sent.secret is UNSET else sent.secret, grace_us, sent.force is True)
+        return administration.Rotation(
+            new_secret() if sent.secret is UNSET else sent.secret, grace_us, sent.force is True
+        )
 
     def refusal(self, errors: list[FieldError], call: Changes) -> InvalidInput:
         """The error to raise: a payload that is too large, and nothing else, has another status."""
@@ -208,11 +171,6 @@ class RequestParser:
         size = 0 if payload is UNSET else len(payload)
         too_large = size > self.rules.limits.payload_bytes_max
         return (PayloadTooLarge if too_large and len(errors) == 1 else InvalidInput)(*errors)
-
-    def _name(self, sent: wire.TimerName | wire.UpdateTimer, errors: list[FieldError]) -> str:
-        if reason := self.rules.namespace(sent.namespace):
-            errors.append(FieldError("namespace", reason))
-        return _timer_id(sent, "timerId", self.rules.timer_id, errors)
 
     def _execute_at(
         self, sent: wire.CreateTimer | wire.UpdateTimer, now_us: int, errors: list[FieldError]
@@ -222,43 +180,36 @@ class RequestParser:
         if sent.execute_at is not UNSET:
             if sent.delay is not UNSET:
                 errors.append(FieldError("delay", "conflicts with executeAt; send only one of them"))
-            instant_us = _read(parse_instant, "executeAt", sent.execute_at, errors)
+            instant_us = read(parse_instant, "executeAt", sent.execute_at, errors)
             if len(errors) == found and (reason := rules.instant(instant_us, now_us)):
                 errors.append(FieldError("executeAt", reason))
             return instant_us
         if sent.delay is UNSET:
             return UNSET
-        delay_us = _read(parse_duration, "delay", sent.delay, errors)
+        delay_us = read(parse_duration, "delay", sent.delay, errors)
         if reason := rules.delay(delay_us):
             errors.append(FieldError("delay", reason))
         return now_us + delay_us
 
     def call(self, sent: SentCall, execute_at: int | UnsetType, errors: list[FieldError]) -> Changes:
-        """The callback of a timer or schedule: the fields that creating and updating share."""
+        """The callback of a timer or schedule: the fields that creating and updating share, to whose `errors` this adds those
+        that `bad_fields` does not find."""
         rules = self.rules
-        timeout_us: int | UnsetType = UNSET
         payload = sent.payload
-        if sent.callback_url is not UNSET and (reason := rules.url(sent.callback_url)):
-            errors.append(FieldError("callbackUrl", reason))
         if payload is not UNSET:
             # A copy: a reference to a few bytes of payload would keep the whole body in memory.
             payload = payload.copy()
             if reason := rules.payload(bytes(payload)):
                 errors.append(FieldError("payload", reason))
         body = UNSET if sent.body is UNSET else self._raw_body(sent, sent.body, errors)
-        if sent.method is not UNSET and (reason := rules.method(sent.method)):
-            errors.append(FieldError("method", reason))
-        elif sent.method is not UNSET:
+        if sent.method is not UNSET:
             errors += unsent(sent.method, payload, body)
         if sent.headers:
             errors += rules.headers(sent.headers, "headers")
         retry = self._policy(sent.retry_policy, errors)
-        if sent.callback_timeout_seconds is not UNSET:
-            wanted_us = sent.callback_timeout_seconds * US_PER_SECOND
-            if reason := rules.callback_timeout(wanted_us):
-                errors.append(FieldError("callbackTimeoutSeconds", reason))
-            else:
-                timeout_us = round(wanted_us)
+        timeout_us: int | UnsetType = UNSET
+        if sent.callback_timeout_seconds is not UNSET and not errors:
+            timeout_us = round(sent.callback_timeout_seconds * US_PER_SECOND)
         tags: tuple[str, ...] | UnsetType = UNSET
         if sent.tags is not UNSET:
             tags = tuple(sent.tags)
@@ -272,7 +223,7 @@ class RequestParser:
         if text is UNSET or text is None:
             return text
         found = len(errors)
-        expire_after_us = _read(parse_duration, "expireAfter", text, errors)
+        expire_after_us = read(parse_duration, "expireAfter", text, errors)
         if len(errors) == found and (reason := self.rules.expire_after(expire_after_us)):
             errors.append(FieldError("expireAfter", reason))
         return expire_after_us
@@ -316,34 +267,15 @@ class RequestParser:
         found = len(errors)
         at, initial, longest, total = "retryPolicy.", None, None, None
         if sent.initial_interval is not UNSET:
-            initial = _read(parse_duration, f"{at}initialInterval", sent.initial_interval, errors)
+            initial = read(parse_duration, f"{at}initialInterval", sent.initial_interval, errors)
         if isinstance(sent.max_attempts_duration, str):
-            total = _read(parse_duration, f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors)
+            total = read(parse_duration, f"{at}maxAttemptsDuration", sent.max_attempts_duration, errors)
         if sent.max_interval is not UNSET:
-            longest = _read(parse_duration, f"{at}maxInterval", sent.max_interval, errors)
+            longest = read(parse_duration, f"{at}maxInterval", sent.max_interval, errors)
         policy = resolved(_or(sent.max_attempts, None), total, initial, _or(sent.backoff_multiplier, None), longest)
         unreadable = {error.path for error in errors[found:]}
         errors += [error for error in self.rules.retry(policy, "retryPolicy") if error.path not in unreadable]
         return policy
-
-
-def _read(parse: Callable[[str], int], path: str, text: str, errors: list[FieldError]) -> int:
-    """The instant or duration in a text, in microseconds; 0 if it is none, which is added to the errors."""
-    try:
-        return parse(text)
-    except ValueError as error:
-        errors.append(FieldError(path, str(error)))
-        return 0
-
-
-def read_instant(path: str, text: str | UnsetType, errors: list[FieldError]) -> int | None:
-    """The same for an optional instant; None for an absent one."""
-    return None if text is UNSET else _read(parse_instant, path, text, errors)
-
-
-def read_duration(path: str, text: str | UnsetType, errors: list[FieldError]) -> int | None:
-    """The same for an optional duration."""
-    return None if text is UNSET else _read(parse_duration, path, text, errors)
 
 
 def new_timer(
@@ -455,9 +387,9 @@ def retry_answer(policy: RetryPolicy) -> wire.RetryPolicyAnswer:
     )
 
 
-def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
+def namespace_answer(namespace: Namespace, now_us: int) -> administration.Namespace:
     """The namespace as clients see it: without its secrets."""
-    return wire.Namespace(
+    return administration.Namespace(
         name=namespace.name,
         num_shards=namespace.num_shards,
         history=namespace.history,
@@ -472,55 +404,26 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
     )
 
 
-def key_request(sent: wire.CreateKey) -> KeyRequest:
-    """The requested API key. Raises InvalidInput if `expiresAt` is not an instant."""
-    errors: list[FieldError] = []
-    expires_at = read_instant("expiresAt", sent.expires_at, errors)
-    if errors:
-        raise InvalidInput(*errors)
-    return KeyRequest(
-        sent.role, tuple(_or(sent.namespaces, [])), tuple(_or(sent.tenants, [])), _or(sent.name, ""), expires_at
-    )
-
-
-def created_key(key: ApiKey, secret: str) -> wire.CreatedKey:
-    """A new API key, including the key itself."""
-    return wire.CreatedKey(**msgspec.structs.asdict(_shown_key(key)), key=secret)
-
-
-def keys_answer(keys: Iterable[ApiKey]) -> wire.KeyList:
-    """API keys as clients see them."""
-    return wire.KeyList([_shown_key(key) for key in keys])
-
-
-def _shown_key(key: ApiKey) -> wire.ShownKey:
-    return wire.ShownKey(
-        key_id=key.key_id,
-        role=key.role,
-        name=key.note,
-        namespaces=list(key.namespaces),
-        tenants=list(key.tenants),
-        created_at=format_instant(key.created_at),
-        expires_at=optional_instant(key.expires_at),
-    )
-
-
 def _timer_id(
     sent: wire.CreateTimer | wire.TimerName | wire.UpdateTimer,
     documented: str,
-    check: Callable[[str], str | None],
     errors: list[FieldError],
 ) -> str:
     """The timer's id, sent as `id` or as `timerId`; `documented` is the name to use in errors about a missing one."""
-    name, timer_id = ("id", sent.id) if sent.timer_id is UNSET else ("timerId", sent.timer_id)
+    timer_id = sent.id if sent.timer_id is UNSET else sent.timer_id
     if timer_id is UNSET:
         errors.append(FieldError(documented, "is missing"))
         return ""
     if sent.id is not UNSET and sent.id != timer_id:
         errors.append(FieldError("timerId", f"differs from id; both name the timer, so send {documented} only"))
-    elif reason := check(timer_id):
-        errors.append(FieldError(name, reason))
     return timer_id
+
+
+def name_of(sent: wire.TimerName | wire.UpdateTimer) -> tuple[str, str]:
+    """The namespace and id in a request that has been checked."""
+    timer_id = sent.id if sent.timer_id is UNSET else sent.timer_id
+    assert timer_id is not UNSET
+    return sent.namespace, timer_id
 
 
 def seconds_answer(duration_us: int) -> float:

@@ -1,13 +1,15 @@
-"""Parsing and formatting of instants on the hot path, cached by second."""
+"""Instants and durations of requests and responses: parsing and formatting, cached by second for the hot path."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from msgspec import UNSET, UnsetType
 
 from tocsin.model import instants
-from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.errors import FieldError
+from tocsin.model.instants import US_PER_SECOND, parse_duration
 
 _SECONDS_CACHED_MAX = 8_192
 _SECOND_CHARS = len("2027-01-31T12:00:00")
@@ -63,3 +65,22 @@ def parse_instant(text: str) -> int:
     ):
         return _second_us(text[:_SECOND_CHARS]) + int(fraction.ljust(6, "0"))
     return instants.parse_instant(text)
+
+
+def read(parse: Callable[[str], int], path: str, text: str, errors: list[FieldError]) -> int:
+    """The instant or duration in a text, in microseconds; 0 if it is none, which is added to the errors."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        errors.append(FieldError(path, str(error)))
+        return 0
+
+
+def read_instant(path: str, text: str | UnsetType, errors: list[FieldError]) -> int | None:
+    """The same for an optional instant; None for an absent one."""
+    return None if text is UNSET else read(parse_instant, path, text, errors)
+
+
+def read_duration(path: str, text: str | UnsetType, errors: list[FieldError]) -> int | None:
+    """The same for an optional duration."""
+    return None if text is UNSET else read(parse_duration, path, text, errors)

@@ -13,10 +13,9 @@ from tocsin.model.condition import Condition, OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.timer import CreateKey
 from tocsin.web.http import wire
+from tocsin.web.http.constraints import IDEMPOTENCY_KEY_CHARS_MAX
 
-#: Characters of a key: more than a UUID, or the name of an operation, needs.
-KEY_CHARS_MAX = 255
-_KEY = re.compile(rf"[\x21-\x7e]{{1,{KEY_CHARS_MAX}}}\Z")
+_KEY = re.compile(rf"[\x21-\x7e]{{1,{IDEMPOTENCY_KEY_CHARS_MAX}}}\Z")
 #: A string of Structured Field Values (RFC 9651): the header's standard form, which few clients send.
 _QUOTED = re.compile(r'"(?:[^"\\]|\\["\\])*"\Z')
 _ESCAPED = re.compile(r'\\(["\\])')
@@ -90,8 +89,8 @@ def condition_of(
 def _reason(key: str) -> str:
     if not key:
         return "is empty; send a value unique to this create, such as a UUID"
-    if len(key) > KEY_CHARS_MAX:
-        return f"has {len(key)} characters; at most {KEY_CHARS_MAX} are accepted"
+    if len(key) > IDEMPOTENCY_KEY_CHARS_MAX:
+        return f"has {len(key)} characters; at most {IDEMPOTENCY_KEY_CHARS_MAX} are accepted"
     return "must have only visible ASCII characters, without spaces; send a value such as a UUID"
 
 

@@ -3,71 +3,97 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Generic
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tocsin.model.recurrence import EXPRESSION_CHARS_MAX
 from tocsin.model.run import RunStatus
-from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
+from tocsin.model.schedule import OCCURRENCES_MAX, CatchUp, ScheduleStatus, Source
+from tocsin.web.http import constraints as limits
 from tocsin.web.http.wire import (
     AttemptLog,
-    Body,
+    CallbackFields,
     CallbackUrl,
     Cursor,
     ExpireAfter,
-    Headers,
     Instant,
     Method,
     NamespaceName,
-    Payload,
+    Null,
     RawBodyAnswer,
     RequestStruct,
     ResponseStruct,
-    Retry,
     RetryPolicyAnswer,
     Tags,
     TimeoutSeconds,
     about,
 )
 
-ScheduleId = Annotated[str, about("The schedule's id, unique among its namespace's schedules.", "nightly-report")]
-_CRON = about(
-    "A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first, or "
-    "@hourly, @daily, @weekly, @monthly, @yearly.",
-    "0 9 * * MON-FRI",
-)
-_ZONE = about("The IANA time zone of cron. Default UTC.", "Europe/Berlin")
-_EVERY = about("An interval of 1s to 366d, by elapsed time, instead of cron.", "15m")
-_ANCHOR = about(
-    "An instant from which every counts, in both directions. Default: the schedule's creation.", "2027-01-01T00:00:00Z"
-)
-_START = about("No instant is earlier than this.", "2027-01-01T00:00:00Z")
-_END = about("All instants are earlier than this.", "2028-01-01T00:00:00Z")
-_OCCURRENCES = about("How many instants it has; afterwards it ends.", 10)
-_JITTER = about(
-    "Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the instant. "
-    "Default 0s.",
-    "30s",
-)
-_CATCH_UP = about(
-    "What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not finished. "
-    "latest: the last of them fires (the default); all: each fires; none: none fires."
-)
-_WINDOW = about("Instants that are later than this are missed. Default 24h; with catchUp none, 60s.", "24h")
-_FAILURES = about("Pauses the schedule when so many occurrences in a row have failed. Default 0: never.", 5)
+#: Instants of one preview.
+PREVIEW_MAX, PREVIEW_DEFAULT = 100, 10
 
-Cron = Annotated[str, _CRON]
-TimeZone = Annotated[str, _ZONE]
-Every = Annotated[str, _EVERY]
-Anchor = Annotated[str, _ANCHOR]
-StartAt = Annotated[str, _START]
-EndAt = Annotated[str, _END]
-MaxOccurrences = Annotated[int, _OCCURRENCES]
-Jitter = Annotated[str, _JITTER]
-CatchUpMode = Annotated[CatchUp, _CATCH_UP]
-CatchUpWindow = Annotated[str, _WINDOW]
-PauseAfterFailures = Annotated[int, _FAILURES]
+ScheduleId = Annotated[
+    str, about("The schedule's id, unique among its namespace's schedules.", "nightly-report"), limits.ID
+]
+Cron = Annotated[
+    str,
+    about(
+        "A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first, "
+        "or @hourly, @daily, @weekly, @monthly, @yearly.",
+        "0 9 * * MON-FRI",
+    ),
+    limits.Constraint({"minLength": 1, "maxLength": EXPRESSION_CHARS_MAX}),
+]
+TimeZone = Annotated[
+    str,
+    about("The IANA time zone of cron. Default UTC.", "Europe/Berlin"),
+    limits.Constraint({"minLength": 1, "maxLength": 64}),
+]
+Every = Annotated[str, about("An interval of 1s to 366d, by elapsed time, instead of cron.", "15m"), limits.DURATION]
+Anchor = Annotated[
+    str,
+    about(
+        "An instant from which every counts, in both directions. Default: the schedule's creation.",
+        "2027-01-01T00:00:00Z",
+    ),
+    limits.INSTANT,
+]
+StartAt = Annotated[str, about("No instant is earlier than this.", "2027-01-01T00:00:00Z"), limits.INSTANT]
+EndAt = Annotated[str, about("All instants are earlier than this.", "2028-01-01T00:00:00Z"), limits.INSTANT]
+MaxOccurrences = Annotated[
+    int,
+    about("How many instants it has; afterwards it ends.", 10),
+    limits.Constraint({"minimum": 1, "maximum": OCCURRENCES_MAX}),
+]
+Jitter = Annotated[
+    str,
+    about(
+        "Longest delay of an instant; none is delayed past the next one. The delay depends only on the schedule and the "
+        "instant. Default 0s.",
+        "30s",
+    ),
+    limits.DURATION,
+]
+CatchUpMode = Annotated[
+    CatchUp,
+    about(
+        "What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence has not "
+        "finished. latest: the last of them fires (the default); all: each fires; none: none fires."
+    ),
+    limits.Constraint(limits.component("CatchUp")),
+]
+CatchUpWindow = Annotated[
+    str,
+    about("Instants that are later than this are missed. Default 24h; with catchUp none, 60s.", "24h"),
+    limits.DURATION,
+]
+PauseAfterFailures = Annotated[
+    int,
+    about("Pauses the schedule when so many occurrences in a row have failed. Default 0: never.", 5),
+    limits.Constraint({"minimum": 0, "maximum": 1_000_000}),
+]
 
 
 class LiveScheduleStatus(StrEnum):
@@ -77,31 +103,28 @@ class LiveScheduleStatus(StrEnum):
     PAUSED = "paused"
 
 
-class CreateSchedule(RequestStruct):
-    """A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`."""
+class DefinitionFields(CallbackFields[Null], Generic[Null], kw_only=True):
+    """When a schedule is due, and what it sends: the fields that creating and updating share."""
 
-    namespace: NamespaceName
-    id: ScheduleId
-    callback_url: CallbackUrl
     cron: Cron | UnsetType = UNSET
     time_zone: TimeZone | UnsetType = UNSET
     every: Every | UnsetType = UNSET
-    anchor: Anchor | UnsetType = UNSET
-    start_at: StartAt | UnsetType = UNSET
-    end_at: EndAt | UnsetType = UNSET
-    max_occurrences: MaxOccurrences | UnsetType = UNSET
+    anchor: Anchor | Null | UnsetType = UNSET
+    start_at: StartAt | Null | UnsetType = UNSET
+    end_at: EndAt | Null | UnsetType = UNSET
+    max_occurrences: MaxOccurrences | Null | UnsetType = UNSET
     jitter: Jitter | UnsetType = UNSET
     catch_up: CatchUpMode | UnsetType = UNSET
-    catch_up_window: CatchUpWindow | UnsetType = UNSET
+    catch_up_window: CatchUpWindow | Null | UnsetType = UNSET
     pause_after_failures: PauseAfterFailures | UnsetType = UNSET
-    payload: Payload | UnsetType = UNSET
-    body: Body | UnsetType = UNSET
-    method: Method | UnsetType = UNSET
-    headers: Headers | UnsetType = UNSET
-    retry_policy: Retry | UnsetType = UNSET
-    callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
-    expire_after: ExpireAfter | UnsetType = UNSET
-    tags: Tags | UnsetType = UNSET
+
+
+class CreateSchedule(DefinitionFields[UnsetType]):
+    """A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`."""
+
+    namespace: NamespaceName
+    id: Annotated[ScheduleId, limits.NEW_ID]
+    callback_url: CallbackUrl
 
 
 class ScheduleName(RequestStruct):
@@ -111,7 +134,7 @@ class ScheduleName(RequestStruct):
     schedule_id: ScheduleId
 
 
-class UpdateSchedule(RequestStruct):
+class UpdateSchedule(DefinitionFields[None]):
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
     removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter` and `headers`, and restores the default of
     `catchUpWindow` and `retryPolicy`."""
@@ -119,28 +142,6 @@ class UpdateSchedule(RequestStruct):
     namespace: NamespaceName
     schedule_id: ScheduleId
     callback_url: CallbackUrl | UnsetType = UNSET
-    cron: Cron | UnsetType = UNSET
-    time_zone: TimeZone | UnsetType = UNSET
-    every: Every | UnsetType = UNSET
-    anchor: Annotated[str | None, _ANCHOR] | UnsetType = UNSET
-    start_at: Annotated[str | None, _START] | UnsetType = UNSET
-    end_at: Annotated[str | None, _END] | UnsetType = UNSET
-    max_occurrences: Annotated[int | None, _OCCURRENCES] | UnsetType = UNSET
-    jitter: Jitter | UnsetType = UNSET
-    catch_up: CatchUpMode | UnsetType = UNSET
-    catch_up_window: Annotated[str | None, _WINDOW] | UnsetType = UNSET
-    pause_after_failures: PauseAfterFailures | UnsetType = UNSET
-    payload: Payload | UnsetType = UNSET
-    body: Body | UnsetType = UNSET
-    method: Method | UnsetType = UNSET
-    headers: Headers | UnsetType = UNSET
-    retry_policy: Retry | UnsetType = UNSET
-    callback_timeout_seconds: TimeoutSeconds | UnsetType = UNSET
-    expire_after: (
-        Annotated[ExpireAfter | None, about("No attempt begins later than this after its instant; null: however late.")]
-        | UnsetType
-    ) = UNSET
-    tags: Tags | UnsetType = UNSET
 
 
 class ListSchedules(RequestStruct):
@@ -151,7 +152,9 @@ class ListSchedules(RequestStruct):
         LiveScheduleStatus | list[LiveScheduleStatus] | UnsetType,
         about("active, paused, or both: schedules with any of them match. Ended ones are not listed."),
     ] = UNSET
-    limit: Annotated[int | UnsetType, about("Maximum number of schedules on the page. Default 100.")] = UNSET
+    limit: Annotated[int, about("Maximum number of schedules on the page. Default 100."), limits.ROWS] | UnsetType = (
+        UNSET
+    )
     cursor: Cursor | UnsetType = UNSET
 
 
@@ -160,8 +163,8 @@ class BackfillSchedule(RequestStruct):
 
     namespace: NamespaceName
     schedule_id: ScheduleId
-    after: Annotated[str, about("Only instants at or after this one.", "2027-01-30T00:00:00Z")]
-    before: Annotated[str, about("Only instants before this one.", "2027-01-31T00:00:00Z")]
+    after: Annotated[str, about("Only instants at or after this one.", "2027-01-30T00:00:00Z"), limits.INSTANT]
+    before: Annotated[str, about("Only instants before this one.", "2027-01-31T00:00:00Z"), limits.INSTANT]
 
 
 class PreviewSchedule(RequestStruct):
@@ -175,7 +178,9 @@ class PreviewSchedule(RequestStruct):
     anchor: Anchor | UnsetType = UNSET
     start_at: StartAt | UnsetType = UNSET
     end_at: EndAt | UnsetType = UNSET
-    count: Annotated[int | UnsetType, about("Maximum number of instants. Default 10.", 5)] = UNSET
+    count: (
+        Annotated[int, about("Maximum number of instants. Default 10.", 5), limits.between(1, PREVIEW_MAX)] | UnsetType
+    ) = UNSET
 
 
 class Preview(ResponseStruct):
@@ -188,7 +193,9 @@ class Preview(ResponseStruct):
 class ScheduleHistory(ScheduleName):
     """The schedule whose occurrences are wanted."""
 
-    limit: Annotated[int | UnsetType, about("Maximum number of occurrences on the page. Default 100.")] = UNSET
+    limit: Annotated[int, about("Maximum number of occurrences on the page. Default 100."), limits.ROWS] | UnsetType = (
+        UNSET
+    )
     cursor: Cursor | UnsetType = UNSET
 
 

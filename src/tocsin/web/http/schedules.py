@@ -20,23 +20,20 @@ from tocsin.model.timer import Changes, Timer
 from tocsin.timers.history import RunPage
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.http import schedule_wire as wire
+from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.convert import (
     LIST_ROWS_DEFAULT,
     RequestParser,
     attempt_answer,
     new_timer,
     raw_body_answer,
-    read_duration,
-    read_instant,
     retry_answer,
     seconds_answer,
 )
-from tocsin.web.http.instants import format_instant, optional_instant
+from tocsin.web.http.instants import format_instant, optional_instant, read_duration, read_instant
 
 T = TypeVar("T")
 
-#: Instants of one preview.
-PREVIEW_MAX, PREVIEW_DEFAULT = 100, 10
 _NO_CHANGES = (Changes(), DefinitionChanges())
 
 
@@ -56,11 +53,7 @@ class ScheduleParser:
 
     def new(self, sent: wire.CreateSchedule, now_us: int, traceparent: str | None) -> tuple[Timer, Definition]:
         """The schedule to create: what it sends, and when."""
-        errors: list[FieldError] = []
-        if reason := self._rules.namespace(sent.namespace):
-            errors.append(FieldError("namespace", reason))
-        if reason := self._rules.new_timer_id(sent.id):
-            errors.append(FieldError("id", reason))
+        errors = bad_fields(sent, self._rules)
         changes = self._definition_changes(sent, errors)
         definition = changes.apply(Definition())
         errors += _check(sent, definition, now_us)
@@ -71,7 +64,7 @@ class ScheduleParser:
 
     def changes(self, sent: wire.UpdateSchedule) -> tuple[Changes, DefinitionChanges]:
         """The requested changes. Whether they fit the stored definition is known only where that is."""
-        errors = self._name_errors(sent.namespace, sent.schedule_id)
+        errors = bad_fields(sent, self._rules)
         if sent.cron is not UNSET and sent.every is not UNSET:
             errors.append(FieldError("every", "conflicts with cron; send only one of them"))
         definition = self._definition_changes(sent, errors)
@@ -84,13 +77,13 @@ class ScheduleParser:
 
     def name(self, sent: wire.ScheduleName) -> tuple[str, str]:
         """The schedule's namespace and id."""
-        if errors := self._name_errors(sent.namespace, sent.schedule_id):
+        if errors := bad_fields(sent, self._rules):
             raise InvalidInput(*errors)
         return sent.namespace, sent.schedule_id
 
     def backfill(self, sent: wire.BackfillSchedule) -> Backfill:
         """The range to fire once more."""
-        errors = self._name_errors(sent.namespace, sent.schedule_id)
+        errors = bad_fields(sent, self._rules)
         after, before = read_instant("after", sent.after, errors), read_instant("before", sent.before, errors)
         if errors:
             raise InvalidInput(*errors)
@@ -100,11 +93,7 @@ class ScheduleParser:
 
     def list_request(self, sent: wire.ListSchedules) -> ScheduleListRequest:
         """The requested list."""
-        rules, errors = self._rules, []
-        if reason := rules.namespace(sent.namespace):
-            errors.append(FieldError("namespace", reason))
-        errors += self._page_errors(sent)
-        if errors:
+        if errors := bad_fields(sent, self._rules):
             raise InvalidInput(*errors)
         limit, cursor = _page(sent)
         wanted = [] if sent.status is UNSET else [sent.status] if isinstance(sent.status, str) else sent.status
@@ -112,17 +101,12 @@ class ScheduleParser:
 
     def history_request(self, sent: wire.ScheduleHistory) -> tuple[str, str, int, str | None]:
         """The schedule's namespace and id, and the limit and cursor of the page of its occurrences."""
-        errors = self._name_errors(sent.namespace, sent.schedule_id) + self._page_errors(sent)
-        if errors:
-            raise InvalidInput(*errors)
-        return sent.namespace, sent.schedule_id, *_page(sent)
+        return *self.name(sent), *_page(sent)
 
     def preview(self, sent: wire.PreviewSchedule, now_us: int) -> tuple[tuple[str, str] | Definition, int]:
         """The named schedule or the given definition, and how many instants are wanted."""
-        errors: list[FieldError] = []
-        count = PREVIEW_DEFAULT if sent.count is UNSET else sent.count
-        if not 1 <= count <= PREVIEW_MAX:
-            errors.append(FieldError("count", f"is out of range; give 1 to {PREVIEW_MAX}"))
+        errors = bad_fields(sent, self._rules)
+        count = wire.PREVIEW_DEFAULT if sent.count is UNSET else sent.count
         definition = self._definition_changes(sent, errors)
         if sent.schedule_id is not UNSET:
             if definition != DefinitionChanges():
@@ -131,8 +115,6 @@ class ScheduleParser:
                 )
             if sent.namespace is UNSET:
                 errors.append(FieldError("namespace", "is missing; send that of the schedule"))
-            else:
-                errors += self._name_errors(sent.namespace, sent.schedule_id)
         elif sent.namespace is not UNSET:
             errors.append(FieldError("scheduleId", "is missing; send that of the schedule, or leave out namespace"))
         else:
@@ -142,22 +124,6 @@ class ScheduleParser:
         if sent.schedule_id is UNSET or sent.namespace is UNSET:
             return definition.apply(Definition()), count
         return (sent.namespace, sent.schedule_id), count
-
-    def _name_errors(self, namespace: str, schedule_id: str) -> list[FieldError]:
-        errors = []
-        if reason := self._rules.namespace(namespace):
-            errors.append(FieldError("namespace", reason))
-        if reason := self._rules.timer_id(schedule_id):
-            errors.append(FieldError("scheduleId", reason))
-        return errors
-
-    def _page_errors(self, sent: wire.ListSchedules | wire.ScheduleHistory) -> list[FieldError]:
-        errors = []
-        if sent.limit is not UNSET and (reason := self._rules.list_limit(sent.limit)):
-            errors.append(FieldError("limit", reason))
-        if sent.cursor is not UNSET and (reason := self._rules.cursor(sent.cursor)):
-            errors.append(FieldError("cursor", reason))
-        return errors
 
     def _definition_changes(
         self, sent: wire.CreateSchedule | wire.UpdateSchedule | wire.PreviewSchedule, errors: list[FieldError]

@@ -132,6 +132,12 @@ class CreateTimer:
     execute_at: Instant | Unset = UNSET
     #: A duration: 500ms, 30s, 5m, 1h30m, 7d.
     delay: Duration | Unset = UNSET
+    #: What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it and
+    #: return it, or reject the request.
+    on_conflict: OnConflict | Unset = UNSET
+    #: Makes the create safe to repeat: a timer with this id that was created with the same key is returned unchanged,
+    #: even after it has finished. Equivalent to the header Idempotency-Key.
+    idempotency_key: str | Unset = UNSET
     #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
     #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
@@ -150,12 +156,6 @@ class CreateTimer:
     #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
     #: any other as failed.
     expire_after: Duration | Unset = UNSET
-    #: What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it and
-    #: return it, or reject the request.
-    on_conflict: OnConflict | Unset = UNSET
-    #: Makes the create safe to repeat: a timer with this id that was created with the same key is returned unchanged,
-    #: even after it has finished. Equivalent to the header Idempotency-Key.
-    idempotency_key: str | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -168,6 +168,10 @@ class CreateTimer:
             sent["executeAt"] = instant_text("execute_at", self.execute_at)
         if self.delay is not UNSET:
             sent["delay"] = duration_text("delay", self.delay)
+        if self.on_conflict is not UNSET:
+            sent["onConflict"] = self.on_conflict
+        if self.idempotency_key is not UNSET:
+            sent["idempotencyKey"] = self.idempotency_key
         if self.payload is not UNSET:
             sent["payload"] = self.payload
         if self.body is not UNSET:
@@ -186,10 +190,6 @@ class CreateTimer:
             sent["tags"] = list_json("tags", self.tags)
         if self.expire_after is not UNSET:
             sent["expireAfter"] = duration_text("expire_after", self.expire_after)
-        if self.on_conflict is not UNSET:
-            sent["onConflict"] = self.on_conflict
-        if self.idempotency_key is not UNSET:
-            sent["idempotencyKey"] = self.idempotency_key
         return sent
 
 
@@ -304,9 +304,9 @@ class TimerHistory:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateTimer:
-    """Changes to a pending timer; absent fields stay unchanged. A null `headers` removes them; a null `retryPolicy`
-    returns to the namespace's policy. `payload` and `body` replace one another. Send at most one of `executeAt` and
-    `delay`."""
+    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers` and `expireAfter`; a null
+    `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another. Send at most one of
+    `executeAt` and `delay`."""
 
     #: The namespace's name.
     namespace: str
@@ -333,7 +333,8 @@ class UpdateTimer:
     callback_timeout_seconds: float | Unset = UNSET
     #: Labels to filter lists by.
     tags: Sequence[str] | Unset = UNSET
-    #: No attempt begins later than this after executeAt; null removes the limit.
+    #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
+    #: any other as failed.
     expire_after: Duration | None | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -439,6 +440,24 @@ class CreateSchedule:
     id: str
     #: The http or https URL to call. Responses redact its secrets.
     callback_url: str
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+    #: and HEAD, which send none, only null.
+    payload: JsonValue | Unset = UNSET
+    #: The whole body of the callback, instead of the envelope with the payload.
+    body: RawBody | Mapping[str, Any] | Unset = UNSET
+    #: The HTTP method of the callback.
+    method: CallbackMethod | Unset = UNSET
+    #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+    headers: Mapping[str, str] | None | Unset = UNSET
+    #: Without one, each attempt uses the namespace's current policy.
+    retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
+    #: Timeout of one attempt, in seconds. Default 10.
+    callback_timeout_seconds: float | Unset = UNSET
+    #: Labels to filter lists by.
+    tags: Sequence[str] | Unset = UNSET
+    #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
+    #: any other as failed.
+    expire_after: Duration | Unset = UNSET
     #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
     #: or @hourly, @daily, @weekly, @monthly, @yearly.
     cron: str | Unset = UNSET
@@ -464,24 +483,6 @@ class CreateSchedule:
     catch_up_window: Duration | Unset = UNSET
     #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
-    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
-    #: and HEAD, which send none, only null.
-    payload: JsonValue | Unset = UNSET
-    #: The whole body of the callback, instead of the envelope with the payload.
-    body: RawBody | Mapping[str, Any] | Unset = UNSET
-    #: The HTTP method of the callback.
-    method: CallbackMethod | Unset = UNSET
-    #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
-    headers: Mapping[str, str] | None | Unset = UNSET
-    #: Without one, each attempt uses the namespace's current policy.
-    retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
-    #: Timeout of one attempt, in seconds. Default 10.
-    callback_timeout_seconds: float | Unset = UNSET
-    #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
-    #: any other as failed.
-    expire_after: Duration | Unset = UNSET
-    #: Labels to filter lists by.
-    tags: Sequence[str] | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -490,6 +491,24 @@ class CreateSchedule:
             "id": self.id,
             "callbackUrl": self.callback_url,
         }
+        if self.payload is not UNSET:
+            sent["payload"] = self.payload
+        if self.body is not UNSET:
+            sent["body"] = object_json("body", self.body, RawBody)
+        if self.method is not UNSET:
+            sent["method"] = self.method
+        if self.headers is not UNSET:
+            sent["headers"] = None if self.headers is None else map_json("headers", self.headers)
+        if self.retry_policy is not UNSET:
+            sent["retryPolicy"] = (
+                None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
+            )
+        if self.callback_timeout_seconds is not UNSET:
+            sent["callbackTimeoutSeconds"] = seconds_of("callback_timeout_seconds", self.callback_timeout_seconds)
+        if self.tags is not UNSET:
+            sent["tags"] = list_json("tags", self.tags)
+        if self.expire_after is not UNSET:
+            sent["expireAfter"] = duration_text("expire_after", self.expire_after)
         if self.cron is not UNSET:
             sent["cron"] = self.cron
         if self.time_zone is not UNSET:
@@ -512,24 +531,6 @@ class CreateSchedule:
             sent["catchUpWindow"] = duration_text("catch_up_window", self.catch_up_window)
         if self.pause_after_failures is not UNSET:
             sent["pauseAfterFailures"] = self.pause_after_failures
-        if self.payload is not UNSET:
-            sent["payload"] = self.payload
-        if self.body is not UNSET:
-            sent["body"] = object_json("body", self.body, RawBody)
-        if self.method is not UNSET:
-            sent["method"] = self.method
-        if self.headers is not UNSET:
-            sent["headers"] = None if self.headers is None else map_json("headers", self.headers)
-        if self.retry_policy is not UNSET:
-            sent["retryPolicy"] = (
-                None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
-            )
-        if self.callback_timeout_seconds is not UNSET:
-            sent["callbackTimeoutSeconds"] = seconds_of("callback_timeout_seconds", self.callback_timeout_seconds)
-        if self.expire_after is not UNSET:
-            sent["expireAfter"] = duration_text("expire_after", self.expire_after)
-        if self.tags is not UNSET:
-            sent["tags"] = list_json("tags", self.tags)
         return sent
 
 
@@ -563,6 +564,24 @@ class UpdateSchedule:
     schedule_id: str
     #: The http or https URL to call. Responses redact its secrets.
     callback_url: str | Unset = UNSET
+    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
+    #: and HEAD, which send none, only null.
+    payload: JsonValue | Unset = UNSET
+    #: The whole body of the callback, instead of the envelope with the payload.
+    body: RawBody | Mapping[str, Any] | Unset = UNSET
+    #: The HTTP method of the callback.
+    method: CallbackMethod | Unset = UNSET
+    #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+    headers: Mapping[str, str] | None | Unset = UNSET
+    #: Without one, each attempt uses the namespace's current policy.
+    retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
+    #: Timeout of one attempt, in seconds. Default 10.
+    callback_timeout_seconds: float | Unset = UNSET
+    #: Labels to filter lists by.
+    tags: Sequence[str] | Unset = UNSET
+    #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
+    #: any other as failed.
+    expire_after: Duration | None | Unset = UNSET
     #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
     #: or @hourly, @daily, @weekly, @monthly, @yearly.
     cron: str | Unset = UNSET
@@ -588,23 +607,6 @@ class UpdateSchedule:
     catch_up_window: Duration | None | Unset = UNSET
     #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
-    #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
-    #: and HEAD, which send none, only null.
-    payload: JsonValue | Unset = UNSET
-    #: The whole body of the callback, instead of the envelope with the payload.
-    body: RawBody | Mapping[str, Any] | Unset = UNSET
-    #: The HTTP method of the callback.
-    method: CallbackMethod | Unset = UNSET
-    #: Additional headers of the callback. The value [redacted] keeps the timer's stored value.
-    headers: Mapping[str, str] | None | Unset = UNSET
-    #: Without one, each attempt uses the namespace's current policy.
-    retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
-    #: Timeout of one attempt, in seconds. Default 10.
-    callback_timeout_seconds: float | Unset = UNSET
-    #: No attempt begins later than this after its instant; null: however late.
-    expire_after: Duration | None | Unset = UNSET
-    #: Labels to filter lists by.
-    tags: Sequence[str] | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -614,6 +616,26 @@ class UpdateSchedule:
         }
         if self.callback_url is not UNSET:
             sent["callbackUrl"] = self.callback_url
+        if self.payload is not UNSET:
+            sent["payload"] = self.payload
+        if self.body is not UNSET:
+            sent["body"] = object_json("body", self.body, RawBody)
+        if self.method is not UNSET:
+            sent["method"] = self.method
+        if self.headers is not UNSET:
+            sent["headers"] = None if self.headers is None else map_json("headers", self.headers)
+        if self.retry_policy is not UNSET:
+            sent["retryPolicy"] = (
+                None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
+            )
+        if self.callback_timeout_seconds is not UNSET:
+            sent["callbackTimeoutSeconds"] = seconds_of("callback_timeout_seconds", self.callback_timeout_seconds)
+        if self.tags is not UNSET:
+            sent["tags"] = list_json("tags", self.tags)
+        if self.expire_after is not UNSET:
+            sent["expireAfter"] = (
+                None if self.expire_after is None else duration_text("expire_after", self.expire_after)
+            )
         if self.cron is not UNSET:
             sent["cron"] = self.cron
         if self.time_zone is not UNSET:
@@ -638,26 +660,6 @@ class UpdateSchedule:
             )
         if self.pause_after_failures is not UNSET:
             sent["pauseAfterFailures"] = self.pause_after_failures
-        if self.payload is not UNSET:
-            sent["payload"] = self.payload
-        if self.body is not UNSET:
-            sent["body"] = object_json("body", self.body, RawBody)
-        if self.method is not UNSET:
-            sent["method"] = self.method
-        if self.headers is not UNSET:
-            sent["headers"] = None if self.headers is None else map_json("headers", self.headers)
-        if self.retry_policy is not UNSET:
-            sent["retryPolicy"] = (
-                None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
-            )
-        if self.callback_timeout_seconds is not UNSET:
-            sent["callbackTimeoutSeconds"] = seconds_of("callback_timeout_seconds", self.callback_timeout_seconds)
-        if self.expire_after is not UNSET:
-            sent["expireAfter"] = (
-                None if self.expire_after is None else duration_text("expire_after", self.expire_after)
-            )
-        if self.tags is not UNSET:
-            sent["tags"] = list_json("tags", self.tags)
         return sent
 
 
@@ -2292,6 +2294,7 @@ class Node:
     dispatching: bool | None
     agent: bool | None
     window_timers: int | None
+    #: How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if later.
     lag_ms: float | None
     #: Whether another live node has the same name: then only one of them gets shards.
     shares_name: bool

@@ -12,8 +12,8 @@ from tocsin.model.audit import AuditAction
 from tocsin.model.errors import InvalidInput, NamespaceExists, NamespaceNotFound, RotationPending
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
 from tocsin.model.namespace import Answers, HistoryMode, policy_in_force
-from tocsin.web.http import wire
-from tocsin.web.http.audit import namespace_details, rotation_details
+from tocsin.web.http import administration as wire
+from tocsin.web.http.administration import namespace_details, rotation_details
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.context import RequestContext, whole_number
 from tocsin.web.pages.overview.paused import count_due

@@ -17,6 +17,16 @@ import java.util.Map;
  * @param namespace The namespace's name.
  * @param id The schedule's id, unique among its namespace's schedules.
  * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+ * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+ * objects. With GET and HEAD, which send none, only null.
+ * @param body The whole body of the callback, instead of the envelope with the payload.
+ * @param method The HTTP method of the callback.
+ * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+ * @param retryPolicy Without one, each attempt uses the namespace's current policy.
+ * @param callbackTimeoutSeconds Timeout of one attempt, in seconds. Default 10.
+ * @param tags Labels to filter lists by.
+ * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+ * expired then, any other as failed.
  * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
  * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
  * @param timeZone The IANA time zone of cron. Default UTC.
@@ -31,21 +41,19 @@ import java.util.Map;
  * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
  * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
- * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
- * objects. With GET and HEAD, which send none, only null.
- * @param body The whole body of the callback, instead of the envelope with the payload.
- * @param method The HTTP method of the callback.
- * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
- * @param retryPolicy Without one, each attempt uses the namespace's current policy.
- * @param callbackTimeoutSeconds Timeout of one attempt, in seconds. Default 10.
- * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
- * expired then, any other as failed.
- * @param tags Labels to filter lists by.
  */
 public record CreateSchedule(
         String namespace,
         String id,
         String callbackUrl,
+        Field<Json> payload,
+        Field<RawBody> body,
+        Field<CallbackMethod> method,
+        Field<Map<String, String>> headers,
+        Field<RetryPolicy> retryPolicy,
+        Field<Double> callbackTimeoutSeconds,
+        Field<List<String>> tags,
+        Field<Duration> expireAfter,
         Field<String> cron,
         Field<String> timeZone,
         Field<Duration> every,
@@ -56,15 +64,7 @@ public record CreateSchedule(
         Field<Duration> jitter,
         Field<CatchUp> catchUp,
         Field<Duration> catchUpWindow,
-        Field<Long> pauseAfterFailures,
-        Field<Json> payload,
-        Field<RawBody> body,
-        Field<CallbackMethod> method,
-        Field<Map<String, String>> headers,
-        Field<RetryPolicy> retryPolicy,
-        Field<Double> callbackTimeoutSeconds,
-        Field<Duration> expireAfter,
-        Field<List<String>> tags) {
+        Field<Long> pauseAfterFailures) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -101,474 +101,6 @@ public record CreateSchedule(
     }
 
     /**
-     * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
-     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateSchedule cron(String value) {
-        return cron(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
-     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
-     * @return a copy with it
-     */
-    public CreateSchedule cron(Field<String> cron) {
-        return new CreateSchedule(
-                namespace,
-                id,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * The IANA time zone of cron. Default UTC.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateSchedule timeZone(String value) {
-        return timeZone(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param timeZone The IANA time zone of cron. Default UTC.
-     * @return a copy with it
-     */
-    public CreateSchedule timeZone(Field<String> timeZone) {
-        return new CreateSchedule(
-                namespace,
-                id,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * An interval of 1s to 366d, by elapsed time, instead of cron.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateSchedule every(Duration value) {
-        return every(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param every An interval of 1s to 366d, by elapsed time, instead of cron.
-     * @return a copy with it
-     */
-    public CreateSchedule every(Field<Duration> every) {
-        return new CreateSchedule(
-                namespace,
-                id,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * An instant from which every counts, in both directions. Default: the schedule's creation.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateSchedule anchor(Instant value) {
-        return anchor(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param anchor An instant from which every counts, in both directions. Default: the schedule's creation.
-     * @return a copy with it
-     */
-    public CreateSchedule anchor(Field<Instant> anchor) {
-        return new CreateSchedule(
-                namespace,
-                id,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * No instant is earlier than this.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateSchedule startAt(Instant value) {
-        return startAt(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param startAt No instant is earlier than this.
-     * @return a copy with it
-     */
-    public CreateSchedule startAt(Field<Instant> startAt) {
-        return new CreateSchedule(
-                namespace,
-                id,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * All instants are earlier than this.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateSchedule endAt(Instant value) {
-        return endAt(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param endAt All instants are earlier than this.
-     * @return a copy with it
-     */
-    public CreateSchedule endAt(Field<Instant> endAt) {
-        return new CreateSchedule(
-                namespace,
-                id,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * How many instants it has; afterwards it ends.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateSchedule maxOccurrences(long value) {
-        return maxOccurrences(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param maxOccurrences How many instants it has; afterwards it ends.
-     * @return a copy with it
-     */
-    public CreateSchedule maxOccurrences(Field<Long> maxOccurrences) {
-        return new CreateSchedule(
-                namespace,
-                id,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * Longest delay of an instant; none is delayed past the next one. The delay depends only on the
-     * schedule and the instant. Default 0s.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateSchedule jitter(Duration value) {
-        return jitter(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the
-     * schedule and the instant. Default 0s.
-     * @return a copy with it
-     */
-    public CreateSchedule jitter(Field<Duration> jitter) {
-        return new CreateSchedule(
-                namespace,
-                id,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
-     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateSchedule catchUp(CatchUp value) {
-        return catchUp(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
-     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
-     * @return a copy with it
-     */
-    public CreateSchedule catchUp(Field<CatchUp> catchUp) {
-        return new CreateSchedule(
-                namespace,
-                id,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateSchedule catchUpWindow(Duration value) {
-        return catchUpWindow(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
-     * @return a copy with it
-     */
-    public CreateSchedule catchUpWindow(Field<Duration> catchUpWindow) {
-        return new CreateSchedule(
-                namespace,
-                id,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateSchedule pauseAfterFailures(long value) {
-        return pauseAfterFailures(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
-     * @return a copy with it
-     */
-    public CreateSchedule pauseAfterFailures(Field<Long> pauseAfterFailures) {
-        return new CreateSchedule(
-                namespace,
-                id,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
      * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
      * objects. With GET and HEAD, which send none, only null.
      *
@@ -591,6 +123,14 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -601,15 +141,7 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -633,6 +165,14 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -643,15 +183,7 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -675,6 +207,14 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -685,15 +225,7 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -717,6 +249,14 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -727,15 +267,7 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -759,6 +291,14 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -769,15 +309,7 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -801,6 +333,14 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -811,15 +351,49 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
+                pauseAfterFailures);
+    }
+
+    /**
+     * Labels to filter lists by.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule tags(List<String> value) {
+        return tags(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param tags Labels to filter lists by.
+     * @return a copy with it
+     */
+    public CreateSchedule tags(Field<List<String>> tags) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
                 payload,
                 body,
                 method,
                 headers,
                 retryPolicy,
                 callbackTimeoutSeconds,
+                tags,
                 expireAfter,
-                tags);
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
     }
 
     /**
@@ -845,6 +419,14 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -855,38 +437,40 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
-     * Labels to filter lists by.
+     * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
      *
      * @param value its value
      * @return a copy with it
      */
-    public CreateSchedule tags(List<String> value) {
-        return tags(Field.of(value));
+    public CreateSchedule cron(String value) {
+        return cron(Field.of(value));
     }
 
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param tags Labels to filter lists by.
+     * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
      * @return a copy with it
      */
-    public CreateSchedule tags(Field<List<String>> tags) {
+    public CreateSchedule cron(Field<String> cron) {
         return new CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -897,15 +481,431 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
+                pauseAfterFailures);
+    }
+
+    /**
+     * The IANA time zone of cron. Default UTC.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule timeZone(String value) {
+        return timeZone(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param timeZone The IANA time zone of cron. Default UTC.
+     * @return a copy with it
+     */
+    public CreateSchedule timeZone(Field<String> timeZone) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
                 payload,
                 body,
                 method,
                 headers,
                 retryPolicy,
                 callbackTimeoutSeconds,
+                tags,
                 expireAfter,
-                tags);
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * An interval of 1s to 366d, by elapsed time, instead of cron.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule every(Duration value) {
+        return every(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param every An interval of 1s to 366d, by elapsed time, instead of cron.
+     * @return a copy with it
+     */
+    public CreateSchedule every(Field<Duration> every) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * An instant from which every counts, in both directions. Default: the schedule's creation.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule anchor(Instant value) {
+        return anchor(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param anchor An instant from which every counts, in both directions. Default: the schedule's creation.
+     * @return a copy with it
+     */
+    public CreateSchedule anchor(Field<Instant> anchor) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * No instant is earlier than this.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule startAt(Instant value) {
+        return startAt(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param startAt No instant is earlier than this.
+     * @return a copy with it
+     */
+    public CreateSchedule startAt(Field<Instant> startAt) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * All instants are earlier than this.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule endAt(Instant value) {
+        return endAt(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param endAt All instants are earlier than this.
+     * @return a copy with it
+     */
+    public CreateSchedule endAt(Field<Instant> endAt) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * How many instants it has; afterwards it ends.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule maxOccurrences(long value) {
+        return maxOccurrences(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param maxOccurrences How many instants it has; afterwards it ends.
+     * @return a copy with it
+     */
+    public CreateSchedule maxOccurrences(Field<Long> maxOccurrences) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * Longest delay of an instant; none is delayed past the next one. The delay depends only on the
+     * schedule and the instant. Default 0s.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule jitter(Duration value) {
+        return jitter(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the
+     * schedule and the instant. Default 0s.
+     * @return a copy with it
+     */
+    public CreateSchedule jitter(Field<Duration> jitter) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
+     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule catchUp(CatchUp value) {
+        return catchUp(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
+     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+     * @return a copy with it
+     */
+    public CreateSchedule catchUp(Field<CatchUp> catchUp) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule catchUpWindow(Duration value) {
+        return catchUpWindow(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
+     * @return a copy with it
+     */
+    public CreateSchedule catchUpWindow(Field<Duration> catchUpWindow) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule pauseAfterFailures(long value) {
+        return pauseAfterFailures(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+     * @return a copy with it
+     */
+    public CreateSchedule pauseAfterFailures(Field<Long> pauseAfterFailures) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
     }
 
     /**
@@ -918,6 +918,14 @@ public record CreateSchedule(
         sent.put("namespace", Json.of(namespace));
         sent.put("id", Json.of(id));
         sent.put("callbackUrl", Json.of(callbackUrl));
+        payload.putInto(sent, "payload", value -> value);
+        body.putInto(sent, "body", RawBody::toJson);
+        method.putInto(sent, "method", CallbackMethod::toJson);
+        headers.putInto(sent, "headers", each -> Json.object(each, Json::of));
+        retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
+        callbackTimeoutSeconds.putInto(sent, "callbackTimeoutSeconds", Json::of);
+        tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
+        expireAfter.putInto(sent, "expireAfter", Values::toJson);
         cron.putInto(sent, "cron", Json::of);
         timeZone.putInto(sent, "timeZone", Json::of);
         every.putInto(sent, "every", Values::toJson);
@@ -929,14 +937,6 @@ public record CreateSchedule(
         catchUp.putInto(sent, "catchUp", CatchUp::toJson);
         catchUpWindow.putInto(sent, "catchUpWindow", Values::toJson);
         pauseAfterFailures.putInto(sent, "pauseAfterFailures", Json::of);
-        payload.putInto(sent, "payload", value -> value);
-        body.putInto(sent, "body", RawBody::toJson);
-        method.putInto(sent, "method", CallbackMethod::toJson);
-        headers.putInto(sent, "headers", each -> Json.object(each, Json::of));
-        retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
-        callbackTimeoutSeconds.putInto(sent, "callbackTimeoutSeconds", Json::of);
-        expireAfter.putInto(sent, "expireAfter", Values::toJson);
-        tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         return Json.object(sent);
     }
 }

@@ -19,6 +19,10 @@ import java.util.Map;
  * @param id The timer's id, unique in its namespace.
  * @param executeAt An RFC 3339 instant with a time zone.
  * @param delay A duration: 500ms, 30s, 5m, 1h30m, 7d.
+ * @param onConflict What to do if a timer with this id exists, pending or finished and retained: replace it (the
+ * default), keep it and return it, or reject the request.
+ * @param idempotencyKey Makes the create safe to repeat: a timer with this id that was created with the same key is returned
+ * unchanged, even after it has finished. Equivalent to the header Idempotency-Key.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
  * objects. With GET and HEAD, which send none, only null.
  * @param body The whole body of the callback, instead of the envelope with the payload.
@@ -29,10 +33,6 @@ import java.util.Map;
  * @param tags Labels to filter lists by.
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
- * @param onConflict What to do if a timer with this id exists, pending or finished and retained: replace it (the
- * default), keep it and return it, or reject the request.
- * @param idempotencyKey Makes the create safe to repeat: a timer with this id that was created with the same key is returned
- * unchanged, even after it has finished. Equivalent to the header Idempotency-Key.
  */
 public record CreateTimer(
         String namespace,
@@ -40,6 +40,8 @@ public record CreateTimer(
         String id,
         Field<Instant> executeAt,
         Field<Duration> delay,
+        Field<OnConflict> onConflict,
+        Field<String> idempotencyKey,
         Field<Json> payload,
         Field<RawBody> body,
         Field<CallbackMethod> method,
@@ -47,9 +49,7 @@ public record CreateTimer(
         Field<RetryPolicy> retryPolicy,
         Field<Double> callbackTimeoutSeconds,
         Field<List<String>> tags,
-        Field<Duration> expireAfter,
-        Field<OnConflict> onConflict,
-        Field<String> idempotencyKey) {
+        Field<Duration> expireAfter) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -101,6 +101,8 @@ public record CreateTimer(
                 id,
                 executeAt,
                 delay,
+                onConflict,
+                idempotencyKey,
                 payload,
                 body,
                 method,
@@ -108,9 +110,7 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter,
-                onConflict,
-                idempotencyKey);
+                expireAfter);
     }
 
     /**
@@ -136,6 +136,8 @@ public record CreateTimer(
                 id,
                 executeAt,
                 delay,
+                onConflict,
+                idempotencyKey,
                 payload,
                 body,
                 method,
@@ -143,293 +145,7 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter,
-                onConflict,
-                idempotencyKey);
-    }
-
-    /**
-     * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
-     * objects. With GET and HEAD, which send none, only null.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateTimer payload(Json value) {
-        return payload(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
-     * objects. With GET and HEAD, which send none, only null.
-     * @return a copy with it
-     */
-    public CreateTimer payload(Field<Json> payload) {
-        return new CreateTimer(
-                namespace,
-                callbackUrl,
-                id,
-                executeAt,
-                delay,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                tags,
-                expireAfter,
-                onConflict,
-                idempotencyKey);
-    }
-
-    /**
-     * The whole body of the callback, instead of the envelope with the payload.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateTimer body(RawBody value) {
-        return body(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param body The whole body of the callback, instead of the envelope with the payload.
-     * @return a copy with it
-     */
-    public CreateTimer body(Field<RawBody> body) {
-        return new CreateTimer(
-                namespace,
-                callbackUrl,
-                id,
-                executeAt,
-                delay,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                tags,
-                expireAfter,
-                onConflict,
-                idempotencyKey);
-    }
-
-    /**
-     * The HTTP method of the callback.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateTimer method(CallbackMethod value) {
-        return method(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param method The HTTP method of the callback.
-     * @return a copy with it
-     */
-    public CreateTimer method(Field<CallbackMethod> method) {
-        return new CreateTimer(
-                namespace,
-                callbackUrl,
-                id,
-                executeAt,
-                delay,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                tags,
-                expireAfter,
-                onConflict,
-                idempotencyKey);
-    }
-
-    /**
-     * Additional headers of the callback. The value [redacted] keeps the timer's stored value.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateTimer headers(Map<String, String> value) {
-        return headers(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
-     * @return a copy with it
-     */
-    public CreateTimer headers(Field<Map<String, String>> headers) {
-        return new CreateTimer(
-                namespace,
-                callbackUrl,
-                id,
-                executeAt,
-                delay,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                tags,
-                expireAfter,
-                onConflict,
-                idempotencyKey);
-    }
-
-    /**
-     * Without one, each attempt uses the namespace's current policy.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateTimer retryPolicy(RetryPolicy value) {
-        return retryPolicy(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param retryPolicy Without one, each attempt uses the namespace's current policy.
-     * @return a copy with it
-     */
-    public CreateTimer retryPolicy(Field<RetryPolicy> retryPolicy) {
-        return new CreateTimer(
-                namespace,
-                callbackUrl,
-                id,
-                executeAt,
-                delay,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                tags,
-                expireAfter,
-                onConflict,
-                idempotencyKey);
-    }
-
-    /**
-     * Timeout of one attempt, in seconds. Default 10.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateTimer callbackTimeoutSeconds(double value) {
-        return callbackTimeoutSeconds(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param callbackTimeoutSeconds Timeout of one attempt, in seconds. Default 10.
-     * @return a copy with it
-     */
-    public CreateTimer callbackTimeoutSeconds(Field<Double> callbackTimeoutSeconds) {
-        return new CreateTimer(
-                namespace,
-                callbackUrl,
-                id,
-                executeAt,
-                delay,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                tags,
-                expireAfter,
-                onConflict,
-                idempotencyKey);
-    }
-
-    /**
-     * Labels to filter lists by.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateTimer tags(List<String> value) {
-        return tags(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param tags Labels to filter lists by.
-     * @return a copy with it
-     */
-    public CreateTimer tags(Field<List<String>> tags) {
-        return new CreateTimer(
-                namespace,
-                callbackUrl,
-                id,
-                executeAt,
-                delay,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                tags,
-                expireAfter,
-                onConflict,
-                idempotencyKey);
-    }
-
-    /**
-     * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
-     * expired then, any other as failed.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateTimer expireAfter(Duration value) {
-        return expireAfter(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
-     * expired then, any other as failed.
-     * @return a copy with it
-     */
-    public CreateTimer expireAfter(Field<Duration> expireAfter) {
-        return new CreateTimer(
-                namespace,
-                callbackUrl,
-                id,
-                executeAt,
-                delay,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                tags,
-                expireAfter,
-                onConflict,
-                idempotencyKey);
+                expireAfter);
     }
 
     /**
@@ -457,6 +173,8 @@ public record CreateTimer(
                 id,
                 executeAt,
                 delay,
+                onConflict,
+                idempotencyKey,
                 payload,
                 body,
                 method,
@@ -464,9 +182,7 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter,
-                onConflict,
-                idempotencyKey);
+                expireAfter);
     }
 
     /**
@@ -494,6 +210,8 @@ public record CreateTimer(
                 id,
                 executeAt,
                 delay,
+                onConflict,
+                idempotencyKey,
                 payload,
                 body,
                 method,
@@ -501,9 +219,291 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter,
+                expireAfter);
+    }
+
+    /**
+     * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+     * objects. With GET and HEAD, which send none, only null.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer payload(Json value) {
+        return payload(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+     * objects. With GET and HEAD, which send none, only null.
+     * @return a copy with it
+     */
+    public CreateTimer payload(Field<Json> payload) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
                 onConflict,
-                idempotencyKey);
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter);
+    }
+
+    /**
+     * The whole body of the callback, instead of the envelope with the payload.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer body(RawBody value) {
+        return body(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param body The whole body of the callback, instead of the envelope with the payload.
+     * @return a copy with it
+     */
+    public CreateTimer body(Field<RawBody> body) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter);
+    }
+
+    /**
+     * The HTTP method of the callback.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer method(CallbackMethod value) {
+        return method(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param method The HTTP method of the callback.
+     * @return a copy with it
+     */
+    public CreateTimer method(Field<CallbackMethod> method) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter);
+    }
+
+    /**
+     * Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer headers(Map<String, String> value) {
+        return headers(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+     * @return a copy with it
+     */
+    public CreateTimer headers(Field<Map<String, String>> headers) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter);
+    }
+
+    /**
+     * Without one, each attempt uses the namespace's current policy.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer retryPolicy(RetryPolicy value) {
+        return retryPolicy(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param retryPolicy Without one, each attempt uses the namespace's current policy.
+     * @return a copy with it
+     */
+    public CreateTimer retryPolicy(Field<RetryPolicy> retryPolicy) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter);
+    }
+
+    /**
+     * Timeout of one attempt, in seconds. Default 10.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer callbackTimeoutSeconds(double value) {
+        return callbackTimeoutSeconds(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param callbackTimeoutSeconds Timeout of one attempt, in seconds. Default 10.
+     * @return a copy with it
+     */
+    public CreateTimer callbackTimeoutSeconds(Field<Double> callbackTimeoutSeconds) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter);
+    }
+
+    /**
+     * Labels to filter lists by.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer tags(List<String> value) {
+        return tags(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param tags Labels to filter lists by.
+     * @return a copy with it
+     */
+    public CreateTimer tags(Field<List<String>> tags) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter);
+    }
+
+    /**
+     * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+     * expired then, any other as failed.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer expireAfter(Duration value) {
+        return expireAfter(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+     * expired then, any other as failed.
+     * @return a copy with it
+     */
+    public CreateTimer expireAfter(Field<Duration> expireAfter) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter);
     }
 
     /**
@@ -518,6 +518,8 @@ public record CreateTimer(
         sent.put("id", Json.of(id));
         executeAt.putInto(sent, "executeAt", Values::toJson);
         delay.putInto(sent, "delay", Values::toJson);
+        onConflict.putInto(sent, "onConflict", OnConflict::toJson);
+        idempotencyKey.putInto(sent, "idempotencyKey", Json::of);
         payload.putInto(sent, "payload", value -> value);
         body.putInto(sent, "body", RawBody::toJson);
         method.putInto(sent, "method", CallbackMethod::toJson);
@@ -526,8 +528,6 @@ public record CreateTimer(
         callbackTimeoutSeconds.putInto(sent, "callbackTimeoutSeconds", Json::of);
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
-        onConflict.putInto(sent, "onConflict", OnConflict::toJson);
-        idempotencyKey.putInto(sent, "idempotencyKey", Json::of);
         return Json.object(sent);
     }
 }

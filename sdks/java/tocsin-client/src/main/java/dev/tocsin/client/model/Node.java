@@ -21,7 +21,8 @@ import dev.tocsin.client.Json;
  * @param dispatching dispatching Null if absent.
  * @param agent agent Null if absent.
  * @param windowTimers windowTimers Null if absent.
- * @param lagMs lagMs Null if absent.
+ * @param lagMs How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if
+ * later. Null if absent.
  * @param sharesName Whether another live node has the same name: then only one of them gets shards.
  * @param secretDiffers Whether its <code>cluster.secret</code> differs from that of nodes that started earlier, so that it
  * owns no shards.

@@ -19,6 +19,16 @@ import java.util.Map;
  * @param namespace The namespace's name.
  * @param scheduleId The schedule's id, unique among its namespace's schedules.
  * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+ * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
+ * objects. With GET and HEAD, which send none, only null.
+ * @param body The whole body of the callback, instead of the envelope with the payload.
+ * @param method The HTTP method of the callback.
+ * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
+ * @param retryPolicy Without one, each attempt uses the namespace's current policy.
+ * @param callbackTimeoutSeconds Timeout of one attempt, in seconds. Default 10.
+ * @param tags Labels to filter lists by.
+ * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+ * expired then, any other as failed.
  * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
  * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
  * @param timeZone The IANA time zone of cron. Default UTC.
@@ -33,20 +43,19 @@ import java.util.Map;
  * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
  * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
- * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
- * objects. With GET and HEAD, which send none, only null.
- * @param body The whole body of the callback, instead of the envelope with the payload.
- * @param method The HTTP method of the callback.
- * @param headers Additional headers of the callback. The value [redacted] keeps the timer's stored value.
- * @param retryPolicy Without one, each attempt uses the namespace's current policy.
- * @param callbackTimeoutSeconds Timeout of one attempt, in seconds. Default 10.
- * @param expireAfter No attempt begins later than this after its instant; null: however late.
- * @param tags Labels to filter lists by.
  */
 public record UpdateSchedule(
         String namespace,
         String scheduleId,
         Field<String> callbackUrl,
+        Field<Json> payload,
+        Field<RawBody> body,
+        Field<CallbackMethod> method,
+        Field<Map<String, String>> headers,
+        Field<RetryPolicy> retryPolicy,
+        Field<Double> callbackTimeoutSeconds,
+        Field<List<String>> tags,
+        Field<Duration> expireAfter,
         Field<String> cron,
         Field<String> timeZone,
         Field<Duration> every,
@@ -57,15 +66,7 @@ public record UpdateSchedule(
         Field<Duration> jitter,
         Field<CatchUp> catchUp,
         Field<Duration> catchUpWindow,
-        Field<Long> pauseAfterFailures,
-        Field<Json> payload,
-        Field<RawBody> body,
-        Field<CallbackMethod> method,
-        Field<Map<String, String>> headers,
-        Field<RetryPolicy> retryPolicy,
-        Field<Double> callbackTimeoutSeconds,
-        Field<Duration> expireAfter,
-        Field<List<String>> tags) {
+        Field<Long> pauseAfterFailures) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -121,6 +122,14 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -131,483 +140,7 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
-     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule cron(String value) {
-        return cron(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
-     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
-     * @return a copy with it
-     */
-    public UpdateSchedule cron(Field<String> cron) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * The IANA time zone of cron. Default UTC.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule timeZone(String value) {
-        return timeZone(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param timeZone The IANA time zone of cron. Default UTC.
-     * @return a copy with it
-     */
-    public UpdateSchedule timeZone(Field<String> timeZone) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * An interval of 1s to 366d, by elapsed time, instead of cron.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule every(Duration value) {
-        return every(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param every An interval of 1s to 366d, by elapsed time, instead of cron.
-     * @return a copy with it
-     */
-    public UpdateSchedule every(Field<Duration> every) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * An instant from which every counts, in both directions. Default: the schedule's creation.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule anchor(Instant value) {
-        return anchor(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param anchor An instant from which every counts, in both directions. Default: the schedule's creation.
-     * @return a copy with it
-     */
-    public UpdateSchedule anchor(Field<Instant> anchor) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * No instant is earlier than this.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule startAt(Instant value) {
-        return startAt(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param startAt No instant is earlier than this.
-     * @return a copy with it
-     */
-    public UpdateSchedule startAt(Field<Instant> startAt) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * All instants are earlier than this.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule endAt(Instant value) {
-        return endAt(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param endAt All instants are earlier than this.
-     * @return a copy with it
-     */
-    public UpdateSchedule endAt(Field<Instant> endAt) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * How many instants it has; afterwards it ends.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule maxOccurrences(long value) {
-        return maxOccurrences(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param maxOccurrences How many instants it has; afterwards it ends.
-     * @return a copy with it
-     */
-    public UpdateSchedule maxOccurrences(Field<Long> maxOccurrences) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * Longest delay of an instant; none is delayed past the next one. The delay depends only on the
-     * schedule and the instant. Default 0s.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule jitter(Duration value) {
-        return jitter(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the
-     * schedule and the instant. Default 0s.
-     * @return a copy with it
-     */
-    public UpdateSchedule jitter(Field<Duration> jitter) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
-     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule catchUp(CatchUp value) {
-        return catchUp(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
-     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
-     * @return a copy with it
-     */
-    public UpdateSchedule catchUp(Field<CatchUp> catchUp) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule catchUpWindow(Duration value) {
-        return catchUpWindow(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
-     * @return a copy with it
-     */
-    public UpdateSchedule catchUpWindow(Field<Duration> catchUpWindow) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule pauseAfterFailures(long value) {
-        return pauseAfterFailures(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
-     * @return a copy with it
-     */
-    public UpdateSchedule pauseAfterFailures(Field<Long> pauseAfterFailures) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -633,6 +166,14 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -643,15 +184,7 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -675,6 +208,14 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -685,15 +226,7 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -717,6 +250,14 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -727,15 +268,7 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -759,6 +292,14 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -769,15 +310,7 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -801,6 +334,14 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -811,15 +352,7 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -843,6 +376,14 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -853,57 +394,7 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
-    }
-
-    /**
-     * No attempt begins later than this after its instant; null: however late.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public UpdateSchedule expireAfter(Duration value) {
-        return expireAfter(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param expireAfter No attempt begins later than this after its instant; null: however late.
-     * @return a copy with it
-     */
-    public UpdateSchedule expireAfter(Field<Duration> expireAfter) {
-        return new UpdateSchedule(
-                namespace,
-                scheduleId,
-                callbackUrl,
-                cron,
-                timeZone,
-                every,
-                anchor,
-                startAt,
-                endAt,
-                maxOccurrences,
-                jitter,
-                catchUp,
-                catchUpWindow,
-                pauseAfterFailures,
-                payload,
-                body,
-                method,
-                headers,
-                retryPolicy,
-                callbackTimeoutSeconds,
-                expireAfter,
-                tags);
+                pauseAfterFailures);
     }
 
     /**
@@ -927,6 +418,14 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
                 cron,
                 timeZone,
                 every,
@@ -937,15 +436,519 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures,
+                pauseAfterFailures);
+    }
+
+    /**
+     * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+     * expired then, any other as failed.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule expireAfter(Duration value) {
+        return expireAfter(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+     * expired then, any other as failed.
+     * @return a copy with it
+     */
+    public UpdateSchedule expireAfter(Field<Duration> expireAfter) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
                 payload,
                 body,
                 method,
                 headers,
                 retryPolicy,
                 callbackTimeoutSeconds,
+                tags,
                 expireAfter,
-                tags);
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule cron(String value) {
+        return cron(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
+     * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
+     * @return a copy with it
+     */
+    public UpdateSchedule cron(Field<String> cron) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * The IANA time zone of cron. Default UTC.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule timeZone(String value) {
+        return timeZone(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param timeZone The IANA time zone of cron. Default UTC.
+     * @return a copy with it
+     */
+    public UpdateSchedule timeZone(Field<String> timeZone) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * An interval of 1s to 366d, by elapsed time, instead of cron.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule every(Duration value) {
+        return every(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param every An interval of 1s to 366d, by elapsed time, instead of cron.
+     * @return a copy with it
+     */
+    public UpdateSchedule every(Field<Duration> every) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * An instant from which every counts, in both directions. Default: the schedule's creation.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule anchor(Instant value) {
+        return anchor(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param anchor An instant from which every counts, in both directions. Default: the schedule's creation.
+     * @return a copy with it
+     */
+    public UpdateSchedule anchor(Field<Instant> anchor) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * No instant is earlier than this.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule startAt(Instant value) {
+        return startAt(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param startAt No instant is earlier than this.
+     * @return a copy with it
+     */
+    public UpdateSchedule startAt(Field<Instant> startAt) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * All instants are earlier than this.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule endAt(Instant value) {
+        return endAt(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param endAt All instants are earlier than this.
+     * @return a copy with it
+     */
+    public UpdateSchedule endAt(Field<Instant> endAt) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * How many instants it has; afterwards it ends.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule maxOccurrences(long value) {
+        return maxOccurrences(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param maxOccurrences How many instants it has; afterwards it ends.
+     * @return a copy with it
+     */
+    public UpdateSchedule maxOccurrences(Field<Long> maxOccurrences) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * Longest delay of an instant; none is delayed past the next one. The delay depends only on the
+     * schedule and the instant. Default 0s.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule jitter(Duration value) {
+        return jitter(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param jitter Longest delay of an instant; none is delayed past the next one. The delay depends only on the
+     * schedule and the instant. Default 0s.
+     * @return a copy with it
+     */
+    public UpdateSchedule jitter(Field<Duration> jitter) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
+     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule catchUp(CatchUp value) {
+        return catchUp(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
+     * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
+     * @return a copy with it
+     */
+    public UpdateSchedule catchUp(Field<CatchUp> catchUp) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule catchUpWindow(Duration value) {
+        return catchUpWindow(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
+     * @return a copy with it
+     */
+    public UpdateSchedule catchUpWindow(Field<Duration> catchUpWindow) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule pauseAfterFailures(long value) {
+        return pauseAfterFailures(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+     * @return a copy with it
+     */
+    public UpdateSchedule pauseAfterFailures(Field<Long> pauseAfterFailures) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
     }
 
     /**
@@ -958,6 +961,14 @@ public record UpdateSchedule(
         sent.put("namespace", Json.of(namespace));
         sent.put("scheduleId", Json.of(scheduleId));
         callbackUrl.putInto(sent, "callbackUrl", Json::of);
+        payload.putInto(sent, "payload", value -> value);
+        body.putInto(sent, "body", RawBody::toJson);
+        method.putInto(sent, "method", CallbackMethod::toJson);
+        headers.putInto(sent, "headers", each -> Json.object(each, Json::of));
+        retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
+        callbackTimeoutSeconds.putInto(sent, "callbackTimeoutSeconds", Json::of);
+        tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
+        expireAfter.putInto(sent, "expireAfter", Values::toJson);
         cron.putInto(sent, "cron", Json::of);
         timeZone.putInto(sent, "timeZone", Json::of);
         every.putInto(sent, "every", Values::toJson);
@@ -969,14 +980,6 @@ public record UpdateSchedule(
         catchUp.putInto(sent, "catchUp", CatchUp::toJson);
         catchUpWindow.putInto(sent, "catchUpWindow", Values::toJson);
         pauseAfterFailures.putInto(sent, "pauseAfterFailures", Json::of);
-        payload.putInto(sent, "payload", value -> value);
-        body.putInto(sent, "body", RawBody::toJson);
-        method.putInto(sent, "method", CallbackMethod::toJson);
-        headers.putInto(sent, "headers", each -> Json.object(each, Json::of));
-        retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
-        callbackTimeoutSeconds.putInto(sent, "callbackTimeoutSeconds", Json::of);
-        expireAfter.putInto(sent, "expireAfter", Values::toJson);
-        tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         return Json.object(sent);
     }
 }

@@ -11,10 +11,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Changes to a pending timer; absent fields stay unchanged. A null <code>headers</code> removes them;
- * a null <code>retryPolicy</code> returns to the namespace's policy. <code>payload</code> and
- * <code>body</code> replace one another. Send at most one of <code>executeAt</code> and
- * <code>delay</code>.
+ * Changes to a pending timer; absent fields stay unchanged. Null removes <code>headers</code> and
+ * <code>expireAfter</code>; a null <code>retryPolicy</code> returns to the namespace's policy.
+ * <code>payload</code> and <code>body</code> replace one another. Send at most one of
+ * <code>executeAt</code> and <code>delay</code>.
  *
  * @param namespace The namespace's name.
  * @param timerId The timer's id, unique in its namespace.
@@ -29,7 +29,8 @@ import java.util.Map;
  * @param retryPolicy Without one, each attempt uses the namespace's current policy.
  * @param callbackTimeoutSeconds Timeout of one attempt, in seconds. Default 10.
  * @param tags Labels to filter lists by.
- * @param expireAfter No attempt begins later than this after executeAt; null removes the limit.
+ * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+ * expired then, any other as failed.
  */
 public record UpdateTimer(
         String namespace,
@@ -403,7 +404,8 @@ public record UpdateTimer(
     }
 
     /**
-     * No attempt begins later than this after executeAt; null removes the limit.
+     * No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+     * expired then, any other as failed.
      *
      * @param value its value
      * @return a copy with it
@@ -415,7 +417,8 @@ public record UpdateTimer(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param expireAfter No attempt begins later than this after executeAt; null removes the limit.
+     * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
+     * expired then, any other as failed.
      * @return a copy with it
      */
     public UpdateTimer expireAfter(Field<Duration> expireAfter) {

@@ -1,0 +1,380 @@
+"""The HTTP requests and responses about namespaces, API keys and the audit trail: structs and their conversion."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Iterable
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tocsin.keys import NAME_CHARS_MAX, SCOPE_MAX, KeyRequest
+from tocsin.model import audit
+from tocsin.model.access import ApiKey, Role
+from tocsin.model.audit import AuditAction, AuditQuery, Detail
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import format_duration
+from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.retry import RetryPolicy as Policy
+from tocsin.model.secrets import GRACE_US_MAX
+from tocsin.model.validation import InputRules
+from tocsin.web.http import constraints as limits
+from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.instants import format_instant, optional_instant, read_instant
+from tocsin.web.http.wire import (
+    Instant,
+    NamespaceName,
+    RequestStruct,
+    ResponseStruct,
+    RetryPolicy,
+    RetryPolicyAnswer,
+    about,
+)
+
+NumShards = Annotated[
+    int, about("The number of shards that its timers are spread over. Cannot be changed later."), limits.NUM_SHARDS
+]
+History = Annotated[HistoryMode, about("Which finished timers stay visible.")]
+Retention = Annotated[
+    str,
+    about(f"How long finished timers stay visible; at most {format_duration(limits.LIMITS.retention_max_us)}.", "3d"),
+    limits.RETENTION,
+]
+NamespaceRetry = Annotated[
+    RetryPolicy | None, about("The policy of timers without their own; null for the default: 10 attempts in 8.5 h.")
+]
+AnswersMode = Annotated[
+    Answers,
+    about(
+        "What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: "
+        "false or nextExecuteAt. strict: success only with an empty body or ok: true."
+    ),
+]
+
+
+class CreateNamespace(RequestStruct):
+    """A namespace to create."""
+
+    name: NamespaceName
+    num_shards: NumShards | UnsetType = UNSET
+    history: History | UnsetType = UNSET
+    retention: Retention | UnsetType = UNSET
+    secret: (
+        Annotated[str, about("Secret that signs its callbacks (Standard Webhooks): whsec_ and base64."), limits.SECRET]
+        | UnsetType
+    ) = UNSET
+    answers: AnswersMode | UnsetType = UNSET
+    retry_policy: NamespaceRetry | UnsetType = UNSET
+
+
+class UpdateNamespace(RequestStruct):
+    """Changes to a namespace; absent fields stay unchanged."""
+
+    name: NamespaceName
+    history: History | UnsetType = UNSET
+    retention: Retention | UnsetType = UNSET
+    secret: (
+        Annotated[str | None, about("A new signing secret; null removes the secret."), limits.SECRET] | UnsetType
+    ) = UNSET
+    paused: Annotated[bool | UnsetType, about("While true, none of its timers fires.")] = UNSET
+    answers: AnswersMode | UnsetType = UNSET
+    retry_policy: NamespaceRetry | UnsetType = UNSET
+
+
+class RotationSent(RequestStruct, kw_only=True):
+    """The rotation of a signing secret: the new secret, and how long the previous one keeps signing."""
+
+    secret: (
+        Annotated[str, about("The new secret: whsec_ and base64. Without one, the server generates it."), limits.SECRET]
+        | UnsetType
+    ) = UNSET
+    grace: (
+        Annotated[
+            str,
+            about(
+                f"How long the previous secret keeps signing: at most {format_duration(GRACE_US_MAX)}; 0s: not at all. "
+                "Default 24h.",
+                "24h",
+            ),
+            limits.DURATION,
+        ]
+        | UnsetType
+    ) = UNSET
+    force: Annotated[
+        bool | UnsetType, about("Rotate even during the grace period of an earlier rotation. Default false.")
+    ] = UNSET
+
+
+class RotateSecret(RotationSent, kw_only=True):
+    """The rotation of a namespace's signing secret."""
+
+    name: NamespaceName
+
+
+class RotatedSecret(ResponseStruct, kw_only=True):
+    """The new signing secret. Only this response shows it."""
+
+    name: NamespaceName
+    secret: Annotated[str, about("The new secret, for the receivers.")]
+    previous_until: Annotated[
+        str | UnsetType, about("Until when the previous secret keeps signing; absent if only the new one signs.")
+    ] = UNSET
+
+
+class ListNamespaces(RequestStruct):
+    """No fields; the body is optional."""
+
+
+_FILTER_CHARS_MAX = 255
+_FILTER = limits.text(_FILTER_CHARS_MAX)
+AUDIT_CURSOR_CHARS = 32
+_KEY_NAME = limits.Constraint({"maxLength": NAME_CHARS_MAX, "pattern": limits.NO_CONTROL})
+_KEY_NAMESPACES = limits.unique(SCOPE_MAX, limits.NAME.schema)
+_KEY_TENANTS = limits.unique(SCOPE_MAX, limits.UUID7.schema)
+KeyRole = Annotated[Role, about("What the key allows; each role includes the previous ones.")]
+KeyId = Annotated[str, about("The key's id, the part between its first two underscores.")]
+
+
+class CreateKey(RequestStruct):
+    """An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited key can
+    grant."""
+
+    role: KeyRole
+    name: Annotated[str, about("What the key is for.", "billing service"), _KEY_NAME] | UnsetType = UNSET
+    namespaces: Annotated[list[str], about("Limits the key to these namespaces."), _KEY_NAMESPACES] | UnsetType = UNSET
+    tenants: Annotated[list[str], about("Limits the key to these tenants."), _KEY_TENANTS] | UnsetType = UNSET
+    expires_at: Annotated[str, about("When the key expires; without it, never."), limits.INSTANT] | UnsetType = UNSET
+
+
+class ListKeys(RequestStruct):
+    """No fields; the body is optional."""
+
+
+class RevokeKey(RequestStruct):
+    """The key to revoke."""
+
+    key_id: Annotated[KeyId, limits.Constraint(limits.text_schema(_FILTER_CHARS_MAX))]
+
+
+class ShownKey(ResponseStruct, kw_only=True):
+    """An API key without its secret, of which only a hash is stored."""
+
+    key_id: KeyId
+    role: KeyRole
+    name: Annotated[str, about("What the key is for; may be empty.")]
+    namespaces: Annotated[list[str], about("Limits the key to these namespaces.")]
+    tenants: Annotated[
+        list[str], about("Limits the key to these tenants. If both lists are empty, the key is not limited.")
+    ]
+    created_at: Instant
+    expires_at: Annotated[str | UnsetType, about("When the key expires; absent: never.")] = UNSET
+
+
+class CreatedKey(ShownKey, kw_only=True):
+    """A new API key. Only this response contains the key itself."""
+
+    key: Annotated[str, about("The key; send it as `Authorization: Bearer <key>`.")]
+
+
+class KeyList(ResponseStruct):
+    """The API keys within the scope of the caller's key, oldest first, including expired ones."""
+
+    keys: list[ShownKey]
+
+
+class ListAudit(RequestStruct):
+    """Filters of a list of audit entries; an entry must match all of them."""
+
+    action: (
+        Annotated[
+            AuditAction | list[AuditAction],
+            about("An action, or several: entries with any of them match."),
+            limits.one_or_more("AuditAction"),
+        ]
+        | UnsetType
+    ) = UNSET
+    key_id: Annotated[str, about("The key that acted.", "1f0c9a7be2d4"), _FILTER] | UnsetType = UNSET
+    subject: (
+        Annotated[str, about("The object of the action: a namespace's name or a key's id."), _FILTER] | UnsetType
+    ) = UNSET
+    after: Annotated[str, about("Only entries at or after this instant."), limits.INSTANT] | UnsetType = UNSET
+    before: Annotated[str, about("Only entries before this instant."), limits.INSTANT] | UnsetType = UNSET
+    limit: Annotated[int, about("Maximum number of entries on the page. Default 100."), limits.ROWS] | UnsetType = UNSET
+    cursor: (
+        Annotated[
+            str,
+            about("`nextCursor` of the previous page."),
+            limits.Constraint({"pattern": f"^[A-Za-z0-9_-]{{{AUDIT_CURSOR_CHARS}}}$"}),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class AuditEntry(ResponseStruct):
+    """An entry of the audit trail: a change of keys or namespaces, or a sign-in."""
+
+    at: Instant
+    action: Annotated[str, about("The action.", "namespace_changed")]
+    key_id: Annotated[str | None, about("The key that acted; null if none was required or the key was unknown.")]
+    subject: Annotated[str, about("The object of the action; empty for sign-ins.")]
+    source: Annotated[str, about("Where the action came from: api, pages or cli.")]
+    address: Annotated[str, about("The client's address; empty for the command line.")]
+    node: Annotated[str, about("The node, or the machine on which the command ran.")]
+    details: Annotated[dict[str, Detail], about("Additional facts, such as the changed fields. Never a secret.")]
+
+
+class AuditPage(ResponseStruct):
+    """A page of the audit trail, newest first."""
+
+    entries: list[AuditEntry]
+    next_cursor: Annotated[str | UnsetType, about("Cursor of the next page; absent on the last page.")] = UNSET
+
+
+class Namespace(ResponseStruct):
+    """A namespace and its settings. The secret is never shown."""
+
+    name: NamespaceName
+    num_shards: NumShards
+    history: History
+    retention: Annotated[str, about("How long finished timers stay visible.", "3d")]
+    paused: bool
+    signed: Annotated[bool, about("Whether it has a signing secret.")]
+    answers: AnswersMode
+    retry_policy: Annotated[
+        RetryPolicyAnswer, about("The policy of timers without their own: the namespace's, or the default.")
+    ]
+    created_at: Instant
+    updated_at: Instant
+    previous_secret_until: Annotated[
+        str | UnsetType, about("Until when the previous secret keeps signing; absent if none does.")
+    ] = UNSET
+
+
+class NamespaceList(ResponseStruct):
+    """All namespaces that the key has access to, sorted by name."""
+
+    namespaces: list[Namespace]
+
+
+class Rotation(NamedTuple):
+    """The rotation of a signing secret to `secret`; the previous one keeps signing for `grace_us`."""
+
+    secret: str
+    grace_us: int
+    force: bool
+
+
+class NamespaceSettings(NamedTuple):
+    """The namespace settings in a request that needed conversion. A retention of None and a policy of UNSET are absent from
+    the request; a policy of None removes the namespace's policy."""
+
+    retention_us: int | None
+    retry: Policy | UnsetType | None
+
+
+def key_request(sent: CreateKey) -> KeyRequest:
+    """The requested API key. Raises InvalidInput if `expiresAt` is not an instant."""
+    errors: list[FieldError] = []
+    expires_at = read_instant("expiresAt", sent.expires_at, errors)
+    if errors:
+        raise InvalidInput(*errors)
+    return KeyRequest(sent.role, tuple(sent.namespaces or ()), tuple(sent.tenants or ()), sent.name or "", expires_at)
+
+
+def created_key(key: ApiKey, secret: str) -> CreatedKey:
+    """A new API key, including the key itself."""
+    return CreatedKey(**msgspec.structs.asdict(_shown_key(key)), key=secret)
+
+
+def keys_answer(keys: Iterable[ApiKey]) -> KeyList:
+    """API keys as clients see them."""
+    return KeyList([_shown_key(key) for key in keys])
+
+
+def _shown_key(key: ApiKey) -> ShownKey:
+    return ShownKey(
+        key_id=key.key_id,
+        role=key.role,
+        name=key.note,
+        namespaces=list(key.namespaces),
+        tenants=list(key.tenants),
+        created_at=format_instant(key.created_at),
+        expires_at=optional_instant(key.expires_at),
+    )
+
+
+#: Entries on a page, for a request without a limit.
+_ROWS_DEFAULT = 100
+_CURSOR = struct.Struct(">q16s")
+
+
+def audit_query(sent: ListAudit, rules: InputRules) -> AuditQuery:
+    """The requested entries. Raises InvalidInput with all bad fields."""
+    errors = bad_fields(sent, rules)
+    after, before = read_instant("after", sent.after, errors), read_instant("before", sent.before, errors)
+    cursor = None
+    if sent.cursor is not UNSET:
+        try:
+            cursor = _CURSOR.unpack(base64.b64decode(sent.cursor + "=" * (-len(sent.cursor) % 4), b"-_", validate=True))
+        except (binascii.Error, struct.error, ValueError):
+            errors.append(
+                FieldError("cursor", "is not a nextCursor of this list; leave it out to start at the newest entry")
+            )
+    if errors:
+        raise InvalidInput(*errors)
+    actions = [] if sent.action is UNSET else [sent.action] if isinstance(sent.action, AuditAction) else sent.action
+    return AuditQuery(
+        actions=frozenset(action.value for action in actions),
+        key_id=None if sent.key_id is UNSET else sent.key_id,
+        subject=None if sent.subject is UNSET else sent.subject,
+        after=after,
+        before=before,
+        cursor=cursor,
+        limit=_ROWS_DEFAULT if sent.limit is UNSET else sent.limit,
+    )
+
+
+def audit_page(entries: list[audit.AuditEntry], limit: int) -> AuditPage:
+    """The response; a full page has a cursor, since another may follow."""
+    shown = [
+        AuditEntry(
+            format_instant(entry.at),
+            entry.action,
+            entry.key_id,
+            entry.subject,
+            entry.source,
+            entry.address,
+            entry.node,
+            entry.details,
+        )
+        for entry in entries
+    ]
+    if len(entries) < limit:
+        return AuditPage(shown)
+    return AuditPage(shown, base64.urlsafe_b64encode(_CURSOR.pack(*entries[-1].place)).decode().rstrip("="))
+
+
+def namespace_details(sent: CreateNamespace | UpdateNamespace) -> dict[str, Detail]:
+    """The namespace settings that a request set; of a secret, only that it was set or removed."""
+    given = {
+        "numShards": sent.num_shards if isinstance(sent, CreateNamespace) else UNSET,
+        "paused": UNSET if isinstance(sent, CreateNamespace) else sent.paused,
+        "history": sent.history,
+        "retention": sent.retention,
+        "answers": sent.answers,
+        "retryPolicy": _whether_set(sent.retry_policy),
+        "secret": _whether_set(sent.secret),
+    }
+    return {name: value for name, value in given.items() if value is not UNSET}
+
+
+def _whether_set(value: object) -> str | UnsetType:
+    return UNSET if value is UNSET else "removed" if value is None else "set"
+
+
+def rotation_details(of: str, rotation: Rotation) -> dict[str, Detail]:
+    """Whose secret was rotated, a namespace's or a tenant's, and how; never the secret."""
+    return {"of": of, "grace": format_duration(rotation.grace_us), "force": rotation.force}
