@@ -5,16 +5,12 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-import typing
+from collections.abc import Iterable
 
-from tocsin.ports import observer
-from tocsin.service_calls import events as agent_events
-from tocsin.telemetry.agent_logs import AGENT_LEVELS
-from tocsin.telemetry.agent_metrics import AGENT_COUNTERS, AGENT_GAUGES, AGENT_HISTOGRAMS
-from tocsin.telemetry.disk import DISK_GAUGES
-from tocsin.telemetry.logs import LEVELS
-from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS, INFOS
-from tocsin.telemetry.requests import REQUEST_COUNTERS, REQUEST_HISTOGRAMS
+from tocsin.ports.event import AnyEvent, declared
+from tocsin.ports.observer import Event
+from tocsin.service_calls.events import AgentEvent
+from tocsin.telemetry.metrics import AGENT_GAUGES, COUNTERS, DISK_GAUGES, GAUGES, INFOS, REQUEST_DURATION, REQUESTS
 
 _METRICS_INTRO = """# Metrics
 
@@ -31,10 +27,10 @@ Watch these first:
 _EVENTS_INTRO = """# Events
 
 The engine reports to its observers with typed events (`tocsin.ports.observer`); logs and metrics are observers. The log
-writes an event's name in words (`ShardLost` as `shard lost`) with its fields. *Level* is the level of the log line; `-` means
-that a failed timer is logged as a warning, at most ten lines per second, and every other attempt at debug. An outage of the
-store fails every shard again and again: `BatchFailed`, `LoadFailed`, `ClaimFailed` and `HeartbeatFailed` are logged once in
-ten seconds for each kind. The next line has the number of suppressed ones in the field `suppressed`, and their shards in
+writes an event's name in words (`ShardLost` as `shard lost`) with its fields. *Level* is the level of the log line. An
+`AttemptFinished` after which the timer has failed is a warning, `timer failed`, at most ten lines per second. An outage of
+the store fails every shard again and again: `BatchFailed`, `LoadFailed`, `ClaimFailed` and `HeartbeatFailed` are logged once
+in ten seconds for each kind. The next line has the number of suppressed ones in the field `suppressed`, and their shards in
 `suppressed_shards`.
 """
 
@@ -48,32 +44,36 @@ limited to twenty lines per second; the next line has the number of suppressed o
 
 def metrics_page(generated: str) -> str:
     """docs/reference/metrics.md."""
-    counters = {**COUNTERS, **REQUEST_COUNTERS, **AGENT_COUNTERS}
-    histograms = {**HISTOGRAMS, **REQUEST_HISTOGRAMS, **AGENT_HISTOGRAMS}
+    events = [*declared(Event), *declared(AgentEvent)]
+    # Several events may share a counter.
+    counters = {
+        counter.name: counter for counter in (*(event.counter for event in events), *COUNTERS, REQUESTS) if counter
+    }
+    histograms = [*(histogram for event in events for histogram in event.histograms), REQUEST_DURATION]
+    gauges = {event.gauge.name: event.gauge.help for event in events if event.gauge}
     lines = [generated, _METRICS_INTRO, "## Counters", "", "| metric | labels | meaning |", "| --- | --- | --- |"]
-    lines += [f"| `{name}_total` | {_codes(labels)} | {text} |" for name, (labels, text) in counters.items()]
+    lines += [f"| `{each.name}_total` | {_codes(each.labels)} | {each.help} |" for each in counters.values()]
     lines += ["", "## Histograms", "", "| metric | buckets up to | meaning |", "| --- | --- | --- |"]
-    lines += [f"| `{name}` | {bounds[-1]:,} | {text} |" for name, (bounds, text) in histograms.items()]
+    lines += [f"| `{each.name}` | {each.bounds[-1]:,} | {each.help} |" for each in histograms]
     lines += ["", "## Gauges", "", "| metric | meaning |", "| --- | --- |"]
-    lines += [f"| `{name}` | {text} |" for name, text in {**GAUGES, **DISK_GAUGES, **INFOS, **AGENT_GAUGES}.items()]
+    gauges |= {**GAUGES, **DISK_GAUGES, **INFOS, **AGENT_GAUGES}
+    lines += [f"| `{name}` | {text} |" for name, text in gauges.items()]
     return "\n".join(lines) + "\n"
 
 
 def events_page(generated: str) -> str:
     """docs/reference/events.md."""
-    lines = [generated, _EVENTS_INTRO]
-    lines += _event_table(typing.get_args(observer.Event), LEVELS)
-    lines += ["", _AGENT_EVENTS_INTRO]
-    lines += _event_table(typing.get_args(agent_events.AgentEvent), AGENT_LEVELS)
+    lines = [generated, _EVENTS_INTRO, *_event_table(declared(Event))]
+    lines += ["", _AGENT_EVENTS_INTRO, *_event_table(declared(AgentEvent))]
     return "\n".join(lines) + "\n"
 
 
-def _event_table(events: tuple[type, ...], levels: dict[type, int]) -> list[str]:
+def _event_table(events: Iterable[type[AnyEvent]]) -> list[str]:
     lines = ["| event | fields | meaning | level |", "| --- | --- | --- | --- |"]
     for event in events:
         text = re.sub(r"\s+", " ", inspect.getdoc(event) or "").strip()
-        level = logging.getLevelName(levels[event]).lower() if event in levels else "-"
-        lines.append(f"| `{event.__name__}` | {_codes(event._fields)} | {text} | {level} |")
+        level = logging.getLevelName(event.level).lower()
+        lines.append(f"| `{event.__name__}` | {_codes(event.__struct_fields__)} | {text} | {level} |")
     return lines
 
 

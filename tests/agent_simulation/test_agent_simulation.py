@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.mutation import misfits
+from tests.support.cases import each
 
 from .mutations import MUTATIONS
 from .world import RUN_S_MAX, World
@@ -89,6 +90,6 @@ for seed in (1, 4, 7):
     assert len(prints) == 1
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+@each("mutation", MUTATIONS)
 def test_every_mutation_still_applies(mutation: object) -> None:
     assert misfits(mutation) == []  # type: ignore[arg-type]

@@ -208,6 +208,7 @@ def _cassandra() -> None:
     """The same of Cassandra."""
     server = CassandraServer()
     server.configure(9042)
+    server.port = 9042
     server.start()
 
 

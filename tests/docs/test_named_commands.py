@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 
-import pytest
 import typer.main
 
 from tests.docs.blocks import ROOT, pages
+from tests.support.cases import each
 from tocsin.cli.app import app
 
 COMMAND = re.compile(r"(?<!`)`((?:tocsin|make) [^`\n]+)`")
@@ -39,7 +39,7 @@ def unknown_parts(words):
     return [word for word in words if word.startswith("-") and word.partition("=")[0] not in {*options, "--help"}]
 
 
-@pytest.mark.parametrize("page", pages())
+@each("page", pages())
 def test_commands_in_sentences_exist(page):
     assert {" ".join(words): wrong for words in named(page) if (wrong := unknown_parts(words))} == {}
 

@@ -11,6 +11,7 @@ import pytest
 from tests.docs.__main__ import in_namespaces, reason_not_to_run
 from tests.docs.blocks import ROOT, SHELLS, blocks_of, missing_lines, pages
 from tests.docs.machines import MACHINES, NOT_RUN, NOT_TRIED, TRIED, USUAL
+from tests.support.cases import each
 from tests.support.cassandra import CassandraServer
 from tests.support.dynamodb import DynamoServer
 from tests.support.mongodb import MongoServer
@@ -67,7 +68,7 @@ def test_commands_print_what_the_page_shows(page, namespaces):
     assert read.returncode == 0, read.stdout[-20_000:] + read.stderr[-4_000:]
 
 
-@pytest.mark.parametrize("page", pages())
+@each("page", pages())
 def test_every_block_is_of_a_known_kind(page):
     assert {block.language for block in blocks_of(page)} <= SHELLS | set(TRIED) | set(NOT_TRIED)
 

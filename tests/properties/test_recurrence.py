@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.properties import zone_changes
 from tests.properties.zone_changes import ELAPSED, FIXED
+from tests.support.cases import each
 from tocsin.model.instants import US_PER_DAY, parse_instant
 from tocsin.model.recurrence import (
     EVERY_MAX_US,
@@ -139,8 +140,8 @@ def test_expression_is_due(expression: str, zone: str, after: str, due: str) -> 
     assert Cron(expression, zone).after(parse_instant(after)) == parse_instant(due)
 
 
-@pytest.mark.parametrize(
-    ("expression", "zone", "reason"),
+@each(
+    "expression, zone, reason",
     [
         ("* * * *", "UTC", "five fields"),
         ("61 * * * *", "UTC", "bad minute"),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.cases import each
 from tocsin.model.instants import parse_duration
 from tocsin.model.recurrence import EVERY_MAX_US, EVERY_MIN_US, Cron
 from tocsin.model.schedule_words import cron_sentence, every_sentence
@@ -169,8 +170,8 @@ def test_sentence_of_an_interval_is_its_length(unit_us: int, amount: int) -> Non
         assert parse_duration(count + unit[0]) == every_us
 
 
-@pytest.mark.parametrize(
-    ("expression", "sentence"),
+@each(
+    "expression, sentence",
     [
         ("0 9 * * 1-5", "Every weekday at 09:00, Europe/Berlin"),
         ("*/15 * * * *", "Every 15 minutes"),

@@ -11,10 +11,8 @@ import yaml
 
 from tests.repo.alert_cases import CALM_MIN, CASES, Case
 from tests.support.promtool import promtool
-from tocsin.telemetry.agent_metrics import AGENT_COUNTERS, AGENT_GAUGES, AGENT_HISTOGRAMS
-from tocsin.telemetry.disk import DISK_GAUGES
-from tocsin.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS, INFOS
-from tocsin.telemetry.requests import REQUEST_COUNTERS, REQUEST_HISTOGRAMS
+from tocsin.ports.event import AnyEvent, declared
+from tocsin.telemetry.metrics import AGENT_GAUGES, COUNTERS, DISK_GAUGES, GAUGES, INFOS, REQUEST_DURATION, REQUESTS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/prometheus"
@@ -30,15 +28,18 @@ ALERTS_OF = {
     for path in RULES
 }
 ALERTS = {name: rule for rules in ALERTS_OF.values() for name, rule in rules.items()}
-_HISTOGRAMS = (*HISTOGRAMS, *AGENT_HISTOGRAMS, *REQUEST_HISTOGRAMS)
+_EVENTS = list(declared(AnyEvent))
+_COUNTERS = [*(event.counter for event in _EVENTS if event.counter), *COUNTERS, REQUESTS]
+_HISTOGRAMS = [*(histogram for event in _EVENTS for histogram in event.histograms), REQUEST_DURATION]
 METRICS = {
-    *(f"{name}_total" for name in (*COUNTERS, *AGENT_COUNTERS, *REQUEST_COUNTERS)),
-    *(f"{name}{part}" for name in _HISTOGRAMS for part in ("", "_bucket", "_count", "_sum")),
+    *(f"{counter.name}_total" for counter in _COUNTERS),
+    *(f"{histogram.name}{part}" for histogram in _HISTOGRAMS for part in ("", "_bucket", "_count", "_sum")),
+    *(event.gauge.name for event in _EVENTS if event.gauge),
     *INFOS,
     *GAUGES,
     *DISK_GAUGES,
     *AGENT_GAUGES,
-}  # fmt: skip
+}
 #: A metric of the server; `job:tocsin_…` is one that a rule records.
 _METRIC = re.compile(r"(?<![\w:])tocsin_\w+")
 

@@ -7,6 +7,8 @@ import contextvars
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from tests.support.simulation_loop import NODE
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.handshake import ClusterSecrets
@@ -70,7 +72,9 @@ class Node:
     def _observe(self, event: Event) -> None:
         if not isinstance(event, _QUIET):
             self._world.record(
-                self.name, type(event).__name__, *(v.hex()[:6] if isinstance(v, bytes) else v for v in event)
+                self.name,
+                type(event).__name__,
+                *(v.hex()[:6] if isinstance(v, bytes) else v for v in msgspec.structs.astuple(event)),
             )
 
         if isinstance(event, ShardClaimed | DispatchResumed):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import each
 from tocsin.ports.store import Applied, ShardBatch
 
 from .mutation import misfits
@@ -86,6 +87,6 @@ def test_seed_is_reproducible_with_any_hash_seed() -> None:
     assert len(prints) == 1
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+@each("mutation", MUTATIONS)
 def test_every_mutation_still_applies(mutation: object) -> None:
     assert misfits(mutation) == []  # type: ignore[arg-type]

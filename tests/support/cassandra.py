@@ -6,10 +6,8 @@ import contextlib
 import fcntl
 import os
 import shutil
-import signal
 import socket
 import subprocess
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -18,18 +16,20 @@ from typing import IO
 
 from tests.support.needs import lacking
 from tests.support.ports import free_port
+from tests.support.program import ServerProgram
 
 _REPOSITORY = Path(__file__).parents[2]
 _FILES = _REPOSITORY / "tests" / "cassandra_server"
 #: Another release of the server, in a folder with its jars.
 LIB_VARIABLE = "TOCSIN_TEST_CASSANDRA"
 _START_TIMEOUT_S = 180
-START_ATTEMPTS = 3
 
 
-class CassandraServer:
+class CassandraServer(ServerProgram):
     """One node. `sync` is its `commitlog_sync`; `host` its loopback address, `seed` the address and storage port of another
     node, whose cluster it joins."""
+
+    end_timeout_s = 60.0
 
     def __init__(
         self, *, sync: str = "batch", host: str = "127.0.0.1", seed: str | None = None, storage_port: int | None = None,
@@ -42,39 +42,22 @@ class CassandraServer:
         self._heap = heap
         self._fixed_storage_port = storage_port
         self.host = host
-        self.folder = Path(tempfile.mkdtemp(prefix="tocsin-cassandra-"))
-        self.port = 0
-        self.process: subprocess.Popen[bytes] | None = None
+        super().__init__("cassandra")
 
-    def start(self) -> None:
-        """Returns when it accepts connections; keeps its ports when started again."""
-        for attempt in range(START_ATTEMPTS):
-            if not self.port:
-                self.configure(free_port())
-            with (self.folder / "log").open("ab") as log:
-                self.process = subprocess.Popen(
-                    self._command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder
-                )
-            if self._listens():
-                return
-            self.kill()
-            # Somebody else may have taken a port in between.
-            if self._seed is not None or attempt == START_ATTEMPTS - 1:
-                raise RuntimeError((self.folder / "log").read_text()[-4000:])
-            self.port = 0
-
-    def _listens(self) -> bool:
+    def wait(self, port: int) -> None:
+        """Returns when it accepts connections, some ten seconds after it began."""
         assert self.process is not None
         end = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < end and self.process.poll() is None:
             try:
-                socket.create_connection((self.host, self.port), 1).close()
+                socket.create_connection((self.host, port), 1).close()
             except OSError:
                 # It has no notification.
                 time.sleep(0.1)
             else:
-                return True
-        return False
+                return
+        self.kill()
+        raise RuntimeError("the server ended, or takes too long")
 
     def configure(self, port: int) -> None:
         """Writes its configuration with this port for clients."""
@@ -88,9 +71,11 @@ class CassandraServer:
                   "sync_extra": extra[self._sync]}  # fmt: skip
         (conf / "cassandra.yaml").write_text(text.format(**values))
         (conf / "logback.xml").write_text((_FILES / "logback.xml").read_text())
-        self.port, self.storage_port = port, storage_port
+        self.storage_port = storage_port
 
-    def _command(self) -> list[str]:
+    def command(self, port: int) -> list[str]:
+        if port != self.port:
+            self.configure(port)
         lib = library()
         agent = next(iter(lib.glob("jamm-*.jar")))
         # A node waits for what the others report; alone it need not.
@@ -112,25 +97,6 @@ class CassandraServer:
         """The URL of a keyspace that doesn't exist yet."""
         return self.url(f"k{uuid.uuid4().hex}")
 
-    def kill(self) -> None:
-        """SIGKILL, and wait: a crash of the server."""
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> None:
-        """Ends it in order."""
-        self._end(signal.SIGTERM)
-
-    def _end(self, number: signal.Signals) -> None:
-        process, self.process = self.process, None
-        if process is not None:
-            process.send_signal(number)
-            process.wait(60)
-
-    def remove(self) -> None:
-        """Ends it and removes its data."""
-        self._end(signal.SIGKILL)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
 
 #: The keyspace in which tests that share a server have a scope each, because creating tables takes long.
 SHARED_KEYSPACE = "tocsin_tests"
@@ -150,6 +116,7 @@ def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> I
             servers.append(server)
             # The driver reaches all nodes by one port.
             server.configure(port)
+            server.port = port
             server.start()
         yield servers
     finally:

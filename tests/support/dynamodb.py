@@ -10,54 +10,36 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import signal
 import subprocess
-import tempfile
 import uuid
 from pathlib import Path
 
 from tests.support.needs import lacking
-from tests.support.ports import free_port, wait_for_port
+from tests.support.program import ServerProgram
 
 _REPOSITORY = Path(__file__).parents[2]
 _PROGRAM = _REPOSITORY / "build" / "dynamodb-local"
-START_ATTEMPTS = 5
 
 #: Any will do; without some the driver sends nothing.
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
 
 
-class DynamoServer:
+class DynamoServer(ServerProgram):
     """One server. With `kept` its data survive `kill` and `start`; otherwise they are in its memory, which is faster."""
 
     def __init__(self, *, kept: bool = False) -> None:
         self._java = _java()
-        self.folder = Path(tempfile.mkdtemp(prefix="tocsin-dynamodb-"))
+        super().__init__("dynamodb")
         self._place = ["-dbPath", str(self.folder)] if kept else ["-inMemory"]
-        self.port = 0
-        self.process: subprocess.Popen[bytes] | None = None
         os.environ.update(CREDENTIALS)
 
-    def start(self) -> None:
-        """Returns when it accepts connections; keeps its port when started again."""
-        for attempt in range(START_ATTEMPTS):
-            port = self.port or free_port()
-            with (self.folder / "log").open("ab") as log:
-                self.process = subprocess.Popen(
-                    [self._java, "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                     f"-Dsqlite4java.library.path={_PROGRAM}/lib", "-cp", f"{_PROGRAM}/lib/*:{_PROGRAM}/classes",
-                     "Loopback", "-disableTelemetry", "-port", str(port), "-sharedDb", *self._place],
-                    stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**os.environ, "DDB_LOCAL_TELEMETRY": "0"},
-                )  # fmt: skip
-            try:
-                wait_for_port(port, self.process)
-            except RuntimeError:
-                # Somebody else took the port in between.
-                if attempt == START_ATTEMPTS - 1:
-                    raise RuntimeError((self.folder / "log").read_text()[-4000:]) from None
-                continue
-            self.port = port
-            return
+    def command(self, port: int) -> list[str]:
+        return [self._java, "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                f"-Dsqlite4java.library.path={_PROGRAM}/lib", "-cp", f"{_PROGRAM}/lib/*:{_PROGRAM}/classes",
+                "Loopback", "-disableTelemetry", "-port", str(port), "-sharedDb", *self._place]  # fmt: skip
+
+    def environment(self) -> dict[str, str]:
+        return {"DDB_LOCAL_TELEMETRY": "0"}
 
     def url(self, table: str, port: int | None = None) -> str:
         """How to reach a table, whether it exists or not; through another port where one stands for the server."""
@@ -66,25 +48,6 @@ class DynamoServer:
     def new_url(self) -> str:
         """The URL of a table that doesn't exist yet."""
         return self.url(f"t{uuid.uuid4().hex}")
-
-    def kill(self) -> None:
-        """SIGKILL, and wait: a crash of the server."""
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> None:
-        """Ends it in order."""
-        self._end(signal.SIGTERM)
-
-    def _end(self, number: signal.Signals) -> None:
-        process, self.process = self.process, None
-        if process is not None:
-            process.send_signal(number)
-            process.wait(30)
-
-    def remove(self) -> None:
-        """Ends it and removes its data."""
-        self._end(signal.SIGKILL)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _java() -> str:

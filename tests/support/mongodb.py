@@ -7,55 +7,33 @@ start its program, nothing imports it.
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 import uuid
 from pathlib import Path
 
 from tests.support.needs import lacking
-from tests.support.ports import free_port, wait_for_port
+from tests.support.program import ServerProgram
 
-START_ATTEMPTS = 5
 #: MongoDB gives its storage engine four threads for eviction, the stand-in one. With one, pages that all transactions write
 #: were not evicted after some minutes of load; each access to them then slept, and nothing was answered for minutes.
 _STORAGE_ENGINE = "eviction=(threads_min=4,threads_max=8),eviction_dirty_trigger=60,eviction_updates_trigger=60"
 
 
-class MongoServer:
+class MongoServer(ServerProgram):
     """One server. With `synced` it syncs each commit to disk, as MongoDB does for a majority; it keeps its port when started
     again. `standalone` starts one outside a replica set."""
 
     def __init__(self, *, synced: bool = True, standalone: bool = False) -> None:
         self._program = _program()
         self._flags = ["--sync-on-commit"] * synced + ["--standalone"] * standalone
-        self.folder = Path(tempfile.mkdtemp(prefix="tocsin-mongodb-"))
-        self.port = 0
-        self.process: subprocess.Popen[bytes] | None = None
+        super().__init__("mongodb")
 
-    def start(self) -> None:
-        """Returns when it accepts connections."""
-        for attempt in range(START_ATTEMPTS):
-            port = self.port or free_port()
-            with (self.folder / "log").open("ab") as log:
-                self.process = subprocess.Popen(
-                    [self._program, "--host", "127.0.0.1", "--port", str(port),
-                     "--storage-path", str(self.folder / "data"), "--log-level", "WARNING", *self._flags],
-                    stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
-                    env={**os.environ, "WIREDTIGER_CONFIG": _STORAGE_ENGINE},
-                )  # fmt: skip
-            try:
-                wait_for_port(port, self.process)
-            except RuntimeError:
-                # Somebody else took the port in between.
-                if attempt == START_ATTEMPTS - 1:
-                    raise RuntimeError((self.folder / "log").read_text()[-4000:]) from None
-                continue
-            self.port = port
-            return
+    def command(self, port: int) -> list[str]:
+        return [self._program, "--host", "127.0.0.1", "--port", str(port),
+                "--storage-path", str(self.folder / "data"), "--log-level", "WARNING", *self._flags]  # fmt: skip
+
+    def environment(self) -> dict[str, str]:
+        return {"WIREDTIGER_CONFIG": _STORAGE_ENGINE}
 
     def url(self, database: str, port: int | None = None) -> str:
         """How to reach a database, whether it exists or not; through another port where one stands for the server. The
@@ -65,25 +43,6 @@ class MongoServer:
     def new_url(self) -> str:
         """The URL of a database that doesn't exist yet."""
         return self.url(f"t{uuid.uuid4().hex}")
-
-    def kill(self) -> None:
-        """SIGKILL, and wait: a crash of the server."""
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> None:
-        """Ends it in order."""
-        self._end(signal.SIGTERM)
-
-    def _end(self, number: signal.Signals) -> None:
-        process, self.process = self.process, None
-        if process is not None:
-            process.send_signal(number)
-            process.wait(30)
-
-    def remove(self) -> None:
-        """Ends it and removes its data."""
-        self._end(signal.SIGKILL)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _program() -> str:

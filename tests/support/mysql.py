@@ -6,9 +6,7 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
-import signal
 import subprocess
-import tempfile
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.needs import lacking
-from tests.support.ports import free_port, wait_for_port
+from tests.support.program import ServerProgram
 from tocsin.stores.mysql.connection import connect
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.store import MysqlStore
 
 #: The path of MySQL's `mysqld`, on which all tests of the store in MySQL run then, instead of MariaDB.
 MYSQLD_VARIABLE = "TOCSIN_TEST_MYSQLD"
-
-START_ATTEMPTS = 5
 
 
 class _Mariadb:
@@ -70,7 +66,7 @@ class _Mysql:
         return fixed | ({} if fsync else {"innodb_flush_method": "nosync", "skip_log_bin": ""})
 
 
-class MysqlServer:
+class MysqlServer(ServerProgram):
     """One server with its data. Without `fsync` it doesn't wait for the disk, for tests that don't crash the machine;
     crashes of the server itself lose nothing either way. `settings` are further ones of my.cnf, empty those that have no
     value."""
@@ -78,7 +74,7 @@ class MysqlServer:
     def __init__(self, *, fsync: bool = False, settings: dict[str, str] | None = None) -> None:
         mysqld = os.environ.get(MYSQLD_VARIABLE)
         self.kind = _Mysql(mysqld) if mysqld else _Mariadb()
-        self.folder = Path(tempfile.mkdtemp(prefix="tocsin-mysql-"))
+        super().__init__("mysql")
         self._data = self.folder / "data"
         # Of its own: as it starts, a server removes what others of its kind left behind, or are using.
         self._scratch = self.folder / "tmp"
@@ -90,35 +86,17 @@ class MysqlServer:
             **self.kind.settings(fsync=fsync),
             **(settings or {}),
         }
-        self.port = 0
-        self.process: subprocess.Popen[bytes] | None = None
 
     def init(self) -> None:
         """Makes the system's tables; root may connect without a password."""
         self._scratch.mkdir(exist_ok=True)
         _run(self.kind.install(self._data, self._scratch))
 
-    def start(self) -> None:
-        """Returns when it accepts connections; keeps its port when started again."""
-        for attempt in range(START_ATTEMPTS):
-            port = self.port or free_port()
-            options = [f"--{name}={value}" if value else f"--{name}" for name, value in self._settings.items()]
-            with (self.folder / "log").open("ab") as log:
-                self.process = subprocess.Popen(
-                    [self.kind.program, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",
-                     f"--tmpdir={self._scratch}", f"--port={port}", "--bind-address=127.0.0.1",
-                     f"--socket={self.folder / 'socket'}", *options],
-                    stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                )  # fmt: skip
-            try:
-                wait_for_port(port, self.process)
-            except RuntimeError:
-                # Somebody else took the port in between.
-                if attempt == START_ATTEMPTS - 1:
-                    raise RuntimeError((self.folder / "log").read_text()[-4000:]) from None
-                continue
-            self.port = port
-            return
+    def command(self, port: int) -> list[str]:
+        options = [f"--{name}={value}" if value else f"--{name}" for name, value in self._settings.items()]
+        return [self.kind.program, "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self._data}",
+                f"--tmpdir={self._scratch}", f"--port={port}", "--bind-address=127.0.0.1",
+                f"--socket={self.folder / 'socket'}", *options]  # fmt: skip
 
     def url(self, database: str, parameters: str = "") -> str:
         """How to reach a database, whether it exists or not."""
@@ -127,25 +105,6 @@ class MysqlServer:
     def new_url(self) -> str:
         """The URL of a database that doesn't exist yet."""
         return self.url(f"t{uuid.uuid4().hex}")
-
-    def kill(self) -> None:
-        """SIGKILL, and wait: a crash of the server."""
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> None:
-        """Ends it in order: connections are cut, transactions under way are lost, committed ones are not."""
-        self._end(signal.SIGTERM)
-
-    def _end(self, number: signal.Signals) -> None:
-        process, self.process = self.process, None
-        if process is not None:
-            process.send_signal(number)
-            process.wait(30)
-
-    def remove(self) -> None:
-        """Ends it and removes its data."""
-        self._end(signal.SIGKILL)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _program(name: str) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -17,66 +15,38 @@ import asyncpg
 
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
-from tests.support.ports import free_port, wait_for_port
-
-START_ATTEMPTS = 5
+from tests.support.program import ServerProgram
 
 
-class PostgresServer:
+class PostgresServer(ServerProgram):
     """One server with its data. `fsync` off is for tests that don't crash the machine; crashes of the server itself lose
     nothing either way. `settings` are further ones of postgresql.conf."""
 
+    #: A fast shutdown cuts connections and rolls transactions back; SIGQUIT ends its processes, too.
+    stop_signal, end_signal = signal.SIGINT, signal.SIGQUIT
+
     def __init__(self, *, fsync: bool = False, settings: dict[str, str] | None = None) -> None:
         self.programs = _programs()
-        self.folder = Path(tempfile.mkdtemp(prefix="tocsin-pg-"))
+        super().__init__("pg")
         self._data = self.folder / "data"
         self._settings = {"fsync": "on" if fsync else "off", "max_connections": "100", **(settings or {})}
-        self.port = 0
-        self.process: subprocess.Popen[bytes] | None = None
 
     def init(self) -> None:
         """Makes the cluster of databases."""
         _run([*_as_nobody(), str(self.programs / "initdb"), "-D", str(self._data), "-A", "trust", "-U", "postgres",
               "--locale=C", "--encoding=UTF8", "--no-sync"])  # fmt: skip
 
-    def start(self) -> None:
-        """Returns when it accepts connections; keeps its port when started again."""
-        for attempt in range(START_ATTEMPTS):
-            port = self.port or free_port()
-            options = [f"-c{name}={value}" for name, value in self._settings.items()]
-            with (self.folder / "log").open("ab") as log:
-                self.process = subprocess.Popen(
-                    [*_as_nobody(), str(self.programs / "postgres"), "-D", str(self._data), "-p", str(port),
-                     "-k", str(self.folder), "-clisten_addresses=127.0.0.1", *options],
-                    stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                )  # fmt: skip
-            try:
-                wait_for_port(port, self.process)
-                self._wait_until_ready(port)
-            except RuntimeError:
-                # Somebody else took the port in between.
-                if attempt == START_ATTEMPTS - 1:
-                    raise RuntimeError((self.folder / "log").read_text()[-4000:]) from None
-                continue
-            self.port = port
-            return
+    def command(self, port: int) -> list[str]:
+        options = [f"-c{name}={value}" for name, value in self._settings.items()]
+        return [*_as_nobody(), str(self.programs / "postgres"), "-D", str(self._data), "-p", str(port),
+                "-k", str(self.folder), "-clisten_addresses=127.0.0.1", *options]  # fmt: skip
 
-    def _wait_until_ready(self, port: int) -> None:
+    def wait(self, port: int) -> None:
         """The server listens shortly before it accepts sessions."""
-        command = [
-            str(self.programs / "pg_isready"),
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(port),
-            "-U",
-            "postgres",
-            "-q",
-            "-t",
-            "1",
-        ]
+        super().wait(port)
+        ready = [str(self.programs / "pg_isready"), *f"-h 127.0.0.1 -p {port} -U postgres -q -t 1".split()]
         for _ in range(1000):
-            if subprocess.run(command, check=False).returncode == 0:
+            if subprocess.run(ready, check=False).returncode == 0:
                 return
             if self.process is None or self.process.poll() is not None:
                 raise RuntimeError("the server ended")
@@ -107,21 +77,6 @@ class PostgresServer:
                 os.kill(child, signal.SIGKILL)
         for child in children:
             _wait_until_gone(child)
-
-    def stop(self) -> None:
-        """Fast shutdown: connections are cut, and transactions in flight are rolled back."""
-        self._end(signal.SIGINT)
-
-    def _end(self, number: signal.Signals) -> None:
-        process, self.process = self.process, None
-        if process is not None:
-            process.send_signal(number)
-            process.wait(30)
-
-    def remove(self) -> None:
-        """Stops the server and removes its data."""
-        self._end(signal.SIGQUIT)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _programs() -> Path:

@@ -16,19 +16,15 @@ from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
 from tests.support.postgresql import PostgresServer
+from tests.support.program import running
 from tests.support.shared import shared_by_run
 
 
 @pytest.fixture(scope="session")
 def shared_postgresql() -> Iterator[PostgresServer]:
     """A shared server that tests must not stop; `postgresql` is one for a single test."""
-    server = PostgresServer()
-    try:
-        server.init()
-        server.start()
+    with running(PostgresServer()) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest_asyncio.fixture
@@ -40,47 +36,29 @@ async def postgresql_url(shared_postgresql: PostgresServer) -> str:
 @pytest.fixture
 def postgresql() -> Iterator[PostgresServer]:
     """A server of the test's own, running, to be stopped and killed at will."""
-    server = PostgresServer(fsync=True)
-    try:
-        server.init()
-        server.start()
+    with running(PostgresServer(fsync=True)) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture(scope="session")
 def shared_nats() -> Iterator[NatsServer]:
     """A shared server that tests must not stop; use a separate subject prefix on it. `nats` is one for a single test."""
-    server = NatsServer()
-    try:
-        server.start()
+    with running(NatsServer()) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture
 def nats() -> Iterator[NatsServer]:
     """A server of the test's own, running, to be stopped and killed at will."""
-    server = NatsServer()
-    try:
-        server.start()
+    with running(NatsServer()) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture(scope="session")
 def shared_mysql() -> Iterator[MysqlServer]:
     """A shared server that tests must not stop; `mysql` is one for a single test."""
-    server = MysqlServer()
-    try:
-        server.init()
-        server.start()
+    with running(MysqlServer()) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture
@@ -92,13 +70,8 @@ def mysql_url(shared_mysql: MysqlServer) -> str:
 @pytest.fixture
 def mysql() -> Iterator[MysqlServer]:
     """A server of the test's own, running, to be stopped and killed at will."""
-    server = MysqlServer(fsync=True)
-    try:
-        server.init()
-        server.start()
+    with running(MysqlServer(fsync=True)) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture(scope="session")
@@ -123,12 +96,8 @@ def dynamodb_url(shared_dynamodb: DynamoServer) -> str:
 @pytest.fixture
 def dynamodb() -> Iterator[DynamoServer]:
     """A server of the test's own, running, to be stopped and killed at will; its data are on disk."""
-    server = DynamoServer(kept=True)
-    try:
-        server.start()
+    with running(DynamoServer(kept=True)) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture(scope="session")
@@ -147,12 +116,8 @@ def cassandra_url(shared_cassandra: CassandraServer) -> str:
 @pytest.fixture
 def cassandra() -> Iterator[CassandraServer]:
     """A server of the test's own, running, to be stopped and killed at will."""
-    server = CassandraServer()
-    try:
-        server.start()
+    with running(CassandraServer()) as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture(scope="session")
@@ -171,9 +136,5 @@ def mongodb_url(shared_mongodb: MongoServer) -> str:
 @pytest.fixture
 def mongodb() -> Iterator[MongoServer]:
     """A server of the test's own, running, to be stopped and killed at will."""
-    server = MongoServer()
-    try:
-        server.start()
+    with running(MongoServer()) as server:
         yield server
-    finally:
-        server.remove()

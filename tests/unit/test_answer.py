@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.cases import each
 
 from tocsin.model.answer import Done, Failed, NoResponse, Outcome, Reschedule, Response, Verdict, judge
 from tocsin.model.instants import US_PER_SECOND, format_instant
@@ -42,9 +43,9 @@ def rescheduled(result: Verdict) -> tuple[int, bytes | None]:
     return result.execute_at, None if result.payload is None else bytes(result.payload)
 
 
-@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-@pytest.mark.parametrize("body", [b"", b" \r\n", b'{"ok":true}', b'{"ok": true}', b' { "ok" : true , "note" : [1] } '])
-@pytest.mark.parametrize("strict", [False, True])
+@each("status", [200, 201, 202, 204, 299])
+@each("body", [b"", b" \r\n", b'{"ok":true}', b'{"ok": true}', b' { "ok" : true , "note" : [1] } '])
+@each("strict", [False, True])
 def test_2xx_is_done(status: int, body: bytes, strict: bool) -> None:
     assert answer(body, status, strict=strict) == Done()
 
@@ -146,13 +147,13 @@ def is_invalid(result: Verdict) -> bool:
     )
 
 
-@pytest.mark.parametrize("body", NOTHING_ASKED, ids=lambda body: body[:40].decode("latin-1"))
+@each("body", NOTHING_ASKED)
 def test_other_bodies_are_done_or_in_strict_mode_invalid_and_retried(body: bytes) -> None:
     assert answer(body) == Done()
     assert is_invalid(answer(body, strict=True))
 
 
-@pytest.mark.parametrize("body", WISHES_REFUSED, ids=lambda body: body[:40].decode("latin-1"))
+@each("body", WISHES_REFUSED)
 def test_invalid_reschedule_is_retried(body: bytes) -> None:
     assert is_invalid(answer(body))
     assert is_invalid(answer(body, strict=True))
@@ -170,12 +171,12 @@ def test_truncated_body_is_ignored_and_invalid_in_strict_mode() -> None:
         assert is_invalid(verdict(Response(200, body, truncated=True), strict=True))
 
 
-@pytest.mark.parametrize("status", [101, 300, 301, 302, 304, 307, 308, 408, 425, 429, 500, 501, 502, 503, 504, 599])
+@each("status", [101, 300, 301, 302, 304, 307, 308, 408, 425, 429, 500, 501, 502, 503, 504, 599])
 def test_retried_statuses(status: int) -> None:
     assert answer(b'{"ok": true}', status) == Failed(f"HTTP_{status}")
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 410, 413, 415, 418, 422, 451, 499])
+@each("status", [400, 401, 403, 404, 405, 409, 410, 413, 415, 418, 422, 451, 499])
 def test_final_statuses(status: int) -> None:
     assert verdict(Response(status, b'{"ok": true}', retry_after="5")) == Failed(f"HTTP_{status}", final=True)
 
@@ -196,9 +197,9 @@ def http_date(instant_us: int) -> str:
     return format_datetime(datetime.fromtimestamp(instant_us / US_PER_SECOND, UTC), usegmt=True)
 
 
-@pytest.mark.parametrize("status", [301, 408, 425, 429, 500, 503])
-@pytest.mark.parametrize(
-    ("text", "not_before"),
+@each("status", [301, 408, 425, 429, 500, 503])
+@each(
+    "text, not_before",
     [
         ("0", NOW),
         ("120", NOW + 120 * US_PER_SECOND),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.support.cases import each
 
 from tocsin.model.redaction import REDACTED, redact_headers, redact_url
 
@@ -15,8 +15,8 @@ def test_a_credential_is_a_secret_whatever_its_name() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
+@each(
+    "url, shown",
     [
         ("https://a/x", "https://a/x"),
         ("https://a/x?b=c&d", "https://a/x?b=c&d"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
+from tests.support.cases import each
 
 from tocsin.model.errors import InvalidInput, PayloadTooLarge
 from tocsin.model.ids import uuid7_text
@@ -204,8 +205,8 @@ def test_a_due_time_is_checked_against_the_current_time() -> None:
         rules().submission(ID, sent(due_at="1970-01-01T00:00:01Z"), 1_000_001, lambda: ID)
 
 
-@pytest.mark.parametrize(
-    ("body", "fits"),
+@each(
+    "body, fits",
     [
         (b'"12345"', True),
         (b'"123456"', False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from structlog.testing import capture_logs
+from tests.support.cases import each
 
 from tocsin.web.http import access as limits
 from tocsin.web.http.access import AuthFailures
@@ -58,8 +59,8 @@ def test_memory_and_log_lines_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     assert (lines[-1]["address"], lines[-1]["reason"], lines[-1]["suppressed"]) == ("10.9.9.9", "malformed", 990)
 
 
-@pytest.mark.parametrize(
-    ("peer", "forwarded", "address"),
+@each(
+    "peer, forwarded, address",
     [
         ("10.0.0.9", b"198.51.100.7", "10.0.0.9"),
         ("127.0.0.1", None, "127.0.0.1"),

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.cases import each
 from tests.support.peers import TIMER
 
 from tocsin.cluster import wire
@@ -98,7 +99,7 @@ def read(name: str, payload: bytes) -> object:
     return decode_request(payload) if name in TO_OWNER else decode_reply(payload)
 
 
-@pytest.mark.parametrize("name", MESSAGES)
+@each("name", MESSAGES)
 def test_the_encoding_of_messages_is_stable(name: str) -> None:
     """Nodes of another release read and write these bytes: a change here breaks rolling restarts."""
     assert encode(MESSAGES[name]).hex() == VECTORS["messages"][name]
@@ -129,7 +130,7 @@ def test_the_encoding_of_the_handshake_is_stable() -> None:
 # ---------------------------------------------------------------------- other releases
 
 
-@pytest.mark.parametrize("name", MESSAGES)
+@each("name", MESSAGES)
 def test_unknown_fields_are_ignored(name: str) -> None:
     longer = [*msgspec.msgpack.decode(encode(MESSAGES[name])), "new"]
     assert read(name, msgspec.msgpack.encode(longer)) == MESSAGES[name]
@@ -155,11 +156,21 @@ def test_a_message_with_an_unknown_tag_is_ignored() -> None:
         assert decode_reply(payload) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "payload",
-    [b"", b"\xc1", b"\x91", b"\x90", msgspec.msgpack.encode(["o"]), msgspec.msgpack.encode(["t", "x"]), b"\x80",
-     msgspec.msgpack.encode([1]), encode(MESSAGES["ops"])[:-1], b"\x91\xa1\xff"],
-)  # fmt: skip
+    [
+        b"",
+        b"\xc1",
+        b"\x91",
+        b"\x90",
+        msgspec.msgpack.encode(["o"]),
+        msgspec.msgpack.encode(["t", "x"]),
+        b"\x80",
+        msgspec.msgpack.encode([1]),
+        encode(MESSAGES["ops"])[:-1],
+        b"\x91\xa1\xff",
+    ],
+)
 def test_an_undecodable_message_is_a_protocol_error(payload: bytes) -> None:
     for reader in (decode_request, decode_reply):
         try:
@@ -319,7 +330,7 @@ def every_error() -> list[type[TocsinError]]:
     return found
 
 
-@pytest.mark.parametrize("kind", every_error(), ids=lambda kind: kind.__name__)
+@each("kind", every_error())
 def test_every_error_round_trips(kind: type[TocsinError]) -> None:
     error = (
         kind(FieldError("a.b", "is bad"), FieldError("", "is worse")) if issubclass(kind, InvalidInput) else kind("why")

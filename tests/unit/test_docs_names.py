@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from tests.support.cases import each
 
 from tocsin.settings.declared import SETTINGS, TABLES
 
@@ -14,14 +14,15 @@ PAGES = [ROOT / "README.md", *(ROOT / "docs").glob("*/*.md")]
 METRICS = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-class TestPage:
-    def test_names_metrics_that_exist(self, page):
-        # The Python SDK's package is no metric.
-        named = set(re.findall(r"`(tocsin_(?!client\b)\w+)", page.read_text(encoding="utf-8")))
-        assert {name for name in named if not re.search(rf"\b{name}\b", METRICS)} == set()
+@each("page", PAGES)
+def test_pages_name_metrics_that_exist(page):
+    # The Python SDK's package is no metric.
+    named = set(re.findall(r"`(tocsin_(?!client\b)\w+)", page.read_text(encoding="utf-8")))
+    assert {name for name in named if not re.search(rf"\b{name}\b", METRICS)} == set()
 
-    def test_names_settings_that_exist(self, page):
-        named = set(re.findall(rf"`((?:{'|'.join(TABLES)})\.\w+)\b(?!/)", page.read_text(encoding="utf-8")))
-        files = {name for name in named if name.rpartition(".")[2] in ("py", "db", "md", "log", "yaml")}
-        assert named - files - {setting.name for setting in SETTINGS.values()} == set()
+
+@each("page", PAGES)
+def test_pages_name_settings_that_exist(page):
+    named = set(re.findall(rf"`((?:{'|'.join(TABLES)})\.\w+)\b(?!/)", page.read_text(encoding="utf-8")))
+    files = {name for name in named if name.rpartition(".")[2] in ("py", "db", "md", "log", "yaml")}
+    assert named - files - {setting.name for setting in SETTINGS.values()} == set()

@@ -7,6 +7,7 @@ import ipaddress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.cases import each
 
 from tocsin.http_client.egress import EgressPolicy, kind_refused
 from tocsin.model.errors import ConfigError
@@ -84,14 +85,14 @@ ALLOWED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "ip"), [(kind, ip) for kind, ips in REFUSED.items() for ip in ips])
+@each("kind, ip", [(kind, ip) for kind, ips in REFUSED.items() for ip in ips])
 def test_refused_addresses(kind: str, ip: str) -> None:
     assert kind_refused(ipaddress.ip_address(ip)) == kind
     assert PUBLIC.refusal(ip, "innocent.example", 443)
     assert EgressPolicy(allow_private=True).refusal(ip, "innocent.example", 443) is None
 
 
-@pytest.mark.parametrize("ip", ALLOWED)
+@each("ip", ALLOWED)
 def test_public_addresses(ip: str) -> None:
     assert PUBLIC.refusal(ip, "hooks.example", 443) is None
 
@@ -106,7 +107,7 @@ def test_never_more_lenient_than_the_standard_library(address: ipaddress.IPv4Add
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-@pytest.mark.parametrize(
+@each(
     "host",
     [
         "127.0.0.1",
@@ -148,8 +149,8 @@ def test_urls_of_private_addresses_are_refused(host: str) -> None:
         assert EgressPolicy(allow_private=True).check_url(url) is None
 
 
-@pytest.mark.parametrize(
-    ("url", "reason"),
+@each(
+    "url, reason",
     [
         ("", "not an http or https URL"),
         ("hooks.example/x", "not an http or https URL"),
@@ -203,7 +204,7 @@ def test_urls_that_can_t_be_called(url: str, reason: str) -> None:
         assert reason in found
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "http://hooks.example",
@@ -223,8 +224,8 @@ def test_urls_that_can_be_called(url: str) -> None:
     assert PUBLIC.check_url(url) is None
 
 
-@pytest.mark.parametrize(
-    ("entry", "ip", "host", "port", "permitted"),
+@each(
+    "entry, ip, host, port, permitted",
     [
         ("10.1.0.0/16", "10.1.2.3", "a", 80, True),
         ("10.1.0.0/16", "10.2.2.3", "a", 80, False),

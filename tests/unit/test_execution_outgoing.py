@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msgspec
-import pytest
+from tests.support.cases import each
 
 from tocsin.service_calls.execution.order import encode_body
 from tocsin.service_calls.execution.slots import Slots
@@ -13,8 +13,8 @@ from tocsin.service_calls.execution.slots import Slots
 TEXT = "text/plain; charset=utf-8"
 
 
-@pytest.mark.parametrize(
-    ("body", "data", "content_type"),
+@each(
+    "body, data, content_type",
     [
         (b'{"a" : [1, 2.0]}', b'{"a" : [1, 2.0]}', "application/json"),
         (b"null", b"null", "application/json"),

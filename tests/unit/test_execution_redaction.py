@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.cases import each
 
 from tocsin.model.redaction import REDACTED, is_secret_name, redact_url, secrets_of
 from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet
@@ -20,13 +21,13 @@ PLAIN_NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", SECRET_NAMES)
+@each("name", SECRET_NAMES)
 def test_secret_headers_are_redacted(name: str) -> None:
     assert is_secret_name(name)
     assert redact_header(name, "s3cret-value", 100) == REDACTED
 
 
-@pytest.mark.parametrize("name", PLAIN_NAMES)
+@each("name", PLAIN_NAMES)
 def test_plain_headers_are_kept(name: str) -> None:
     assert not is_secret_name(name)
     assert redact_header(name, "value", 100) == "value"
@@ -37,8 +38,8 @@ def test_credentials_are_recognized_by_their_form(value: str) -> None:
     assert redact_header("x-upstream", value, 100) == REDACTED
 
 
-@pytest.mark.parametrize(
-    ("url", "kept"),
+@each(
+    "url, kept",
     [
         ("https://a.example/x?b=c&d=e", "https://a.example/x?b=c&d=e"),
         ("https://u:p@a.example/x", "https://[redacted]@a.example/x"),

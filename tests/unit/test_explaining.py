@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.simulation.crowd import SECOND, Crowd
+from tests.support.cases import each
 
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
@@ -151,7 +152,7 @@ CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_each_state_has_its_sentence(name: str) -> None:
     view, asked, state, waits_for, next_at, sentence = CASES[name]
     found = explain(view, Namespace("a", 4, 0, 0), asked, NOW)

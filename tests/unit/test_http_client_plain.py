@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.cases import each
 
 from tocsin import __version__
 from tocsin.http_client.limits import CallbackLimits
@@ -108,13 +109,22 @@ def test_each_bad_field_is_named() -> None:
     assert texts["body"] == "can't be sent with GET; leave it out, or use another method"
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
-        "Content-Length", "transfer-encoding", "HOST", "connection", "accept-encoding", "te", "Webhook-Id",
-        "webhook_signature", "tocsin-timer-id", "TOCSIN_namespace", "transfer_encoding",
+        "Content-Length",
+        "transfer-encoding",
+        "HOST",
+        "connection",
+        "accept-encoding",
+        "te",
+        "Webhook-Id",
+        "webhook_signature",
+        "tocsin-timer-id",
+        "TOCSIN_namespace",
+        "transfer_encoding",
     ],
-)  # fmt: skip
+)
 def test_headers_that_tocsin_sets_are_reserved(name: str) -> None:
     assert check_request("POST", URL, {name: "1"}, None) == [("headers", f"{name} is set by the server; leave it out")]
     with pytest.raises(InvalidRequest, match="is set by the server"):

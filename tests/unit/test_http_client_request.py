@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook
+from tests.support.cases import each
 
 from tocsin import __version__
 from tocsin.http_client.limits import CallbackLimits
@@ -125,7 +126,7 @@ def test_targets(url: str, line: str, host: str) -> None:
     assert (found_line, headers["host"]) == (line, host)
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"method": "TRACE"},
@@ -151,8 +152,8 @@ def test_an_invalid_secret_is_retried() -> None:
     assert "whsec_x" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@each(
+    "name, value",
     [
         *((name, "x") for name in ("Host", "content-length", "Transfer-Encoding", "connection", "expect", "TE")),
         *((name, "x") for name in ("webhook-id", "Webhook-Signature", "webhook-anything", "accept-encoding")),

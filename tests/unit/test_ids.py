@@ -8,9 +8,9 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.cases import each
 
 from tocsin.model import ids
 
@@ -43,7 +43,7 @@ def test_timers_shard_is_one_of_its_namespaces_shards(namespace: str, timer_id: 
     assert all(0 <= shard < total for shard in shards)
 
 
-@pytest.mark.parametrize("case", VECTORS, ids=lambda case: case["name"])
+@each("case", VECTORS)
 def test_vectors(case: dict[str, Any]) -> None:
     given, expected = case["with"], case["expect"]
     identity = ids.timer_uuid(given["namespace"], given["id"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.administration import api_keys, put_api_key
 from tocsin.keys import KEYS_MAX, SCOPE_MAX, ApiKeys, KeyRequest, admin_key, grant_refusal, make
@@ -25,8 +26,8 @@ def key(
     return ApiKey("k", "h", role, namespaces, tenants, NOW, "", expires_at)
 
 
-@pytest.mark.parametrize(
-    ("maker", "made", "why_not"),
+@each(
+    "maker, made, why_not",
     [
         (key(ADMIN), key(ADMIN), None),
         (key(ADMIN), key(READ, ("a",)), None),
@@ -59,8 +60,8 @@ def test_a_key_can_not_create_a_more_powerful_key(maker: ApiKey, made: ApiKey, w
         assert why_not in str(reason)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "paths"),
+@each(
+    "wanted, paths",
     [
         (KeyRequest(READ, ("no spaces", "a", "a")), ["namespaces[0]", "namespaces[2]"]),
         (KeyRequest(READ, (), ("acme", ONE)), ["tenants[0]"]),

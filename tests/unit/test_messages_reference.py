@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import msgspec
-import pytest
+from tests.support.cases import each
 
 from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import (
@@ -30,7 +30,7 @@ def test_every_type_has_its_section_and_no_other():
     assert sorted(SECTIONS) == sorted(struct.__name__ for struct in STRUCTS)
 
 
-@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+@each("struct", STRUCTS)
 def test_fields_are_those_of_the_code(struct):
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+) \|$", SECTIONS[struct.__name__], re.MULTILINE)
     fields = [(field.encode_name, kind_of(field)) for field in msgspec.inspect.type_info(struct).fields]

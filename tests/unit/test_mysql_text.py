@@ -7,6 +7,7 @@ import os
 import pytest
 import trustme
 from asyncmy import errors
+from tests.support.cases import each
 
 from tocsin.model.errors import (
     ConfigError,
@@ -65,8 +66,8 @@ def error(code: int) -> errors.MySQLError:
     return errors.OperationalError(code, "the server failed")
 
 
-@pytest.mark.parametrize(
-    ("failure", "store_error"),
+@each(
+    "failure, store_error",
     [
         (error(1213), DefiniteFailure),
         (error(9007), DefiniteFailure),

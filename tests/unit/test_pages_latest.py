@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.model.errors import InvalidInput
 from tocsin.model.timer import Timer
@@ -84,8 +85,8 @@ async def all_pages(listed: Listed, request: ListRequest, steps: int = 10**9) ->
             return views
 
 
-@pytest.mark.parametrize("seed", range(30))
-@pytest.mark.parametrize("limit", [1, 7, 50])
+@each("seed", range(30))
+@each("limit", [1, 7, 50])
 async def test_pages_contain_every_timer_once_latest_first(seed: int, limit: int) -> None:
     chance = random.Random(seed)
     spread = chance.choice([5, 1_000, 10**7, 10**10, 10**15])
@@ -121,8 +122,8 @@ async def test_invalid_cursor_is_refused() -> None:
         await latest(Listed([]), ListRequest("default", cursor="nonsense!"), NOW, budget())
 
 
-@pytest.mark.parametrize("seed", range(30))
-@pytest.mark.parametrize("steps", [1, 4, 10**9])
+@each("seed", range(30))
+@each("steps", [1, 4, 10**9])
 async def test_interrupted_search_finds_every_match_once(seed: int, steps: int) -> None:
     chance = random.Random(seed)
     spread = chance.choice([5, 1_000, 10**7, 10**10, 10**15])

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
+from tests.support.cases import each
 
 from tocsin.model.errors import InvalidInput
 from tocsin.model.timer import RawBody, Status, Timer
@@ -27,14 +28,22 @@ NOW = 1_900_000_000_000_000
 SECOND = 1_000_000
 
 
-@pytest.mark.parametrize(
-    ("duration_us", "text"),
+@each(
+    "duration_us, text",
     [
-        (0, "0 ms"), (12_400, "12 ms"), (SECOND, "1 s"), (59 * SECOND, "59 s"), (60 * SECOND, "1 min"),
-        (125 * SECOND, "2 min 5 s"), (3_600 * SECOND, "1 h"), (90 * 60 * SECOND, "1 h 30 min"),
-        (26 * 3_600 * SECOND, "1 d 2 h"), (40 * 86_400 * SECOND, "40 d"), (400 * 86_400 * SECOND, "1 y 35 d"),
+        (0, "0 ms"),
+        (12_400, "12 ms"),
+        (SECOND, "1 s"),
+        (59 * SECOND, "59 s"),
+        (60 * SECOND, "1 min"),
+        (125 * SECOND, "2 min 5 s"),
+        (3_600 * SECOND, "1 h"),
+        (90 * 60 * SECOND, "1 h 30 min"),
+        (26 * 3_600 * SECOND, "1 d 2 h"),
+        (40 * 86_400 * SECOND, "40 d"),
+        (400 * 86_400 * SECOND, "1 y 35 d"),
     ],
-)  # fmt: skip
+)
 def test_durations(duration_us: int, text: str) -> None:
     assert presentation.span(duration_us) == text
 
@@ -59,7 +68,7 @@ def test_indented_payload_keeps_its_numbers() -> None:
     assert presentation.pretty_json(b"[" * 970 + b"]" * 970) == "[" * 970 + "]" * 970
 
 
-@pytest.mark.parametrize("timer_id", ["a", "a/b", "..", ".", "a b", "ü?#&%", "/", "x/../y", '"><script>'])
+@each("timer_id", ["a", "a/b", "..", ".", "a b", "ü?#&%", "/", "x/../y", '"><script>'])
 def test_every_id_has_a_safe_path(timer_id: str) -> None:
     path = presentation.timer_path("default", timer_id)
     assert path.startswith("/timers/default/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.model.errors import ConfigError
@@ -61,8 +62,8 @@ def _outward_address() -> str | None:
         return str(probe.getsockname()[0])
 
 
-@pytest.mark.parametrize(
-    ("flags", "reason"),
+@each(
+    "flags, reason",
     [
         ({"cluster_secret": "hunter2"}, "cluster.secret (--cluster-secret): '…' must have at least 16 characters"),
         ({"workers": 2}, "workers: a sqlite store belongs to one process"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.support.cases import each
 
 import tocsin
 from tocsin.model.ids import Uuid7Source
@@ -377,8 +378,8 @@ class TestRetries:
         assert world.call.next_attempt_at == world.clock.now_us() + 120 * SECOND
 
 
-@pytest.mark.parametrize(
-    ("kind", "status", "final"),
+@each(
+    "kind, status, final",
     [
         *(("HTTP_STATUS", status, True) for status in (400, 401, 403, 404, 409, 410, 422, 451)),
         *(("HTTP_STATUS", status, False) for status in (301, 304, 408, 425, 429, 500, 503, 599)),

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.support.cases import each
 
 from tocsin.model.errors import ConfigError
 from tocsin.settings import Origin, Settings, env_name, load_settings, sources, unknown_variables
@@ -238,8 +239,8 @@ class TestRefusals:
         assert "node_lease (TOCSIN_NODE_LEASE): '3' is not a duration; write it as 500ms, 30s, 5m, 24h or 7d" in lines
         assert any(line.startswith(f"sqlite.cache_bytes ({path}, line 3): 'lots'") for line in lines)
 
-    @pytest.mark.parametrize(
-        ("flags", "message"),
+    @each(
+        "flags, message",
         [
             ({"port": 70_000}, "must be at most 65535"),
             ({"shards": 0}, "must be at least 1"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook
+from tests.support.cases import each
 
 from tocsin.model.secrets import InvalidSecret, sign
 
@@ -45,8 +46,8 @@ def test_the_example_of_the_specification() -> None:
     assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-@pytest.mark.parametrize(
-    ("secret", "reason"),
+@each(
+    "secret, reason",
     [
         ("", "begin with whsec_"),
         ("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "begin with whsec_"),

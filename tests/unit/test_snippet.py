@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.support.cases import each
 
 from tocsin.model.redaction import ANSWER_CHARS_MAX, answer_snippet, secrets_of
 
 
-@pytest.mark.parametrize(
-    ("body", "kept"),
+@each(
+    "body, kept",
     [
         (b"", None),
         (b" \r\n", None),
@@ -27,7 +27,7 @@ from tocsin.model.redaction import ANSWER_CHARS_MAX, answer_snippet, secrets_of
         (b"refused: Bearer eyJhbGciOi", "refused: Bearer [redacted]"),
         (b"see https://u:p@h/?sig=1&a=2", "see https://[redacted]@h/?sig=[redacted]&a=2"),
     ],
-)  # fmt: skip
+)
 def test_answers_are_kept_as_one_line_without_secrets(body: bytes, kept: str | None) -> None:
     assert answer_snippet(body) == kept
 

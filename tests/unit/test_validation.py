@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.cases import each
 
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.request import check_headers
@@ -65,7 +66,7 @@ def test_valid_urls_are_accepted(url: str) -> None:
     assert rules().url(url) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "",
@@ -162,8 +163,8 @@ def test_signing_secrets(secret: str, accepted: bool) -> None:
     assert (rules().secret(secret) is None) == accepted
 
 
-@pytest.mark.parametrize(
-    ("headers", "path"),
+@each(
+    "headers, path",
     [
         ({"Accept-Encoding": "gzip"}, "headers.Accept-Encoding"),
         ({"content-encoding": "gzip"}, "headers.content-encoding"),

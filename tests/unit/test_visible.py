@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
+from tests.support.cases import each
 
 from tocsin.model.visible import visible, visible_name
 from tocsin.settings.values import redacted
@@ -22,8 +22,8 @@ def test_joiners_in_names_are_kept() -> None:
     assert visible_name("می\u200cخواهم\u202e") == "می\u200cخواهم\\u202e"
 
 
-@pytest.mark.parametrize(
-    ("address", "shown"),
+@each(
+    "address, shown",
     [
         ("nats://s3cr3t@broker:4222", "nats://…@broker:4222"),
         ("nats://a:s3cr3t@one:4222, tls://s3cr3t@two:4222", "nats://a:…@one:4222,tls://…@two:4222"),

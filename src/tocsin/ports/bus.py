@@ -16,11 +16,13 @@ Every adapter guarantees:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import NamedTuple, Protocol
+from logging import ERROR, INFO, WARNING
+from typing import ClassVar, Protocol
 
 import msgspec
 
 from tocsin.model.errors import Overloaded, TocsinError, Unavailable
+from tocsin.ports.event import AnyEvent, Counter, LineLimit
 
 
 class Envelope(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -79,7 +81,18 @@ class InvalidMessage(TocsinError):
     code = "INVALID_MESSAGE"
 
 
-class DeliveryFailed(NamedTuple):
+class AgentEvent(AnyEvent, frozen=True, rename="camel"):
+    """Base of the events of the service agent. In the log their fields have the names of the API, so that one search finds a
+    call in logs and responses."""
+
+    line_limit: ClassVar[LineLimit | None] = LineLimit(20, shared=True)
+
+
+class BusEvent(AgentEvent, frozen=True):
+    """Base of the events of a bus."""
+
+
+class DeliveryFailed(BusEvent, frozen=True):
     """A handler failed. The message is delivered again."""
 
     subscriber: str
@@ -89,9 +102,11 @@ class DeliveryFailed(NamedTuple):
     correlation_id: str
     attempt: int
     error: str
+    level = WARNING
+    counter = Counter("tocsin_agent_delivery_failures", "Deliveries whose handler failed.", ("subscriber", "type"))
 
 
-class MessageDeadLettered(NamedTuple):
+class MessageDeadLettered(BusEvent, frozen=True):
     """A message was not handled within the allowed deliveries and became a dead letter."""
 
     subscriber: str
@@ -101,17 +116,27 @@ class MessageDeadLettered(NamedTuple):
     correlation_id: str
     attempts: int
     error: str
+    level = ERROR
+    counter = Counter("tocsin_agent_dead_letters", "Messages whose deliveries were exhausted.", ("subscriber", "type"))
 
 
-class BrokerConnection(NamedTuple):
+class BrokerConnection(BusEvent, frozen=True):
     """The connection to the broker was lost or restored."""
 
     connected: bool
     detail: str
+    level = WARNING
+    counter = Counter("tocsin_agent_broker_disconnects", "Lost connections to the broker.", by="losses")
+
+    @property
+    def losses(self) -> int:
+        return int(not self.connected)
+
+    def severity(self) -> int:
+        return INFO if self.connected else WARNING
 
 
-#: The events of a bus. Its observer must return quickly and must not raise.
-BusEvent = DeliveryFailed | MessageDeadLettered | BrokerConnection
+#: It must return quickly and must not raise.
 BusObserver = Callable[[BusEvent], None]
 
 

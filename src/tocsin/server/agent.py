@@ -27,8 +27,8 @@ from tocsin.service_calls.events import (
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase, Claimant, agent_database
 from tocsin.tasks import end_tasks
-from tocsin.telemetry.agent_logs import AgentLog
-from tocsin.telemetry.agent_metrics import AgentMetrics
+from tocsin.telemetry.logs import EventLog
+from tocsin.telemetry.metrics import AgentMetrics
 from tocsin.timers.service import TimerService
 
 
@@ -69,9 +69,9 @@ class ServiceAgent:
         self._rules = rules
         self._claimant = claimant
         self._timers_shared = timers_shared
-        self._log = AgentLog(time.monotonic)
+        self._log = EventLog(time.monotonic, "tocsin.agent")
         self._observer = observe
-        self.metrics = AgentMetrics(self._gauges, time.time)
+        self.metrics = AgentMetrics(self._gauges)
         self._caller = caller
         self._service: TimerService | None = None
         self._database: AgentDatabase | None = None

@@ -37,6 +37,22 @@ class Identity:
     incarnation: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeParts:
+    """What the parts of a node have in common. `ends` closes what they opened. `machine` is the machine's clock, or that of
+    `tocsin dev`; `clock` is confirmed by the store. `peers` None: the store belongs to this node alone."""
+
+    settings: Settings
+    ends: AsyncExitStack
+    store: Store
+    machine: Clock
+    clock: ConfirmedClock
+    observers: Observers
+    identity: Identity
+    peers: Peers | None
+    on_fatal: Callable[[BaseException], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """`cluster` is None if the store belongs to this node alone."""
@@ -68,44 +84,37 @@ class Engine:
 
 
 async def start_engine(
-    stack: AsyncExitStack,
-    settings: Settings,
-    store: Store,
+    parts: NodeParts,
     caller: Caller,
     internal: Mapping[str, Caller],
-    machine: Clock,
-    clock: ConfirmedClock,
-    observers: Observers,
-    identity: Identity,
-    peers: Peers | None,
     *,
     total_shards: int,
     serve: Callable[[RelayedRequest], Awaitable[RelayedResponse]],
     has_agent: Callable[[], bool],
-    on_fatal: Callable[[BaseException], None],
 ) -> Engine:
     """Starts the engine and connects it to the other nodes, if the store has others. `internal` has the callers of the
     namespaces whose timers this process handles itself. `serve` responds to requests for the service agent that other nodes
     forward."""
+    settings, observers = parts.settings, parts.observers
     context = Context(
-        store=store,
+        store=parts.store,
         caller=caller,
         internal=internal,
-        clock=machine,
+        clock=parts.machine,
         limits=settings.engine,
         observe=observers.observe,
         random=random.Random(),
-        incarnation=identity.incarnation,
-        confirm_time=clock.confirm,
+        incarnation=parts.identity.incarnation,
+        confirm_time=parts.clock.confirm,
     )
     supervisor = Supervisor(
         context,
-        node=identity.name,
-        address=identity.address,
+        node=parts.identity.name,
+        address=parts.identity.address,
         api_url=settings.advertise_api or "",
-        secret_marks=() if peers is None else peers.peering.secrets.marks,
+        secret_marks=() if parts.peers is None else parts.peers.peering.secrets.marks,
         total_shards=total_shards,
-        fatal=on_fatal,
+        fatal=parts.on_fatal,
     )
     service = TimerService(
         context,
@@ -115,33 +124,43 @@ async def start_engine(
         has_agent=has_agent,
         largest_shard_bytes=observers.metrics.largest_shard_bytes,
     )
-    cluster = None
-    if peers is not None:
-        cluster = Cluster(
-            supervisor.incarnation,
-            supervisor.placement,
-            service,
-            service.report,
-            secrets=peers.peering.secrets,
-            clock=machine,
-            limits=settings.cluster,
-            observe=observers.observe,
-            tls=peers.tls,
-        )
-        cluster.here.serve = serve
-        cluster.here.statistics = observers.statistics.report
-        supervisor.placement.announce = cluster.announce
-        service.connect(cluster.router, cluster)
-        stack.push_async_callback(_leave, cluster, context.limits.store_timeout_us)
-        await cluster.listen(peers.listener)
+    cluster = None if parts.peers is None else await _connect(parts, parts.peers, supervisor, service, serve)
     engine = Engine(context, supervisor, service, cluster, total_shards)
     observers.gauges.add(engine.gauges)
-    stack.push_async_callback(supervisor.close)
+    parts.ends.push_async_callback(supervisor.close)
     await service.namespaces.ensure_default()
     await supervisor.start()
-    if store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
+    if parts.store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
         _log.warning("shards not claimed yet", effect="requests for them get 503")
     return engine
+
+
+async def _connect(
+    parts: NodeParts,
+    peers: Peers,
+    supervisor: Supervisor,
+    service: TimerService,
+    serve: Callable[[RelayedRequest], Awaitable[RelayedResponse]],
+) -> Cluster:
+    """The connections to the other nodes."""
+    cluster = Cluster(
+        supervisor.incarnation,
+        supervisor.placement,
+        service,
+        service.report,
+        secrets=peers.peering.secrets,
+        clock=parts.machine,
+        limits=parts.settings.cluster,
+        observe=parts.observers.observe,
+        tls=peers.tls,
+    )
+    cluster.here.serve = serve
+    cluster.here.statistics = parts.observers.statistics.report
+    supervisor.placement.announce = cluster.announce
+    service.connect(cluster.router, cluster)
+    parts.ends.push_async_callback(_leave, cluster, parts.settings.engine.store_timeout_us)
+    await cluster.listen(peers.listener)
+    return cluster
 
 
 async def _leave(cluster: Cluster, timeout_us: int) -> None:

@@ -17,7 +17,7 @@ import structlog
 from tocsin.cluster.tls import PeerTls
 from tocsin.keys import ApiKeys
 from tocsin.model.instants import US_PER_SECOND
-from tocsin.ports.clock import Clock
+from tocsin.model.validation import InputRules
 from tocsin.ports.store import Store
 from tocsin.private_files import tighten_folder
 from tocsin.server.access import Access, open_access
@@ -25,7 +25,7 @@ from tocsin.server.agent import ServiceAgent, agent_database_shared
 from tocsin.server.backup import CALLS, TIMERS, database_files
 from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import refuse_dev_folder
-from tocsin.server.engine import Engine, Identity, start_engine
+from tocsin.server.engine import Engine, Identity, NodeParts, start_engine
 from tocsin.server.extras import require_extras
 from tocsin.server.front import HttpServer
 from tocsin.server.observers import Observers, observers
@@ -44,15 +44,16 @@ from tocsin.settings import Settings, secret_files
 from tocsin.settings.sources import open_to_everybody
 from tocsin.stores.service_calls.database import Claimant
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
-from tocsin.telemetry.disk import DiskMetrics
-from tocsin.telemetry.metrics import Metrics
+from tocsin.telemetry.metrics import DiskMetrics, Metrics
 from tocsin.telemetry.tracing import Tracer, open_tracer
 from tocsin.timers.service import TimerService
-from tocsin.web.api.app import Api
+from tocsin.web.api.app import Api, ApiMetrics
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.dev import DevApi, DevHandlers
 from tocsin.web.http.hosts import Hosts, Proxies
+from tocsin.web.http.parts import WebParts
 from tocsin.web.pages import compose as pages
+from tocsin.web.pages.app import Ui
 from tocsin.web.pages.calls.agent import OFF, STANDBY, AgentUnavailable, standby
 
 
@@ -159,6 +160,17 @@ class Server:
         signed_by = None if dev is None else dev.real
         sending = outgoing(settings, access.keys, clock, published=access.published, signed_by=signed_by)
         watching.gauges.add(sending.gauges)
+        parts = NodeParts(
+            settings=settings,
+            ends=ends,
+            store=store,
+            machine=machine,
+            clock=clock,
+            observers=watching,
+            identity=identity,
+            peers=peers,
+            on_fatal=self._on_fatal,
+        )
         relay = AgentRelay(settings.cluster, expected=settings.has_agent())
         # The agent's timers fire on the node that owns their shard, which may never run the agent.
         due_caller = relay.due_caller = DueCaller(
@@ -166,24 +178,14 @@ class Server:
         )
         ends.push_async_callback(sending.client.close)
         ends.push_async_callback(due_caller.close)
-        agent = relay.agent = await self._open_agent(
-            ends, identity, sending, due_caller, clock, watching, peers, tracer
-        )
+        agent = relay.agent = await self._open_agent(parts, sending, due_caller, tracer)
         engine = self.engine = await start_engine(
-            ends,
-            settings,
-            store,
+            parts,
             sending.client if tracer is None else tracer.traced(sending.client),
             {NAMESPACE: due_caller} if peers is not None or settings.agent_timer == "engine" else {},
-            machine,
-            clock,
-            watching,
-            identity,
-            peers,
             total_shards=total_shards,
             serve=relay.serve,
             has_agent=lambda: self.calls() is not None,
-            on_fatal=self._on_fatal,
         )
         relay.cluster = engine.cluster
         if agent is not None:
@@ -191,7 +193,7 @@ class Server:
             ends.push_async_callback(agent.stop)
         if dev is not None:
             dev.attach(engine, clock, agent)
-        await self._start_front(ends, listener, access, sending, relay, clock, watching, tracer)
+        await self._start_front(parts, engine, listener, access, sending.rules, relay, tracer)
         self._log.info(
             "server started",
             url=self.url,
@@ -224,15 +226,7 @@ class Server:
         return Identity(name, self.url if peers is None else peers.address, uuid.uuid4().bytes)
 
     async def _open_agent(
-        self,
-        ends: AsyncExitStack,
-        identity: Identity,
-        sending: Outgoing,
-        due_caller: DueCaller,
-        clock: Clock,
-        watching: Observers,
-        peers: Peers | None,
-        tracer: Tracer | None,
+        self, parts: NodeParts, sending: Outgoing, due_caller: DueCaller, tracer: Tracer | None
     ) -> ServiceAgent | None:
         """The service agent, which may hold its database already; None where it never runs."""
         settings = self._settings
@@ -244,14 +238,14 @@ class Server:
             settings,
             sending.client if tracer is None else tracer.traced_requester(sending.client),
             due_caller,
-            clock,
+            parts.clock,
             sending.rules,
-            self._call_observer(watching),
-            Claimant(identity.name, identity.incarnation.hex()),
-            timers_shared=peers is not None,
+            self._call_observer(parts.observers),
+            Claimant(parts.identity.name, parts.identity.incarnation.hex()),
+            timers_shared=parts.peers is not None,
         )
-        watching.metrics.registry.register(agent.metrics)
-        ends.push_async_callback(agent.stop)
+        parts.observers.metrics.registry.register(agent.metrics)
+        parts.ends.push_async_callback(agent.stop)
         await agent.open()
         return agent
 
@@ -282,70 +276,42 @@ class Server:
 
     async def _start_front(
         self,
-        ends: AsyncExitStack,
+        parts: NodeParts,
+        engine: Engine,
         listener: socket.socket,
         access: Access,
-        sending: Outgoing,
+        rules: InputRules,
         relay: AgentRelay,
-        clock: Clock,
-        watching: Observers,
         tracer: Tracer | None,
     ) -> None:
         """Serves the API and the pages."""
-        settings, engine, agent = self._settings, self.engine, self.agent
-        assert engine is not None
-        proxies = Proxies(settings.trusted_proxies)
-        hosts = Hosts(settings.host, settings.ui_origins, proxied=settings.insecure)
-        ask = None if engine.cluster is None and agent is None else relay.ask
-        own_port = settings.workers == 1
-        ui = pages.compose(
-            engine.service,
-            rules=sending.rules,
-            clock=clock,
+        settings, ends, agent = parts.settings, parts.ends, self.agent
+        web = WebParts(
+            service=engine.service,
+            rules=rules,
+            clock=parts.clock,
             keys=access.keys,
-            sign_ins=access.sign_ins,
+            hosts=Hosts(settings.host, settings.ui_origins, proxied=settings.insecure),
+            proxies=Proxies(settings.trusted_proxies),
             auth_failures=access.failures,
-            proxies=proxies,
             audit=access.audit,
-            statistics=watching.statistics,
-            call_statistics=watching.call_statistics,
-            agent=self._calls_for_pages,
-            hosts=hosts,
-            relay=ask,
-            # With a shared port or several nodes, the URL might lead to another node.
-            own_url=self.url if loopback(settings.host) and engine.cluster is None and own_port else None,
-            limits=settings.ui,
-            clock_mover=self._dev,
+            relay=None if engine.cluster is None and agent is None else relay.ask,
         )
-        callback_limits = settings.callbacks
-        callbacks_max = callback_limits.connections_max + (callback_limits.agent_connections_max if agent else 0)
-        clients = Clients(settings.api, connections_max(settings.api_connections_max, callbacks_max), watching.observe)
-        watching.gauges.add(
-            lambda: {
-                "tocsin_client_connections": clients.count,
-                "tocsin_request_bodies_bytes": clients.bodies_bytes,
-                "tocsin_unread_responses_bytes": clients.responses_bytes,
-            }
-        )
+        ui = self._pages(web, engine, access, parts.observers)
+        metrics = parts.observers.metrics
         app = relay.app = (Api if self._dev is None else DevApi)(
-            engine.service,
-            rules=sending.rules,
-            agent=None if agent is None else self.calls,
-            relay=ask,
-            limits=settings.api,
-            clock=clock,
-            keys=access.keys,
+            web,
             api_keys=ApiKeys(access.store, access.keys.changed),
-            auth_failures=access.failures,
-            proxies=proxies,
-            audit=access.audit,
-            metrics=await self._scrape(ends, watching.metrics),
-            # Unset, metrics require a key wherever other operations do.
-            metrics_open=settings.metrics_open is True,
-            hosts=hosts,
-            clients=clients,
+            metrics=ApiMetrics(
+                await self._scrape(ends, metrics),
+                # Unset, metrics require a key wherever other operations do.
+                open=settings.metrics_open is True,
+                measure=metrics.requests,
+            ),
+            limits=settings.api,
+            agent=None if agent is None else self.calls,
+            clients=self._clients(parts.observers),
             extra=ui,
-            measure=watching.metrics.requests,
             more=() if self._dev is None else (DevHandlers(self._dev),),
             traces=tracer,
         )
@@ -363,11 +329,41 @@ class Server:
         await http.start()
         if engine.cluster is not None:
             delay_s = settings.cluster.leave_delay_us / 1e6
-            ends.push_async_callback(http.ask_clients_to_leave, delay_s, own_port=own_port)
+            ends.push_async_callback(http.ask_clients_to_leave, delay_s, own_port=settings.workers == 1)
         ends.push_async_callback(_drain, engine, agent)
         ends.callback(_leave, engine, app)
         if self._dev is not None:
             ends.callback(self._dev.close)
+
+    def _pages(self, web: WebParts, engine: Engine, access: Access, watching: Observers) -> Ui:
+        settings = self._settings
+        # With a shared port or several nodes, the URL might lead to another node.
+        reached = loopback(settings.host) and engine.cluster is None and settings.workers == 1
+        return pages.compose(
+            web,
+            sign_ins=access.sign_ins,
+            statistics=watching.statistics,
+            call_statistics=watching.call_statistics,
+            agent=self._calls_for_pages,
+            own_url=self.url if reached else None,
+            limits=settings.ui,
+            clock_mover=self._dev,
+        )
+
+    def _clients(self, watching: Observers) -> Clients:
+        """The clients' connections, as many as descriptors are left beside those of callbacks."""
+        settings = self._settings
+        callbacks = settings.callbacks
+        callbacks_max = callbacks.connections_max + (callbacks.agent_connections_max if self.agent is not None else 0)
+        clients = Clients(settings.api, connections_max(settings.api_connections_max, callbacks_max), watching.observe)
+        watching.gauges.add(
+            lambda: {
+                "tocsin_client_connections": clients.count,
+                "tocsin_request_bodies_bytes": clients.bodies_bytes,
+                "tocsin_unread_responses_bytes": clients.responses_bytes,
+            }
+        )
+        return clients
 
     def calls(self) -> ServiceCalls | None:
         """The agent, while it runs on this node."""

@@ -20,6 +20,7 @@ from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.namespace import RETENTION_DEFAULT_US
 from tocsin.model.setting import Topic, setting
 from tocsin.model.validation import InputLimits
+from tocsin.ports.event import NAMESPACES_MAX
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.settings.values import (
     api_url,
@@ -53,7 +54,6 @@ from tocsin.stores.options import (
     SqliteOptions,
 )
 from tocsin.stores.service_calls.settings import SqlSettings
-from tocsin.telemetry.limits import NAMESPACES_MAX
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.web.api.request import ApiLimits
 from tocsin.web.pages.limits import UiLimits

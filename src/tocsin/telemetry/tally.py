@@ -1,4 +1,4 @@
-"""Prometheus metrics on plain numbers: counters, histograms and gauges declared in tables, collected at a scrape.
+"""Prometheus metrics on plain numbers: counters, histograms and gauges that events declare, collected at a scrape.
 
 The client library's own counters and histograms take a lock per observation; an engine that fires ten thousand timers a
 second on one thread does not need it.
@@ -6,23 +6,28 @@ second on one thread does not need it.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-#: Counters by name: labels and help. Histograms: bucket bounds and help. Gauges: help.
-Counters = Mapping[str, tuple[tuple[str, ...], str]]
-Histograms = Mapping[str, tuple[tuple[float, ...], str]]
-Gauges = Mapping[str, str]
+from tocsin.ports.event import NAMESPACES_MAX, AnyEvent, Counter, Gauge, Histogram
 
-LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
-DURATION_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+#: The label of all other namespaces. The prefix is reserved, so none has this name.
+OTHER_NAMESPACES = "tocsin.other"
+
+#: A counter's values by its labels.
+Series = dict[tuple[str, ...], float]
+Effect = Callable[[Any], None]
+E = TypeVar("E", bound=AnyEvent)
 
 
-class Histogram:
+class Buckets:
     """Observations by bucket, and their sum. The bounds ascend."""
 
     __slots__ = ("bounds", "counts", "total")
@@ -47,52 +52,120 @@ class Histogram:
 
 
 class Tally(Collector):
-    """The metrics declared in three tables. Each scrape calls `read_gauges` for the values of the gauges.
+    """Counts events for Prometheus, as they declare it.
 
-    Counters without labels start at 0, and so do those of `from_zero`, for each of these values of their only label:
-    Prometheus cannot see the increase of a series that was not there before, so an alert on the first such event would never
-    fire.
+    `counters` are those of no event, increased by `count`. Each scrape calls `read_gauges` for the values of `gauges`, whose
+    helps these are. The first `namespaces_max` namespaces have series of their own.
     """
 
     def __init__(
         self,
-        counters: Counters,
-        histograms: Histograms,
-        gauges: Gauges,
+        events: Iterable[type[AnyEvent]],
+        gauges: Mapping[str, str],
         read_gauges: Callable[[], Mapping[str, float]],
-        from_zero: Mapping[str, tuple[str, ...]],
+        counters: Iterable[Counter] = (),
+        namespaces_max: int = NAMESPACES_MAX,
     ) -> None:
-        self._counter_table = counters
-        self._histogram_table = histograms
         self._gauge_table = gauges
         self._read_gauges = read_gauges
-        self._counters: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in counters}
-        self._histograms = {name: Histogram(bounds) for name, (bounds, _) in histograms.items()}
-        for name, (labels, _) in counters.items():
-            if not labels:
-                self._counters[name][()] = 0
-        for name, values in from_zero.items():
-            self._counters[name] = {(value,): 0 for value in values}
+        self._namespaces_max = namespaces_max
+        self._namespaces: set[str] = set()
+        self._counters: dict[str, tuple[Counter, Series]] = {}
+        self._histograms: dict[str, tuple[Histogram, Buckets]] = {}
+        self._gauges: dict[str, tuple[Gauge, list[float]]] = {}
+        #: What each event does, the counter first.
+        self._effects: dict[type[AnyEvent], list[Effect]] = {}
+        for counter in counters:
+            self._series(counter)
+        for event in events:
+            self._effects[event] = list(self._effects_of(event))
 
-    def count(self, name: str, *labels: str, by: float = 1) -> None:
-        """Adds to a counter."""
-        counter = self._counters[name]
-        counter[labels] = counter.get(labels, 0) + by
+    def __call__(self, event: AnyEvent) -> None:
+        """Counts the event."""
+        for effect in self._effects.get(type(event), ()):
+            effect(event)
 
-    def observe(self, name: str, value: float) -> None:
-        """Adds an observation to a histogram, in its own unit."""
-        self._histograms[name].add(value)
+    def also(self, event: type[E], effect: Callable[[E], None]) -> None:
+        """Calls `effect` with each event of this type, too."""
+        self._effects[event].append(effect)
+
+    def count(self, name: str, *labels: str) -> None:
+        """Adds one to a counter of no event."""
+        _, series = self._counters[name]
+        series[labels] = series.get(labels, 0) + 1
+
+    def _effects_of(self, event: type[AnyEvent]) -> Iterator[Effect]:
+        if event.counter is not None:
+            yield self._counting(event.counter)
+        for histogram in event.histograms:
+            yield self._adding(histogram)
+        if event.gauge is not None:
+            yield self._setting(event.gauge)
+
+    def _counting(self, counter: Counter) -> Effect:
+        series = self._series(counter)
+        labels_of = _labels_of(counter.values or counter.labels)
+        by = attrgetter(counter.by) if counter.by is not None else _one
+        namespaces = self._namespaces if counter.labels[:1] == ("namespace",) else None
+
+        def count(event: AnyEvent) -> None:
+            labels = labels_of(event)
+            if namespaces is not None and labels[0] not in namespaces:
+                labels = (self._with_series(labels[0]), *labels[1:])
+            series[labels] = series.get(labels, 0) + by(event)
+
+        return count
+
+    def _series(self, counter: Counter) -> Series:
+        """The counter's values, which events may share."""
+        if (known := self._counters.get(counter.name)) is not None:
+            return known[1]
+        series: Series = {(value,): 0 for value in counter.from_zero} if counter.labels else {(): 0}
+        self._counters[counter.name] = counter, series
+        return series
+
+    def _with_series(self, namespace: str) -> str:
+        """The label of a namespace that has no series yet: its name, or that of all those beyond the limit."""
+        if len(self._namespaces) >= self._namespaces_max:
+            return OTHER_NAMESPACES
+        self._namespaces.add(namespace)
+        return namespace
+
+    def _adding(self, histogram: Histogram) -> Effect:
+        buckets = Buckets(histogram.bounds)
+        self._histograms[histogram.name] = histogram, buckets
+        value_of, unit = _value_of(histogram.value)
+
+        def add(event: AnyEvent) -> None:
+            value = value_of(event)
+            if value is not None:
+                buckets.add(value / unit)
+
+        return add
+
+    def _setting(self, gauge: Gauge) -> Effect:
+        present = [0.0]
+        self._gauges[gauge.name] = gauge, present
+        value_of, unit = (_now_s, 1.0) if gauge.value is None else _value_of(gauge.value)
+
+        def assign(event: AnyEvent) -> None:
+            present[0] = value_of(event) / unit
+
+        return assign
 
     def collect(self) -> Iterator[Metric]:
         """All metric families, for the registry."""
-        for name, (labels, text) in self._counter_table.items():
-            counter = CounterMetricFamily(name, text, labels=labels)
-            for values, count in list(self._counters[name].items()):
-                counter.add_metric(values, count)
-            yield counter
-        for name, (_, text) in self._histogram_table.items():
-            tally = self._histograms[name]
-            yield HistogramMetricFamily(name, text, buckets=tally.cumulative(), sum_value=tally.total)
+        for counter, series in self._counters.values():
+            counted = CounterMetricFamily(counter.name, counter.help, labels=counter.labels)
+            for labels, count in list(series.items()):
+                counted.add_metric(labels, count)
+            yield counted
+        for histogram, buckets in self._histograms.values():
+            yield HistogramMetricFamily(
+                histogram.name, histogram.help, buckets=buckets.cumulative(), sum_value=buckets.total
+            )
+        for gauge, (value,) in self._gauges.values():
+            yield GaugeMetricFamily(gauge.name, gauge.help, value=value)
         values_now = self._read_gauges()
         for name, text in self._gauge_table.items():
             yield GaugeMetricFamily(name, text, value=values_now[name])
@@ -100,3 +173,27 @@ class Tally(Collector):
     def describe(self) -> Iterable[Metric]:
         """Nothing: registration must not read the gauges before the objects that they measure exist."""
         return []
+
+
+def _one(event: AnyEvent) -> int:
+    return 1
+
+
+def _now_s(event: AnyEvent) -> float:
+    return time.time()
+
+
+def _labels_of(names: tuple[str, ...]) -> Callable[[AnyEvent], tuple[str, ...]]:
+    """A function that returns these attributes of an event."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    if not names:
+        return lambda event: ()
+    value_of = attrgetter(names[0])
+    return lambda event: (value_of(event),)
+
+
+def _value_of(name: str) -> tuple[Callable[[AnyEvent], Any], float]:
+    """A function that returns this attribute of an event, and the parts of its unit that a metric's has: seconds of
+    microseconds."""
+    return attrgetter(name), 1e6 if name.endswith("_us") else 1.0

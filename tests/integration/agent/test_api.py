@@ -25,7 +25,9 @@ from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import Registry
 from tocsin.service_calls.orchestration.handlers import Orchestration
 from tocsin.stores.service_calls.database import agent_database
-from tocsin.web.api.app import Api
+from tocsin.web.api.app import Api, ApiMetrics
+from tocsin.web.http.hosts import Hosts
+from tocsin.web.http.parts import WebParts
 
 SPEC = {"method": "POST", "url": "https://a.example/x"}
 LATER = "2099-01-31T12:00:00.5Z"
@@ -104,16 +106,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await bus.start()
     rules = InputRules(InputLimits(), EgressPolicy(allow_private=True).check_url)
     calls = ServiceCalls(bus, database.queries, database.secrets, context, new_id, rules, check_request)
-    app = Api(
-        cast("Any", None),
-        rules=rules,
-        clock=clock,
-        keys=NoKeys(),
-        api_keys=cast("Any", None),
-        metrics=cast("Any", None),
-        metrics_open=True,
-        agent=lambda: calls,
-    )
+    parts = WebParts(service=cast("Any", None), rules=rules, clock=clock, keys=NoKeys(), hosts=Hosts("agent"))  # type: ignore[arg-type]
+    app = Api(parts, api_keys=cast("Any", None), metrics=ApiMetrics(cast("Any", None), open=True), agent=lambda: calls)
     transport: Any = httpx.ASGITransport(cast("Any", app))
     async with httpx.AsyncClient(transport=transport, base_url="http://agent") as client:
         yield World(client, new_id)

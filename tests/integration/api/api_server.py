@@ -24,9 +24,11 @@ from tocsin.model.access import ApiKey, hash_key
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.stores.memory import MemoryStore
-from tocsin.web.api.app import Api
+from tocsin.web.api.app import Api, ApiMetrics
 from tocsin.web.api.protocol import ApiProtocol
 from tocsin.web.http.access import AuthFailures
+from tocsin.web.http.hosts import Hosts
+from tocsin.web.http.parts import Relay, WebParts
 
 
 @dataclass
@@ -69,21 +71,37 @@ class Served:
         return self.client.post(f"/api/v1/{path}", json=body, **options)
 
 
-def make_api(service: FakeTimerService, keys: Keys, agent: FakeAgent | None = None, **options: Any) -> Api:
+def make_api(
+    service: FakeTimerService,
+    keys: Keys,
+    agent: FakeAgent | None = None,
+    *,
+    hosts: Hosts | None = None,
+    relay: Relay | None = None,
+    metrics_open: bool = True,
+    **options: Any,
+) -> Api:
     rules = InputRules(InputLimits(), EgressPolicy().check_url)
     if agent is not None:
         agent.check_url, agent.check_due = rules.url, rules.instant
-    return Api(
-        service,
+    parts = WebParts(
+        service=service,
         rules=rules,
-        agent=None if agent is None else partial(_same, agent.service_calls()),
         clock=SystemClock(),
         keys=keys,
-        api_keys=ApiKeys(keys.stored),
-        metrics=partial(_scrape, (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8")),
+        # Requests made by hand name the host x.
+        hosts=hosts or Hosts("x"),
         # Its clock jumps, so that no test is slowed down by the wrong keys of another.
         auth_failures=AuthFailures(now_s=partial(next, itertools.count(0.0, 1_000.0))),
-        **{"metrics_open": True, **options},
+        relay=relay,
+    )
+    scrape = partial(_scrape, (b"up 1\n", "text/plain; version=1.0.0; charset=utf-8"))
+    return Api(
+        parts,
+        agent=None if agent is None else partial(_same, agent.service_calls()),
+        api_keys=ApiKeys(keys.stored),
+        metrics=ApiMetrics(scrape, open=metrics_open),
+        **options,
     )
 
 

@@ -63,7 +63,10 @@ class TestKeys:
         assert "first key" in ran.err
         key_id = ran.out.split("_")[1]
         connection = sqlite3.connect(tmp_path / "d" / "tocsin.db")
-        connection.execute("DROP TABLE audit")
+        connection.execute(
+            "CREATE TRIGGER no_audit BEFORE INSERT ON records WHEN NEW.record_kind = 'audit' "
+            "BEGIN SELECT RAISE(ABORT, 'full'); END"
+        )
         connection.close()
         refused = tocsin("keys", "create", "--data-dir", "d")
         assert (refused.code, "no key was created" in refused.err, refused.out) == (1, True, "")

@@ -73,7 +73,7 @@ async def add_keys(settings: Settings, keys: dict[str, tuple[Role, tuple[str, ..
     store = open_store(settings)
     await store.open(None)
     for secret, (role, namespaces) in keys.items():
-        await put_api_key(store, ApiKey(secret, hash_key(secret), role, namespaces))
+        await put_api_key(store, ApiKey(secret.removeprefix("tk_"), hash_key(secret), role, namespaces))
     await store.close()
 
 

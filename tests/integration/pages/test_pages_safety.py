@@ -219,7 +219,7 @@ async def test_deleted_key_ends_its_session(start: Start) -> None:
     browser = await signed_in(node, "tk_read")
     assert (await browser.get("/timers")).status_code == 200
     assert node.server.engine is not None
-    await delete_api_key(node.server.engine.context.store, "tk_read")
+    await delete_api_key(node.server.engine.context.store, "read")
     async with asyncio.timeout(PATIENCE_S):
         while (await browser.get("/timers")).status_code != 303:  # noqa: ASYNC110 -- there is no signal for it
             await asyncio.sleep(0.02)
@@ -367,9 +367,9 @@ async def test_audit_trail_has_sign_ins_failed_sign_ins_and_sign_outs(start: Sta
         (entry["action"], entry["keyId"], entry["source"], entry["address"]) for entry in answer.json()["entries"]
     ]
     assert entries[:3] == [
-        ("sign_out", "tk_admin", "pages", "127.0.0.1"),
-        ("namespace_created", "tk_admin", "pages", "127.0.0.1"),
-        ("sign_in", "tk_admin", "pages", "127.0.0.1"),
+        ("sign_out", "admin", "pages", "127.0.0.1"),
+        ("namespace_created", "admin", "pages", "127.0.0.1"),
+        ("sign_in", "admin", "pages", "127.0.0.1"),
     ]
     assert 1 <= len(entries[3:]) <= 10
     assert set(entries[3:]) == {("sign_in_failed", None, "pages", "127.0.0.1")}

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -20,12 +21,8 @@ import msgspec
 from tocsin.keys import ApiKeys
 from tocsin.model.errors import TocsinError
 from tocsin.model.ids import CountedUuid7
-from tocsin.model.validation import InputRules
-from tocsin.ports.audit import AuditLog, NoAudit
-from tocsin.ports.clock import Clock
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules
-from tocsin.timers.service import TimerService
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.gate import Client, RequestGate
@@ -36,10 +33,8 @@ from tocsin.web.api.routes import Found, Route, Routes, read_query
 from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.web.api.timers import TimerHandlers
-from tocsin.web.http.access import AuthFailures, Keyring
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.errors import (
-    Headers,
     MethodNotAllowed,
     Response,
     RouteNotFound,
@@ -47,18 +42,13 @@ from tocsin.web.http.errors import (
     problem,
     problem_kind,
 )
-from tocsin.web.http.hosts import Hosts, Proxies, headers_by_name
+from tocsin.web.http.hosts import headers_by_name
+from tocsin.web.http.parts import WebParts
 from tocsin.web.http.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-#: Another node's response: status, headers, body. None: no node serves the path.
-Relayed = tuple[int, Headers, bytes] | None
-#: Relays a request (method, target as sent, headers, body, client address) to the node that serves it. Raises Unavailable.
-Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
-
 #: Gets each response: its operation (`_OTHER`: none), its status, and the seconds since the request.
 Measure = Callable[[str, int, float], None]
 
@@ -71,40 +61,42 @@ _JSON = (b"content-type", b"application/json")
 _NOT_RELAYED: Mapping[str, Any] = MappingProxyType({})
 
 
-class Api:
-    """Serves `service` over HTTP. With `metrics_open` the metrics require no key; otherwise they require an unlimited one.
+def _measure_nothing(operation: str, status: int, duration_s: float) -> None:
+    """Stands for metrics where there are none."""
 
-    `agent` None: the service agent is disabled on this node, and its paths return 404 unless `relay` finds the node that
-    runs it. `agent` is called for each of its requests; while it returns None, requests are relayed as well.
+
+@dataclass(frozen=True, slots=True)
+class ApiMetrics:
+    """What answers a scrape, and whether one requires no key (otherwise it requires an unlimited one); `measure` gets each
+    response of an operation."""
+
+    scrape: Callable[[], Awaitable[tuple[bytes, str]]]
+    open: bool
+    measure: Measure = _measure_nothing
+
+
+class Api:
+    """Serves the timers and the service agent over HTTP.
+
+    `agent` None: the service agent is disabled on this node, and its paths return 404 unless another node is found that runs
+    it. `agent` is called for each of its requests; while it returns None, requests are relayed as well.
     While `leaving` is set, responses ask clients to close their connections.
-    `hosts` are the hosts for which requests without a key are accepted; None: any.
     `clients` tracks the connections; None: without a limit of their number.
     `extra` gets requests for other paths: the pages. `more` are handlers of operations that not every server has.
-    `measure` gets each response of an operation.
     `traces` gets the spans of requests that create timers or submit service calls.
     """
 
     def __init__(
         self,
-        service: TimerService,
+        parts: WebParts,
         *,
-        rules: InputRules,
-        clock: Clock,
-        keys: Keyring,
         api_keys: ApiKeys,
-        auth_failures: AuthFailures | None = None,
-        audit: AuditLog | None = None,
-        metrics: Callable[[], Awaitable[tuple[bytes, str]]],
-        metrics_open: bool,
+        metrics: ApiMetrics,
         limits: ApiLimits | None = None,
         agent: AgentSource | None = None,
-        relay: Relay | None = None,
-        hosts: Hosts | None = None,
         clients: Clients | None = None,
-        proxies: Proxies | None = None,
         extra: Asgi | None = None,
         more: Sequence[object] = (),
-        measure: Measure | None = None,
         traces: CreateTraces | None = None,
     ) -> None:
         #: The limits in force.
@@ -112,29 +104,28 @@ class Api:
         #: The client connections.
         self.clients = clients or Clients(limits)
         self.leaving = False
-        self._clock = clock
-        self._gate = RequestGate(limits, keys, auth_failures or AuthFailures(), hosts, proxies or Proxies())
+        self._clock = parts.clock
+        self._gate = RequestGate(limits, parts)
         self._extra = extra
-        self._measure = measure or _measure_nothing
+        self._measure = metrics.measure
         self._agent = agent
-        self._relay = relay
-        self._new_id = CountedUuid7(clock.now_us)
+        self._relay = parts.relay
+        self._new_id = CountedUuid7(parts.clock.now_us)
         self._encode = msgspec.json.Encoder().encode
-        parser = RequestParser(rules)
-        audit = audit or NoAudit()
+        service, parser, audit = parts.service, RequestParser(parts.rules), parts.audit
         timers = TimerHandlers(service, parser, limits, traces)
         families: list[object] = [
             timers,
             ScheduleHandlers(Schedules(service), parser, traces),
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
-            AuditHandlers(audit, rules),
-            OperatorHandlers(service, metrics),
+            AuditHandlers(audit, parts.rules),
+            OperatorHandlers(service, metrics.scrape),
         ]
         if agent is not None:
             families.append(ServiceCallHandlers(agent, parser, audit, traces))
         families += more
-        self._routes = Routes(families, timers.short(), limits, metrics_open=metrics_open)
+        self._routes = Routes(families, timers.short(), limits, metrics_open=metrics.open)
         #: The routes that `begin` serves, by path; and the heads of earlier requests for them.
         self.direct = self._routes.direct
         self.heads = KnownHeads()
@@ -308,10 +299,6 @@ class Api:
     def refusal(self, error: TocsinError) -> Response:
         """The response to input that did not become a request."""
         return problem(error, instance="", correlation_id=self._new_id(), now_us=self._clock.now_us())
-
-
-def _measure_nothing(operation: str, status: int, seconds: float) -> None:
-    pass
 
 
 async def _finish(handling: Awaitable[object], done: Callable[[object], None]) -> None:

@@ -13,8 +13,6 @@ from tocsin.web.api.routes import Route
 from tocsin.web.http.access import (
     KEY_HASH,
     RELAYED,
-    AuthFailures,
-    Keyring,
     authenticate,
     require_key,
     require_role,
@@ -22,22 +20,18 @@ from tocsin.web.http.access import (
     require_tenant,
 )
 from tocsin.web.http.errors import Headers, HeadersTooLarge
-from tocsin.web.http.hosts import Hosts, Proxies
+from tocsin.web.http.parts import WebParts
 
 Client = tuple[str, int] | None
 
 
 class RequestGate:
-    """Decides who may do what. `hosts` are the hosts for which requests without a key are accepted; None: any."""
+    """Decides who may do what."""
 
-    def __init__(
-        self, limits: ApiLimits, keys: Keyring, auth_failures: AuthFailures, hosts: Hosts | None, proxies: Proxies
-    ) -> None:
+    def __init__(self, limits: ApiLimits, parts: WebParts) -> None:
         self._limits = limits
-        self._keys = keys
-        self._auth_failures = auth_failures
-        self._hosts = hosts
-        self._proxies = proxies
+        self._keys, self._auth_failures = parts.keys, parts.auth_failures
+        self._hosts, self._proxies = parts.hosts, parts.proxies
 
     def check_size(self, sent: Headers, headers: Mapping[bytes, bytes]) -> None:
         """`sent` has all headers, and `headers` one of each name. Raises HeadersTooLarge."""
@@ -58,7 +52,7 @@ class RequestGate:
         """The caller's key; None for an anonymous client. Raises Unauthenticated, TooManyFailures, Forbidden."""
         operation = route.operation
         if route.is_open:
-            if self._hosts is not None and operation.reach is not Reach.OPEN:
+            if operation.reach is not Reach.OPEN:
                 self._hosts.check_keyless(headers)
             return None
         key = self.authenticate(headers, client, scope)
@@ -74,7 +68,7 @@ class RequestGate:
         key_hash = scope.get(KEY_HASH, "")
         failed = partial(self._failed, client, headers) if authorization is not None or key_hash else None
         key = authenticate(authorization, self._keys, key_hash, failed)
-        if key is None and self._hosts is not None and not scope.get(RELAYED, False):
+        if key is None and not scope.get(RELAYED, False):
             # DNS rebinding: a page of any site could otherwise send requests from its user's browser.
             self._hosts.check_keyless(headers)
         return key

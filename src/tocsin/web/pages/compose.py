@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import time
 
-from tocsin.model.validation import InputRules
-from tocsin.ports.audit import AuditLog, NoAudit
-from tocsin.ports.clock import Clock, ClockMover
+from tocsin.ports.clock import ClockMover
 from tocsin.timers.schedules import Schedules
-from tocsin.timers.service import TimerService
-from tocsin.web.http.access import AuthFailures, Keyring
 from tocsin.web.http.convert import RequestParser
-from tocsin.web.http.hosts import Hosts, Proxies
+from tocsin.web.http.parts import WebParts
 from tocsin.web.pages.admin.admin import Administration
 from tocsin.web.pages.admin.sessions import Sessions, SignIns
 from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
-from tocsin.web.pages.calls.agent import AgentSource, Gate, Relay, Tenants
+from tocsin.web.pages.calls.agent import AgentSource, Gate, Tenants
 from tocsin.web.pages.calls.detail import CallActions, CallDetail
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
@@ -43,30 +39,19 @@ from tocsin.web.pages.timers.listing import TimerList
 
 
 def compose(
-    service: TimerService,
+    parts: WebParts,
     *,
-    rules: InputRules,
-    clock: Clock,
-    keys: Keyring,
     sign_ins: SignIns,
-    auth_failures: AuthFailures | None = None,
-    proxies: Proxies | None = None,
-    audit: AuditLog | None = None,
     statistics: Statistics,
     call_statistics: CallStatistics,
     agent: AgentSource,
-    hosts: Hosts,
-    relay: Relay | None = None,
-    own_url: str | None = None,
-    limits: UiLimits | None = None,
-    assets: Assets | None = None,
-    clock_mover: ClockMover | None = None,
+    own_url: str | None,
+    limits: UiLimits,
+    clock_mover: ClockMover | None,
 ) -> Ui:
-    """The application. `hosts` are the host names that it accepts; `agent` returns the service calls for each page that shows
-    some; `relay` sends requests that need the agent to the node that runs it; `clock_mover` moves the clock, if something
-    does."""
-    limits = limits or UiLimits()
-    assets = assets or Assets()
+    """The application. `agent` returns the service calls for each page that shows some; `clock_mover` moves the clock, if
+    something does."""
+    service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     cluster_statistics = ClusterStatistics(statistics, service, clock, limits)
     paused = Paused(service, clock)
@@ -74,24 +59,24 @@ def compose(
     site = Site(
         service=service,
         schedules=Schedules(service),
-        parser=RequestParser(rules),
-        rules=rules,
+        parser=RequestParser(parts.rules),
+        rules=parts.rules,
         pages=pages,
         statistics=statistics,
         call_statistics=call_statistics,
         streams=Streams(limits, clock_mover),
-        gate=Gate(agent, pages, relay),
-        tenants=Tenants(hosts, limits),
+        gate=Gate(agent, pages, parts.relay),
+        tenants=Tenants(parts.hosts, limits),
         keys=keys,
-        audit=audit or NoAudit(),
+        audit=parts.audit,
         limits=limits,
     )
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
-    parts = (
+    families = (
         Overview(site, cluster_statistics, paused, welcome),
         welcome,
-        SignInPart(site, sessions, auth_failures or AuthFailures()),
+        SignInPart(site, sessions, parts.auth_failures),
         timers,
         TimerExport(site, timers),
         TimerEditing(site),
@@ -110,12 +95,12 @@ def compose(
         timer,
     )
     return Ui(
-        [route for part in parts for route in part.routes()],
+        [route for family in families for route in family.routes()],
         site,
         assets=assets,
         sessions=sessions,
-        hosts=hosts,
-        proxies=proxies or Proxies(),
+        hosts=parts.hosts,
+        proxies=parts.proxies,
         welcome=welcome,
         clock=clock,
         closing=[cluster_statistics.close, paused.close],

@@ -3,7 +3,7 @@ each URL contains."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from starlette.responses import Response
@@ -13,6 +13,7 @@ from tocsin.model.errors import Unavailable
 from tocsin.model.ids import is_uuid7
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.web.http.hosts import Hosts
+from tocsin.web.http.parts import Relay
 from tocsin.web.pages.context import Handler, Relayed, RequestContext, cookie_name, cookie_value
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.pages import Pages
@@ -49,10 +50,6 @@ def standby(node: str) -> AgentUnavailable:
 
 #: Called for each page, because a node may get or lose the agent at any time.
 AgentSource = Callable[[], ServiceCalls | AgentUnavailable]
-Headers = list[tuple[bytes, bytes]]
-#: Sends a request (method, target, headers, body, client's address) to the node that runs the agent; returns None if no node
-#: does. Raises Unavailable.
-Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[tuple[int, Headers, bytes] | None]]
 
 
 class Gate:

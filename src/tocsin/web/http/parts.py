@@ -1,0 +1,36 @@
+"""What the API and the pages of a node are made of alike."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from tocsin.model.validation import InputRules
+from tocsin.ports.audit import AuditLog, NoAudit
+from tocsin.ports.clock import Clock
+from tocsin.timers.service import TimerService
+from tocsin.web.http.access import AuthFailures, Keyring
+from tocsin.web.http.errors import Headers
+from tocsin.web.http.hosts import Hosts, Proxies
+
+#: Another node's response: status, headers, body. None: no node serves the path.
+Relayed = tuple[int, Headers, bytes] | None
+#: Relays a request (method, target as sent, headers, body, client address) to the node that serves it. Raises Unavailable.
+Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebParts:
+    """The use cases, the rules for what requests ask for, and who may ask. `hosts` are the hosts for which requests without a
+    key are accepted. `relay` sends requests that need the service agent to the node that runs it; None: there is no other
+    node, or no agent."""
+
+    service: TimerService
+    rules: InputRules
+    clock: Clock
+    keys: Keyring
+    hosts: Hosts
+    proxies: Proxies = field(default_factory=Proxies)
+    auth_failures: AuthFailures = field(default_factory=AuthFailures)
+    audit: AuditLog = field(default_factory=NoAudit)
+    relay: Relay | None = None
