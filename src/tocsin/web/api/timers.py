@@ -98,7 +98,6 @@ class TimerHandlers:
     def _timer(
         self, request: ApiRequest, sent: wire.CreateTimer, traceparent: str | None
     ) -> tuple[Timer, Condition | None]:
-        request.permit(Role.WRITE, sent.namespace)
         timer = self._parser.timer(sent, request.now_us, traceparent)
         headers = request.headers
         unconditional = sent.on_conflict is UNSET and sent.idempotency_key is UNSET and KEY_HEADER not in headers
@@ -110,14 +109,12 @@ class TimerHandlers:
     @_operation("getTimer", "/api/v1/timers/get", Role.READ)
     async def get(self, request: ApiRequest, sent: wire.TimerName) -> wire.Timer:
         """Pending, or finished within its namespace's retention."""
-        request.permit(Role.READ, sent.namespace)
         return timer_answer(await self._service.get(*self._parser.name(sent)))
 
     @_operation("explainTimer", "/api/v1/timers/explain", Role.READ)
     async def explain(self, request: ApiRequest, sent: wire.TimerName) -> wire.Explanation:
         """Where the timer is now and what happens next, by the node that owns its shard; any node can be asked. If the owner
         can't be asked, the sentence states that, and a due timer's state is `unknown`."""
-        request.permit(Role.READ, sent.namespace)
         return explanation_answer(await self._service.explain(*self._parser.name(sent)))
 
     @_operation("timerHistory", "/api/v1/timers/history", Role.READ)
@@ -125,20 +122,17 @@ class TimerHandlers:
         """A run is what became of one instant of the timer. The current run comes first. Earlier ones stay within the
         namespace's retention, whatever became of the timer: rescheduled, changed, created again. The namespace's history mode
         decides which runs are kept. Paginated like lists."""
-        request.permit(Role.READ, sent.namespace)
         return history_answer(await self._service.history(*self._parser.history_request(sent)))
 
     @_operation("updateTimer", "/api/v1/timers/update", Role.WRITE)
     async def update(self, request: ApiRequest, sent: wire.UpdateTimer) -> wire.Timer:
         """Changes only the given fields. A new executeAt starts over: the count of attempts returns to zero."""
-        request.permit(Role.WRITE, sent.namespace)
         changes = self._parser.changes(sent, request.now_us)
         return _created(request, await self._service.update(*name_of(sent), changes))
 
     @_operation("deleteTimer", "/api/v1/timers/delete", Role.WRITE, status=204)
     async def delete(self, request: ApiRequest, sent: wire.TimerName) -> None:
         """An attempt that is in flight may still arrive; it is not retried."""
-        request.permit(Role.WRITE, sent.namespace)
         if await self._service.delete(*self._parser.name(sent)):
             request.answer_headers = [FORWARDED]
 
@@ -146,7 +140,6 @@ class TimerHandlers:
     async def list(self, request: ApiRequest, sent: wire.ListTimers) -> wire.TimerPage:
         """Paginated: send nextCursor back as cursor until a response has none. executeAfter is inclusive, executeBefore
         exclusive."""
-        request.permit(Role.READ, sent.namespace)
         views, cursor = await self._service.list(self._parser.list_request(sent))
         listed = await self._service.turns.each(map(timer_answer, views))
         return wire.TimerPage(listed, UNSET if cursor is None else cursor)
