@@ -94,20 +94,8 @@ class ServiceCallHandlers:
     @_read(
         "listServiceCalls",
         _CALLS,
-        query=(
-            "status",
-            "tag",
-            "name",
-            "correlationId",
-            "from",
-            "to",
-            "limit",
-            "cursor",
-        ),
-        repeated=(
-            "status",
-            "tag",
-        ),
+        query=("status", "tag", "name", "correlationId", "from", "to", "limit", "cursor"),
+        repeated=("status", "tag"),
     )
     async def list(self, request: ApiRequest) -> wire.ServiceCallPage:
         """Paginated: send nextCursor back as cursor until a response has none. A call must match all filters. A search by

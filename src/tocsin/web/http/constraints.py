@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET
@@ -38,17 +38,12 @@ class Constraint:
     check: Check | None = None
 
 
-class _Checked(NamedTuple):
-    attribute: str
-    path: str
-    check: Check
-
-
 @cache
-def _checks(struct: type[msgspec.Struct]) -> tuple[_Checked, ...]:
+def _checks(struct: type[msgspec.Struct]) -> tuple[tuple[str, str, Check], ...]:
+    """The attribute, the path and the check of each field that has one: plain tuples, which each create unpacks."""
     found = constraints_of(struct)
     return tuple(
-        _Checked(field.name, field.encode_name, constraint.check)
+        (field.name, field.encode_name, constraint.check)
         for field in msgspec.structs.fields(struct)
         if (constraint := found.get(field.encode_name)) is not None and constraint.check is not None
     )
