@@ -97,7 +97,14 @@ def test_commands_match_the_request() -> None:
     assert words[:5] == ["tocsin", "schedules", "create", "it's $HOME", "http://127.0.0.1:9/"]
     flags = dict(zip(words[5::2], words[6::2], strict=True))
     assert flags == {"--cron": "0 9 * * *", "--time-zone": "Europe/Berlin", "--catch-up-window": "1h", "--tag": "a b"}
-    changed = {"namespace": "default", "scheduleId": "s", "endAt": None, "expireAfter": None, "jitter": "0s"}
+    changed = {
+        "namespace": "default",
+        "scheduleId": "s",
+        "endAt": None,
+        "expireAfter": None,
+        "jitter": "0s",
+        "description": None,
+    }
     words = words_of(changed)
     assert words == [
         "tocsin",
@@ -110,6 +117,8 @@ def test_commands_match_the_request() -> None:
         "end",
         "--clear",
         "expire-after",
+        "--description",
+        "",
     ]
 
 

@@ -160,6 +160,21 @@ def test_expiry_is_kept_changed_and_removed_by_the_form() -> None:
         assert flag in command("http://127.0.0.1:8080", changed)
 
 
+def test_description_is_kept_changed_and_removed_by_the_form() -> None:
+    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, description="An invoice")
+    view = TimerView(timer, b"", 0, NOW)
+    kept = TimerForm.of(timer, when="keep")
+    assert kept.changes(view) == {"namespace": "default", "timerId": "t"}
+    for text, sent, flag in (
+        ("It's due", "It's due", """--description 'It'"'"'s due'"""),
+        ("", None, "--description ''"),
+    ):
+        kept.description = text
+        changed = kept.changes(view)
+        assert changed == {"namespace": "default", "timerId": "t", "description": sent}
+        assert flag in command("http://127.0.0.1:8080", changed)
+
+
 def test_raw_body_survives_the_form_until_a_payload_replaces_it() -> None:
     raw = RawBody("text/xml", text="<a>ü</a>")
     timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, body=raw)

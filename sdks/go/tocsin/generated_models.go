@@ -291,6 +291,8 @@ type CreateTimer struct {
 	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
 	// then, any other as failed.
 	ExpireAfter time.Duration
+	// What it is for, in one line; shown in lists and never sent to the callback.
+	Description Opt[string]
 }
 
 func (v *CreateTimer) members() []member {
@@ -310,6 +312,7 @@ func (v *CreateTimer) members() []member {
 		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
 		{"tags", &v.Tags, false},
 		{"expireAfter", &v.ExpireAfter, false},
+		{"description", &v.Description, false},
 	}
 }
 
@@ -447,9 +450,9 @@ func (v *TimerHistory) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v.members())
 }
 
-// UpdateTimer: Changes to a pending timer; absent fields stay unchanged. Null removes headers and expireAfter; a
-// null retryPolicy returns to the namespace's policy. payload and body replace one another. Send at most one of
-// executeAt and delay.
+// UpdateTimer: Changes to a pending timer; absent fields stay unchanged. Null removes headers, expireAfter and
+// description; a null retryPolicy returns to the namespace's policy. payload and body replace one another. Send at
+// most one of executeAt and delay.
 type UpdateTimer struct {
 	// The namespace's name.
 	Namespace string
@@ -479,6 +482,8 @@ type UpdateTimer struct {
 	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
 	// then, any other as failed.
 	ExpireAfter Opt[time.Duration]
+	// What it is for, in one line; shown in lists and never sent to the callback.
+	Description Opt[string]
 }
 
 func (v *UpdateTimer) members() []member {
@@ -496,6 +501,7 @@ func (v *UpdateTimer) members() []member {
 		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
 		{"tags", &v.Tags, false},
 		{"expireAfter", &v.ExpireAfter, false},
+		{"description", &v.Description, false},
 	}
 }
 
@@ -600,6 +606,8 @@ type CreateSchedule struct {
 	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
 	// then, any other as failed.
 	ExpireAfter time.Duration
+	// What it is for, in one line; shown in lists and never sent to the callback.
+	Description Opt[string]
 	// A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
 	// first, or @hourly, @daily, @weekly, @monthly, @yearly.
 	Cron string
@@ -640,6 +648,7 @@ func (v *CreateSchedule) members() []member {
 		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
 		{"tags", &v.Tags, false},
 		{"expireAfter", &v.ExpireAfter, false},
+		{"description", &v.Description, false},
 		{"cron", &v.Cron, false},
 		{"timeZone", &v.TimeZone, false},
 		{"every", &v.Every, false},
@@ -690,8 +699,8 @@ func (v *ScheduleName) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateSchedule: Changes to a schedule; absent fields stay unchanged. A new cron replaces every and the other way
-// round. Null removes anchor, startAt, endAt, maxOccurrences, expireAfter and headers, and restores the default of
-// catchUpWindow and retryPolicy.
+// round. Null removes anchor, startAt, endAt, maxOccurrences, expireAfter, headers and description, and restores
+// the default of catchUpWindow and retryPolicy.
 type UpdateSchedule struct {
 	// The namespace's name.
 	Namespace string
@@ -717,6 +726,8 @@ type UpdateSchedule struct {
 	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
 	// then, any other as failed.
 	ExpireAfter Opt[time.Duration]
+	// What it is for, in one line; shown in lists and never sent to the callback.
+	Description Opt[string]
 	// A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
 	// first, or @hourly, @daily, @weekly, @monthly, @yearly.
 	Cron Opt[string]
@@ -757,6 +768,7 @@ func (v *UpdateSchedule) members() []member {
 		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
 		{"tags", &v.Tags, false},
 		{"expireAfter", &v.ExpireAfter, false},
+		{"description", &v.Description, false},
 		{"cron", &v.Cron, false},
 		{"timeZone", &v.TimeZone, false},
 		{"every", &v.Every, false},
@@ -1252,6 +1264,8 @@ type Timer struct {
 	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
 	// then, any other as failed.
 	ExpireAfter string
+	// What the timer is for.
+	Description string
 	// Why the pending timer is suspended: egress (this server does not call its address), or namespace:…,
 	// destination:… (paused, or too many wait), or bad_record: …; absent unless it is.
 	Suspended string
@@ -1281,6 +1295,7 @@ func (v *Timer) members() []member {
 		{"lastError", &v.LastError, false},
 		{"body", &v.Body, false},
 		{"expireAfter", &v.ExpireAfter, false},
+		{"description", &v.Description, false},
 		{"suspended", &v.Suspended, false},
 	}
 }
@@ -1680,6 +1695,8 @@ type Schedule struct {
 	// No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired
 	// then, any other as failed.
 	ExpireAfter string
+	// What the schedule is for.
+	Description string
 	// Absent if the schedule has a body.
 	Payload json.RawMessage
 	// The whole body of the callback, instead of the envelope with the payload.
@@ -1735,6 +1752,7 @@ func (v *Schedule) members() []member {
 		{"maxOccurrences", &v.MaxOccurrences, false},
 		{"catchUpWindow", &v.CatchUpWindow, false},
 		{"expireAfter", &v.ExpireAfter, false},
+		{"description", &v.Description, false},
 		{"payload", &v.Payload, false},
 		{"body", &v.Body, false},
 		{"retryPolicy", &v.RetryPolicy, false},

@@ -60,8 +60,8 @@ export class Timers {
   }
 
   /**
-   * Changes the given members of a pending timer; null removes `headers`, `retryPolicy` and `expireAfter`. TimerNotPending:
-   * it has finished.
+   * Changes the given members of a pending timer; null removes `headers`, `retryPolicy`, `expireAfter` and `description`.
+   * TimerNotPending: it has finished.
    */
   async update(change: UpdateTimer, options?: CallOptions): Promise<Timer> {
     return ask(this.session, "Timer", "updateTimer", encodeUpdateTimer(change), options, { place: change });

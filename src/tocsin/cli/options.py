@@ -198,8 +198,14 @@ class CallbackOptions:
         ),
     ] = None
 
+    description: Annotated[
+        str | None, typer.Option("--description", metavar="TEXT", help="What it is for, in one line; '' removes it.")
+    ] = None
+
     def fields(self) -> dict[str, Any]:
         """The fields of the request; None for those that are not given."""
+        import msgspec
+
         timeout = self.timeout
         return {
             "payload": None if self.payload is None else json_content("--payload", self.payload),
@@ -208,6 +214,7 @@ class CallbackOptions:
             "tags": self.tag or None,
             "callbackTimeoutSeconds": int(timeout) if timeout is not None and timeout.is_integer() else timeout,
             "expireAfter": checked_duration("--expire-after", self.expire_after),
+            "description": msgspec.Raw(b"null") if self.description == "" else self.description,
             "body": self._raw_body(),
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 import msgspec
@@ -13,8 +13,8 @@ from tocsin.cli.command import WrongUsage
 
 COLUMNS = (
     "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "body", "method", "headers", "retryPolicy",
-    "callbackTimeoutSeconds", "expireAfter", "tags", "status", "attempts", "createdAt", "updatedAt", "executedAt",
-    "lastError", "nextAttemptAt",
+    "callbackTimeoutSeconds", "expireAfter", "description", "tags", "status", "attempts", "createdAt", "updatedAt",
+    "executedAt", "lastError", "nextAttemptAt",
 )  # fmt: skip
 #: Columns whose cells hold JSON.
 JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy"})
@@ -112,6 +112,15 @@ class Page(msgspec.Struct):
     timers: list[RawTimer] = msgspec.field(default_factory=list)
     schedules: list[RawTimer] = msgspec.field(default_factory=list)
     cursor: str | None = msgspec.field(default=None, name="nextCursor")
+
+
+#: What lists show of timers and of schedules alike, in their last columns: the columns' names, and the fields.
+_LAST = {"callback": "callbackUrl", "description": "description"}
+
+
+def last_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The columns that a list ends with, and their fields; a field that no row has is left out."""
+    return {name: field for name, field in _LAST.items() if not rows or any(field in row for row in rows)}
 
 
 class CsvWriter:

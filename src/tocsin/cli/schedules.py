@@ -186,14 +186,17 @@ def list_schedules(
     as_json: AsJson = False,
 ) -> None:
     """List active and paused schedules, ordered by id."""
+    from tocsin.cli.rows import last_columns
+
     answer = server.post(
         "/schedules/list", given(namespace=namespace, status=status or None, limit=limit, cursor=cursor)
     )
+    last = last_columns(answer["schedules"])
     output.print_page(
         answer,
         as_json,
         "schedules",
-        ("id", "status", "runs", "next", "", "last outcome", "callback"),
+        ("id", "status", "runs", "next", "", "last outcome", *last),
         (
             (
                 schedule["id"],
@@ -202,7 +205,7 @@ def list_schedules(
                 following := next(iter(schedule["nextInstants"]), None) if schedule["status"] == "active" else None,
                 output.relative(following),
                 schedule.get("lastOccurrence", {}).get("outcome"),
-                schedule["callbackUrl"],
+                *map(schedule.get, last.values()),
             )
             for schedule in answer["schedules"]
         ),

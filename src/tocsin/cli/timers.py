@@ -256,12 +256,15 @@ def list_timers(
     as_json: AsJson = False,
 ) -> None:
     """List timers in the order in which they are due. `export` writes all of them, however many."""
+    from tocsin.cli.rows import last_columns
+
     answer = server.post("/timers/list", filters.query(limit=limit, cursor=cursor))
+    last = last_columns(answer["timers"])
     output.print_page(
         answer,
         as_json,
         "timers",
-        ("id", "status", "due", "", "attempts", "last error", "callback"),
+        ("id", "status", "due", "", "attempts", "last error", *last),
         (
             (
                 timer["id"],
@@ -270,7 +273,7 @@ def list_timers(
                 output.relative(timer["executeAt"]),
                 timer.get("attempts") or "",
                 timer.get("lastError"),
-                timer["callbackUrl"],
+                *map(timer.get, last.values()),
             )
             for timer in answer["timers"]
         ),

@@ -96,8 +96,8 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     attempt's `webhook-id`; it changes with each of these and with any other update. `payload` is the JSON text as sent; if
     `body` is not None, it is sent instead of the envelope with the payload. `retry` is None while the namespace's policy
     applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last. No
-    attempt begins later than `expire_after_us` after `execute_at`; None: however late. `schedule` is None on timers that fire
-    once; on a schedule's row, `execute_at` is the instant of the occurrence.
+    attempt begins later than `expire_after_us` after `execute_at`; None: however late. `description` is for people.
+    `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence.
     """
 
     namespace: str
@@ -123,6 +123,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     keys: tuple[CreateKey, ...] = ()
     body: RawBody | None = None
     expire_after_us: int | None = None
+    description: str | None = None
     schedule: Schedule | None = None
 
     @property
@@ -205,6 +206,7 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     tags: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     body: RawBody | msgspec.UnsetType = msgspec.UNSET
     expire_after_us: int | msgspec.UnsetType | None = msgspec.UNSET
+    description: str | msgspec.UnsetType | None = msgspec.UNSET
 
     def apply(self, timer: Timer, now_us: int) -> Timer:
         """The changed timer. A new instant starts the attempts over; payload and raw body replace each other. Raises

@@ -35,6 +35,7 @@ def test_created_schedule_is_answered_with_its_definition(server: Served) -> Non
         "catchUpWindow": "2h",
         "pauseAfterFailures": 3,
         "expireAfter": "15m",
+        "description": "Wakes the team",
         "payload": {"room": "blue"},
         "headers": {"authorization": "Bearer x"},
         "tags": ["team"],

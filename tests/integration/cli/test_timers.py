@@ -79,6 +79,20 @@ class TestCreate:
         assert ran.code == 2
         assert "give only one of them" in ran.err
 
+    def test_description_is_changed_or_removed_and_shown_where_there_is_one(self, tocsin, scripted):
+        for text, sent in (("An invoice", "An invoice"), ("", None)):
+            tocsin("timers", "update", "a", "--description", text, "--server", scripted.url)
+            assert last_body(scripted) == {"namespace": "default", "timerId": "a", "description": sent}
+        tocsin("timers", "create", HOOK, "--in", "1h", "--id", "a", "--server", scripted.url)
+        assert "description" not in tocsin("timers", "list", "--server", scripted.url).out
+        ran = tocsin(
+            "timers", "create", HOOK, "--in", "1h", "--id", "b", "--description", "Late", "--server", scripted.url
+        )
+        assert re.search(r"^description +Late *$", ran.out, re.MULTILINE)
+        listed = tocsin("timers", "list", "--server", scripted.url).out
+        assert "description" in listed
+        assert "Late" in listed
+
     def test_explain_shows_the_sentence_first(self, tocsin, scripted):
         ran = tocsin("timers", "explain", "a", "--server", scripted.url)
         assert last_body(scripted) == {"namespace": "default", "timerId": "a"}

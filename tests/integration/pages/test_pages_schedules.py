@@ -58,13 +58,17 @@ async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
 async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(node: Node) -> None:
     browser = node.browser()
     secret = {"authorization": "Bearer of-the-receiver"}
-    await create(browser, "report-1", headers=secret, jitter="5m", catchUp="all", payload={"report": 1})
+    await create(
+        browser, "report-1", headers=secret, jitter="5m", catchUp="all", payload={"report": 1}, description="A report"
+    )
     shown = await browser.get("/schedules/new?namespace=default&like=report-1")
     assert shown.status_code == 200
     form = dict(re.findall(r'<input(?: type="hidden")? name="(\w+)"[^>]* value="([^"]*)"', shown.text))
     assert re.fullmatch(r"report-1-[0-9a-f]{8}", form["id"])
     assert (form["like"], form["jitter"]) == ("report-1", "5m")
     assert "of-the-receiver" not in shown.text
+    assert 'title="A report"' in (await browser.get("/schedules")).text
+    assert ">A report</p>" in (await browser.get("/schedules/default/report-1")).text
     form |= {"namespace": "default", "rule": "cron", "catch_up": "all", "payload": '{"report": 1}'}
     form |= {"header_name": "authorization", "header_value": "[redacted]"}
     made = await browser.post("/schedules/new", form)
@@ -73,7 +77,7 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
         (await browser.client.post("/api/v1/schedules/get", json={"namespace": "default", "scheduleId": name})).json()
         for name in ("report-1", form["id"])
     ]
-    for field in ("cron", "jitter", "catchUp", "callbackUrl", "headers", "payload"):
+    for field in ("cron", "jitter", "catchUp", "description", "callbackUrl", "headers", "payload"):
         assert first[field] == second[field], field
     # Without its original, a copy's secrets are unknown.
     refused = await browser.post("/schedules/new", {**form, "id": "other", "like": "report-9"})
@@ -132,7 +136,9 @@ async def test_read_key_sees_no_actions_on_schedules_and_is_refused(start: Start
 
 async def test_text_of_users_in_schedules_is_escaped(node: Node) -> None:
     browser = node.browser()
-    await create(browser, HOSTILE, payload={HOSTILE: HOSTILE}, tags=[HOSTILE], headers={"x-note": HOSTILE})
+    await create(
+        browser, HOSTILE, payload={HOSTILE: HOSTILE}, description=HOSTILE, tags=[HOSTILE], headers={"x-note": HOSTILE}
+    )
     name = {"namespace": "default", "id": HOSTILE}
     for path, query in (
         ("/schedules", {}),

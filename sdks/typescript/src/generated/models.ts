@@ -114,6 +114,8 @@ export interface CreateTimer {
    * then, any other as failed.
    */
   readonly expireAfter?: DurationLike | undefined;
+  /** What it is for, in one line; shown in lists and never sent to the callback. */
+  readonly description?: string | null | undefined;
 }
 
 /**
@@ -170,9 +172,9 @@ export interface TimerHistory {
 }
 
 /**
- * Changes to a pending timer; absent fields stay unchanged. Null removes `headers` and `expireAfter`; a null
- * `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another. Send at most one of
- * `executeAt` and `delay`.
+ * Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter` and
+ * `description`; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one
+ * another. Send at most one of `executeAt` and `delay`.
  */
 export interface UpdateTimer {
   /** The namespace's name. */
@@ -207,6 +209,8 @@ export interface UpdateTimer {
    * then, any other as failed.
    */
   readonly expireAfter?: DurationLike | null | undefined;
+  /** What it is for, in one line; shown in lists and never sent to the callback. */
+  readonly description?: string | null | undefined;
 }
 
 /** Filters of a list of timers; a timer must match all of them. */
@@ -265,6 +269,8 @@ export interface CreateSchedule {
    * then, any other as failed.
    */
   readonly expireAfter?: DurationLike | undefined;
+  /** What it is for, in one line; shown in lists and never sent to the callback. */
+  readonly description?: string | null | undefined;
   /**
    * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
    * first, or @hourly, @daily, @weekly, @monthly, @yearly.
@@ -308,8 +314,8 @@ export interface ScheduleName {
 
 /**
  * Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round.
- * Null removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter` and `headers`, and restores the
- * default of `catchUpWindow` and `retryPolicy`.
+ * Null removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers` and `description`, and
+ * restores the default of `catchUpWindow` and `retryPolicy`.
  */
 export interface UpdateSchedule {
   /** The namespace's name. */
@@ -340,6 +346,8 @@ export interface UpdateSchedule {
    * then, any other as failed.
    */
   readonly expireAfter?: DurationLike | null | undefined;
+  /** What it is for, in one line; shown in lists and never sent to the callback. */
+  readonly description?: string | null | undefined;
   /**
    * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
    * first, or @hourly, @daily, @weekly, @monthly, @yearly.
@@ -617,6 +625,8 @@ export interface Timer {
    * then, any other as failed.
    */
   expireAfter?: string;
+  /** What the timer is for. */
+  description?: string;
   /**
    * Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`,
    * `destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
@@ -818,6 +828,8 @@ export interface Schedule {
    * then, any other as failed.
    */
   expireAfter?: string;
+  /** What the schedule is for. */
+  description?: string;
   /** Absent if the schedule has a body. */
   payload?: unknown;
   /** The whole body of the callback, instead of the envelope with the payload. */

@@ -216,7 +216,7 @@ class RequestParser:
             errors += rules.new_tags(sent.tags, "tags")
         return Changes(
             execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body,
-            self._expire_after(sent.expire_after, errors),
+            self._expire_after(sent.expire_after, errors), sent.description,
         )  # fmt: skip
 
     def _expire_after(self, text: str | UnsetType | None, errors: list[FieldError]) -> int | UnsetType | None:
@@ -299,6 +299,7 @@ def new_timer(
         traceparent,
         body=None if call.body is UNSET else call.body,
         expire_after_us=None if call.expire_after_us is UNSET else call.expire_after_us,
+        description=None if call.description is UNSET else call.description,
     )
 
 
@@ -332,6 +333,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         UNSET if timer.last_error is None else timer.last_error,
         UNSET if timer.body is None else raw_body_answer(timer.body),
         UNSET if timer.expire_after_us is None else format_duration(timer.expire_after_us),
+        UNSET if timer.description is None else timer.description,
         UNSET if view.suspended is None else view.suspended,
     )
 

@@ -136,8 +136,8 @@ class ScheduleName(RequestStruct):
 
 class UpdateSchedule(DefinitionFields[None]):
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
-    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter` and `headers`, and restores the default of
-    `catchUpWindow` and `retryPolicy`."""
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers` and `description`, and restores the
+    default of `catchUpWindow` and `retryPolicy`."""
 
     namespace: NamespaceName
     schedule_id: ScheduleId
@@ -282,6 +282,7 @@ class Schedule(ResponseStruct):
         str | UnsetType, about("Instants that are later than this are missed; absent while the default applies.", "1d")
     ] = UNSET
     expire_after: ExpireAfter | UnsetType = UNSET
+    description: Annotated[str | UnsetType, about("What the schedule is for.", "Reminds of the invoice")] = UNSET
     payload: Annotated[msgspec.Raw | UnsetType, about("Absent if the schedule has a body.")] = UNSET
     body: Annotated[
         RawBodyAnswer | UnsetType, about("The whole body of the callback, instead of the envelope with the payload.")

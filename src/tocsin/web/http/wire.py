@@ -64,6 +64,13 @@ ExpireAfter = Annotated[
     ),
     limits.AHEAD,
 ]
+#: Characters of a description: a line of a list.
+DESCRIPTION_CHARS_MAX = 200
+Description = Annotated[
+    str | None,
+    about("What it is for, in one line; shown in lists and never sent to the callback.", "Reminds of the invoice"),
+    limits.new_text(DESCRIPTION_CHARS_MAX),
+]
 Cursor = Annotated[str, about("`nextCursor` of the previous page."), limits.CURSOR]
 
 
@@ -149,6 +156,7 @@ class CallbackFields(RequestStruct, Generic[Null], kw_only=True):
     callback_timeout_seconds: CallbackTimeout | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
     expire_after: ExpireAfter | Null | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
 
 
 class CreateTimer(CallbackFields[UnsetType]):
@@ -197,9 +205,9 @@ class TimerHistory(TimerName):
 
 
 class UpdateTimer(CallbackFields[None]):
-    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers` and `expireAfter`; a null
-    `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another. Send at most one of `executeAt`
-    and `delay`."""
+    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter` and
+    `description`; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another. Send at
+    most one of `executeAt` and `delay`."""
 
     namespace: NamespaceName
     timer_id: TimerId | UnsetType = UNSET
@@ -312,6 +320,7 @@ class Timer(ResponseStruct):
         RawBodyAnswer | UnsetType, about("The whole body of the callback, instead of the envelope with the payload.")
     ] = UNSET
     expire_after: ExpireAfter | UnsetType = UNSET
+    description: Annotated[str | UnsetType, about("What the timer is for.", "Reminds of the invoice")] = UNSET
     suspended: Annotated[
         str | UnsetType,
         about(

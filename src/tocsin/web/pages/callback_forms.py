@@ -22,6 +22,7 @@ from tocsin.web.http.convert import raw_body_answer
 from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.filters import split_tags
 from tocsin.web.pages.forms import (
+    RETRY_LABELS,
     Body,
     RequestForm,
     duration,
@@ -36,6 +37,17 @@ from tocsin.web.pages.presentation import pretty_json, span
 
 DEFAULT_TIMEOUT = "10"
 
+#: The labels of the fields that the forms of timers and of schedules end with, by their names in the API.
+LABELS = {
+    "description": "Description",
+    "tags": "Tags",
+    "expireAfter": "Expires after",
+    "payload": "Payload",
+    **RETRY_LABELS,
+    "callbackTimeoutSeconds": "Timeout",
+    "headers": "Headers",
+}
+
 
 @dataclass(slots=True)
 class CallbackForm(RequestForm):
@@ -48,6 +60,7 @@ class CallbackForm(RequestForm):
     timeout: str = DEFAULT_TIMEOUT
     retry: str = "namespace"
     expire_after: str = ""
+    description: str = ""
     #: What this is a copy of, which has the secrets that the form doesn't show.
     like: str = ""
     like_namespace: str = ""
@@ -76,6 +89,7 @@ class CallbackForm(RequestForm):
             "tags": ", ".join(timer.tags),
             "timeout": f"{timer.timeout_us / US_PER_SECOND:g}",
             "expire_after": "" if timer.expire_after_us is None else format_duration(timer.expire_after_us),
+            "description": timer.description or "",
             "retry": "namespace" if timer.retry is None else "none" if single else "custom",
             **cls.policy_texts(DEFAULT_POLICY if timer.retry is None or single else timer.retry),
         }
@@ -101,6 +115,8 @@ class CallbackForm(RequestForm):
             body["callbackTimeoutSeconds"] = number("callbackTimeoutSeconds", self.timeout, errors)
         if self.expire_after:
             body["expireAfter"] = duration(self.expire_after)
+        if self.description:
+            body["description"] = self.description
         if tags := split_tags(self.tags):
             body["tags"] = tags
         return body
@@ -133,6 +149,7 @@ def with_empty_callback(body: Body) -> Body:
         "retryPolicy": None,
         "callbackTimeoutSeconds": float(DEFAULT_TIMEOUT),
         "expireAfter": None,
+        "description": None,
         "tags": [],
     }
     if "body" in body:
@@ -150,6 +167,8 @@ def callback_flags(body: Mapping[str, Any]) -> list[str]:
     parts += flags(body, {"callbackTimeoutSeconds": "--timeout"}, lambda seconds: f"{seconds:g}")
     if body.get("expireAfter") is not None:
         parts += flags(body, {"expireAfter": "--expire-after"})
+    # An empty one removes it.
+    parts += flags(body, {"description": "--description"}, lambda text: text or "")
     return parts + policy_flags(body.get("retryPolicy") or {})
 
 

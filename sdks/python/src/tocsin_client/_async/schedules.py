@@ -57,6 +57,7 @@ class AsyncSchedules(Part):
         retry_policy: RetryPolicy | Mapping[str, Any] | Unset = UNSET,
         callback_timeout_seconds: float | Unset = UNSET,
         expire_after: Duration | Unset = UNSET,
+        description: str | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
     ) -> Schedule:
         """Creates a schedule, or changes the one with this id to this definition; an identical one writes nothing. Call it
@@ -83,6 +84,7 @@ class AsyncSchedules(Part):
             retry_policy=retry_policy,
             callback_timeout_seconds=callback_timeout_seconds,
             expire_after=expire_after,
+            description=description,
             tags=tags,
         )
         return await self._run(self._ask("createSchedule", Schedule.from_json, schedule.to_json()))
@@ -115,6 +117,7 @@ class AsyncSchedules(Part):
         retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET,
         callback_timeout_seconds: float | Unset = UNSET,
         expire_after: Duration | None | Unset = UNSET,
+        description: str | None | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
     ) -> Schedule:
         """Changes the given fields; None removes those that allow it. ScheduleEnded: it has no more instants."""
@@ -140,6 +143,7 @@ class AsyncSchedules(Part):
             retry_policy=retry_policy,
             callback_timeout_seconds=callback_timeout_seconds,
             expire_after=expire_after,
+            description=description,
             tags=tags,
         )
         return await self._run(self._ask("updateSchedule", Schedule.from_json, change.to_json()))

@@ -51,6 +51,7 @@ class AsyncTimers(Part):
         callback_timeout_seconds: float | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
         expire_after: Duration | Unset = UNSET,
+        description: str | Unset = UNSET,
         on_conflict: OnConflict | Unset = UNSET,
         idempotency_key: str | Unset = UNSET,
     ) -> Timer:
@@ -74,6 +75,7 @@ class AsyncTimers(Part):
             callback_timeout_seconds=callback_timeout_seconds,
             tags=tags,
             expire_after=expire_after,
+            description=description,
             on_conflict=on_conflict,
             idempotency_key=idempotency_key,
         )
@@ -100,9 +102,10 @@ class AsyncTimers(Part):
         callback_timeout_seconds: float | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
         expire_after: Duration | None | Unset = UNSET,
+        description: str | None | Unset = UNSET,
     ) -> Timer:
-        """Changes the given fields of a pending timer; None removes `headers`, `retry_policy` and `expire_after`.
-        TimerNotPending: it has finished."""
+        """Changes the given fields of a pending timer; None removes `headers`, `retry_policy`, `expire_after`
+        and `description`. TimerNotPending: it has finished."""
         change = UpdateTimer(
             namespace=namespace,
             timer_id=timer_id,
@@ -117,6 +120,7 @@ class AsyncTimers(Part):
             callback_timeout_seconds=callback_timeout_seconds,
             tags=tags,
             expire_after=expire_after,
+            description=description,
         )
         return await self._run(flows.update_timer(self._session, change, self._options))
 

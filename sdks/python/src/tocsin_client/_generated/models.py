@@ -156,6 +156,8 @@ class CreateTimer:
     #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
     #: any other as failed.
     expire_after: Duration | Unset = UNSET
+    #: What it is for, in one line; shown in lists and never sent to the callback.
+    description: str | None | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -190,6 +192,8 @@ class CreateTimer:
             sent["tags"] = list_json("tags", self.tags)
         if self.expire_after is not UNSET:
             sent["expireAfter"] = duration_text("expire_after", self.expire_after)
+        if self.description is not UNSET:
+            sent["description"] = self.description
         return sent
 
 
@@ -304,9 +308,9 @@ class TimerHistory:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateTimer:
-    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers` and `expireAfter`; a null
-    `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another. Send at most one of
-    `executeAt` and `delay`."""
+    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter` and
+    `description`; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another.
+    Send at most one of `executeAt` and `delay`."""
 
     #: The namespace's name.
     namespace: str
@@ -336,6 +340,8 @@ class UpdateTimer:
     #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
     #: any other as failed.
     expire_after: Duration | None | Unset = UNSET
+    #: What it is for, in one line; shown in lists and never sent to the callback.
+    description: str | None | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -369,6 +375,8 @@ class UpdateTimer:
             sent["expireAfter"] = (
                 None if self.expire_after is None else duration_text("expire_after", self.expire_after)
             )
+        if self.description is not UNSET:
+            sent["description"] = self.description
         return sent
 
 
@@ -458,6 +466,8 @@ class CreateSchedule:
     #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
     #: any other as failed.
     expire_after: Duration | Unset = UNSET
+    #: What it is for, in one line; shown in lists and never sent to the callback.
+    description: str | None | Unset = UNSET
     #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
     #: or @hourly, @daily, @weekly, @monthly, @yearly.
     cron: str | Unset = UNSET
@@ -509,6 +519,8 @@ class CreateSchedule:
             sent["tags"] = list_json("tags", self.tags)
         if self.expire_after is not UNSET:
             sent["expireAfter"] = duration_text("expire_after", self.expire_after)
+        if self.description is not UNSET:
+            sent["description"] = self.description
         if self.cron is not UNSET:
             sent["cron"] = self.cron
         if self.time_zone is not UNSET:
@@ -555,8 +567,8 @@ class ScheduleName:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpdateSchedule:
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
-    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter` and `headers`, and restores the default of
-    `catchUpWindow` and `retryPolicy`."""
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers` and `description`, and restores
+    the default of `catchUpWindow` and `retryPolicy`."""
 
     #: The namespace's name.
     namespace: str
@@ -582,6 +594,8 @@ class UpdateSchedule:
     #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
     #: any other as failed.
     expire_after: Duration | None | Unset = UNSET
+    #: What it is for, in one line; shown in lists and never sent to the callback.
+    description: str | None | Unset = UNSET
     #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
     #: or @hourly, @daily, @weekly, @monthly, @yearly.
     cron: str | Unset = UNSET
@@ -636,6 +650,8 @@ class UpdateSchedule:
             sent["expireAfter"] = (
                 None if self.expire_after is None else duration_text("expire_after", self.expire_after)
             )
+        if self.description is not UNSET:
+            sent["description"] = self.description
         if self.cron is not UNSET:
             sent["cron"] = self.cron
         if self.time_zone is not UNSET:
@@ -1104,6 +1120,8 @@ class Timer:
     #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
     #: any other as failed.
     expire_after: str | None = None
+    #: What the timer is for.
+    description: str | None = None
     #: Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`,
     #: `destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
     suspended: str | None = None
@@ -1136,6 +1154,7 @@ class Timer:
             last_error=source.get("lastError"),
             body=None if source.get("body") is None else RawBodyAnswer.from_json(source["body"]),
             expire_after=source.get("expireAfter"),
+            description=source.get("description"),
             suspended=source.get("suspended"),
         )
 
@@ -1450,6 +1469,8 @@ class Schedule:
     #: No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as expired then,
     #: any other as failed.
     expire_after: str | None = None
+    #: What the schedule is for.
+    description: str | None = None
     #: Absent if the schedule has a body.
     payload: Any = None
     #: The whole body of the callback, instead of the envelope with the payload.
@@ -1506,6 +1527,7 @@ class Schedule:
             max_occurrences=source.get("maxOccurrences"),
             catch_up_window=source.get("catchUpWindow"),
             expire_after=source.get("expireAfter"),
+            description=source.get("description"),
             payload=source.get("payload"),
             body=None if source.get("body") is None else RawBodyAnswer.from_json(source["body"]),
             retry_policy=None

@@ -52,6 +52,7 @@ class Timers(Part):
         callback_timeout_seconds: float | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
         expire_after: Duration | Unset = UNSET,
+        description: str | Unset = UNSET,
         on_conflict: OnConflict | Unset = UNSET,
         idempotency_key: str | Unset = UNSET,
     ) -> Timer:
@@ -75,6 +76,7 @@ class Timers(Part):
             callback_timeout_seconds=callback_timeout_seconds,
             tags=tags,
             expire_after=expire_after,
+            description=description,
             on_conflict=on_conflict,
             idempotency_key=idempotency_key,
         )
@@ -101,9 +103,10 @@ class Timers(Part):
         callback_timeout_seconds: float | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
         expire_after: Duration | None | Unset = UNSET,
+        description: str | None | Unset = UNSET,
     ) -> Timer:
-        """Changes the given fields of a pending timer; None removes `headers`, `retry_policy` and `expire_after`.
-        TimerNotPending: it has finished."""
+        """Changes the given fields of a pending timer; None removes `headers`, `retry_policy`, `expire_after`
+        and `description`. TimerNotPending: it has finished."""
         change = UpdateTimer(
             namespace=namespace,
             timer_id=timer_id,
@@ -118,6 +121,7 @@ class Timers(Part):
             callback_timeout_seconds=callback_timeout_seconds,
             tags=tags,
             expire_after=expire_after,
+            description=description,
         )
         return self._run(flows.update_timer(self._session, change, self._options))
 

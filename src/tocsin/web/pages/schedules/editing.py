@@ -19,7 +19,7 @@ from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.schedules import ScheduleParser, sentence
-from tocsin.web.pages.callback_forms import copy_secrets, plan
+from tocsin.web.pages.callback_forms import LABELS, copy_secrets, plan
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.forms import RETRY_LABELS, Body, by_field, curl, fresh_id
 from tocsin.web.pages.presentation import with_query
@@ -39,16 +39,11 @@ _LABELS = {
     "maxOccurrences": "Max occurrences",
     "namespace": "Namespace",
     "id": "Id",
-    "tags": "Tags",
     "catchUp": "Missed instants",
     "catchUpWindow": "Catch-up window",
     "jitter": "Jitter",
-    "expireAfter": "Expires after",
     "pauseAfterFailures": "Pause after failures",
-    "payload": "Payload",
-    **RETRY_LABELS,
-    "callbackTimeoutSeconds": "Timeout",
-    "headers": "Headers",
+    **LABELS,
 }
 
 _create_reader = JsonReader(wire.CreateSchedule)

@@ -183,7 +183,7 @@ def command(server: str, body: Mapping[str, Any]) -> str:
     cleared = {**_INSTANTS, **{path: flag for path, (flag, default) in _LATENESS.items() if default is None}}
     cleared["expireAfter"] = "--expire-after"
     parts += [f"--clear {flag[2:]}" for path, flag in cleared.items() if path in body and body[path] is None]
-    parts += callback_flags(given)
+    parts += callback_flags(body)
     if body.get("retryPolicy", "") is None:
         parts.append("--retry-default")
     return lined([" ".join(parts[:2]), *parts[2:], *server_flag(server)])

@@ -28,7 +28,14 @@ from tocsin.web.http import wire
 from tocsin.web.http.instants import format_instant
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.repeated import condition_of
-from tocsin.web.pages.callback_forms import CallbackForm, callback_flags, copy_secrets, plan, with_empty_callback
+from tocsin.web.pages.callback_forms import (
+    LABELS,
+    CallbackForm,
+    callback_flags,
+    copy_secrets,
+    plan,
+    with_empty_callback,
+)
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.forms import (
     DELAYS,
@@ -108,14 +115,9 @@ _LABELS = {
     "callbackUrl": "URL",
     "delay": "In",
     "executeAt": "At",
-    "expireAfter": "Expires after",
     "namespace": "Namespace",
     "id": "Id",
-    "tags": "Tags",
-    "payload": "Payload",
-    **RETRY_LABELS,
-    "callbackTimeoutSeconds": "Timeout",
-    "headers": "Headers",
+    **LABELS,
 }
 
 

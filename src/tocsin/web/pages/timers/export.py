@@ -13,17 +13,17 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from tocsin.timers.service import ListRequest, TimerView
+from tocsin.web.http import wire
 from tocsin.web.http.convert import timer_answer
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.listing import TimerList
 
-_COLUMNS = (
-    "namespace", "id", "status", "executeAt", "nextAttemptAt", "executedAt", "method", "callbackUrl", "attempts",
-    "lastError", "tags", "createdAt", "updatedAt", "shardId", "payload", "body",
-    "expireAfter",
-)  # fmt: skip
+#: The columns, and the attributes of a timer as the API answers it: all but the attempts, which are many.
+_COLUMNS = {
+    field.encode_name: field.name for field in msgspec.structs.fields(wire.Timer) if field.name != "attempt_log"
+}
 #: Rows, and bytes of payloads, that are written before the event loop serves other tasks; at least one row.
 _ROWS_PER_TURN = 50
 _PAYLOAD_BYTES_PER_TURN = 512 * 1024
@@ -107,37 +107,22 @@ async def _csv(pages: AsyncIterator[list[TimerView]]) -> AsyncIterator[bytes]:
     writer = csv.writer(text)
     writer.writerow(_COLUMNS)
     async for views in pages:
-        writer.writerows([_cell(value) for value in _row(view)] for view in views)
+        answers = map(timer_answer, views)
+        writer.writerows([_cell(getattr(answer, name)) for name in _COLUMNS.values()] for answer in answers)
         yield text.getvalue().encode()
         text.seek(0)
         text.truncate()
     yield text.getvalue().encode()
 
 
-def _row(view: TimerView) -> list[object]:
-    timer, answer = view.timer, timer_answer(view)
-    return [
-        timer.namespace,
-        timer.id,
-        timer.status.value,
-        answer.execute_at,
-        "" if view.next_attempt_at is None else answer.next_attempt_at,
-        "" if timer.executed_at is None else answer.executed_at,
-        timer.method,
-        answer.callback_url,
-        timer.attempts,
-        timer.last_error or "",
-        ";".join(timer.tags),
-        answer.created_at,
-        answer.updated_at,
-        view.shard_id,
-        bytes(timer.payload).decode() if timer.body is None else "",
-        "" if answer.body is msgspec.UNSET else msgspec.json.encode(answer.body).decode(),
-        "" if answer.expire_after is msgspec.UNSET else answer.expire_after,
-    ]
-
-
 def _cell(value: object) -> object:
+    """A cell as `tocsin timers import` reads it."""
+    if value is msgspec.UNSET:
+        return ""
+    if isinstance(value, list):
+        value = ";".join(value)
+    elif isinstance(value, msgspec.Struct | msgspec.Raw | dict):
+        value = msgspec.json.encode(value).decode() if value else ""
     if isinstance(value, str) and _FORMULA.match(value):
         return f"'{value}"
     return value

@@ -27,6 +27,7 @@ import java.util.Map;
  * @param tags Labels to filter lists by.
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
+ * @param description What it is for, in one line; shown in lists and never sent to the callback.
  * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
  * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
  * @param timeZone The IANA time zone of cron. Default UTC.
@@ -54,6 +55,7 @@ public record CreateSchedule(
         Field<Double> callbackTimeoutSeconds,
         Field<List<String>> tags,
         Field<Duration> expireAfter,
+        Field<String> description,
         Field<String> cron,
         Field<String> timeZone,
         Field<Duration> every,
@@ -79,6 +81,7 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -131,6 +134,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -173,6 +177,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -215,6 +220,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -257,6 +263,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -299,6 +306,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -341,6 +349,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -383,6 +392,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -427,6 +437,50 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * What it is for, in one line; shown in lists and never sent to the callback.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule description(String value) {
+        return description(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param description What it is for, in one line; shown in lists and never sent to the callback.
+     * @return a copy with it
+     */
+    public CreateSchedule description(Field<String> description) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -471,6 +525,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -513,6 +568,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -555,6 +611,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -597,6 +654,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -639,6 +697,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -681,6 +740,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -723,6 +783,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -767,6 +828,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -811,6 +873,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -853,6 +916,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -895,6 +959,7 @@ public record CreateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -926,6 +991,7 @@ public record CreateSchedule(
         callbackTimeoutSeconds.putInto(sent, "callbackTimeoutSeconds", Json::of);
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
+        description.putInto(sent, "description", Json::of);
         cron.putInto(sent, "cron", Json::of);
         timeZone.putInto(sent, "timeZone", Json::of);
         every.putInto(sent, "every", Values::toJson);

@@ -33,6 +33,7 @@ import java.util.Map;
  * @param tags Labels to filter lists by.
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
+ * @param description What it is for, in one line; shown in lists and never sent to the callback.
  */
 public record CreateTimer(
         String namespace,
@@ -49,7 +50,8 @@ public record CreateTimer(
         Field<RetryPolicy> retryPolicy,
         Field<Double> callbackTimeoutSeconds,
         Field<List<String>> tags,
-        Field<Duration> expireAfter) {
+        Field<Duration> expireAfter,
+        Field<String> description) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -64,6 +66,7 @@ public record CreateTimer(
                 namespace,
                 callbackUrl,
                 id,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -110,7 +113,8 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -145,7 +149,8 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -182,7 +187,8 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -219,7 +225,8 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -256,7 +263,8 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -291,7 +299,8 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -326,7 +335,8 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -361,7 +371,8 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -396,7 +407,8 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -431,7 +443,8 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -466,7 +479,8 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -503,7 +517,44 @@ public record CreateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
+    }
+
+    /**
+     * What it is for, in one line; shown in lists and never sent to the callback.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer description(String value) {
+        return description(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param description What it is for, in one line; shown in lists and never sent to the callback.
+     * @return a copy with it
+     */
+    public CreateTimer description(Field<String> description) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description);
     }
 
     /**
@@ -528,6 +579,7 @@ public record CreateTimer(
         callbackTimeoutSeconds.putInto(sent, "callbackTimeoutSeconds", Json::of);
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
+        description.putInto(sent, "description", Json::of);
         return Json.object(sent);
     }
 }

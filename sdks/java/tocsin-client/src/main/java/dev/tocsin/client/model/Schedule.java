@@ -44,6 +44,7 @@ import java.util.Map;
  * @param catchUpWindow Instants that are later than this are missed; absent while the default applies. Null if absent.
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed. Null if absent.
+ * @param description What the schedule is for. Null if absent.
  * @param payload Absent if the schedule has a body. Null if absent.
  * @param body The whole body of the callback, instead of the envelope with the payload. Null if absent.
  * @param retryPolicy The schedule's own policy; absent while the namespace's applies. Null if absent.
@@ -87,6 +88,7 @@ public record Schedule(
         Long maxOccurrences,
         Duration catchUpWindow,
         String expireAfter,
+        String description,
         Json payload,
         RawBodyAnswer body,
         RetryPolicyAnswer retryPolicy,
@@ -136,6 +138,7 @@ public record Schedule(
                 source.readOptional("maxOccurrences", Json::asLong),
                 source.readOptional("catchUpWindow", Values::toDuration),
                 source.readOptional("expireAfter", Json::asString),
+                source.readOptional("description", Json::asString),
                 source.readOptional("payload", value -> value),
                 source.readOptional("body", RawBodyAnswer::fromJson),
                 source.readOptional("retryPolicy", RetryPolicyAnswer::fromJson),

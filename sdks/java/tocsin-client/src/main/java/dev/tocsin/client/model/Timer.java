@@ -33,6 +33,7 @@ import java.util.Map;
  * @param body The whole body of the callback, instead of the envelope with the payload. Null if absent.
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed. Null if absent.
+ * @param description What the timer is for. Null if absent.
  * @param suspended Why the pending timer is suspended: <code>egress</code> (this server does not call its address), or
  * <code>namespace:…</code>, <code>destination:…</code> (paused, or too many wait), or
  * <code>bad_record: …</code>; absent unless it is. Null if absent.
@@ -60,6 +61,7 @@ public record Timer(
         String lastError,
         RawBodyAnswer body,
         String expireAfter,
+        String description,
         String suspended) {
 
     /**
@@ -92,6 +94,7 @@ public record Timer(
                 source.readOptional("lastError", Json::asString),
                 source.readOptional("body", RawBodyAnswer::fromJson),
                 source.readOptional("expireAfter", Json::asString),
+                source.readOptional("description", Json::asString),
                 source.readOptional("suspended", Json::asString));
     }
 }

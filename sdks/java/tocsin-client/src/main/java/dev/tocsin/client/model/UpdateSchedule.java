@@ -13,8 +13,9 @@ import java.util.Map;
 /**
  * Changes to a schedule; absent fields stay unchanged. A new <code>cron</code> replaces
  * <code>every</code> and the other way round. Null removes <code>anchor</code>, <code>startAt</code>,
- * <code>endAt</code>, <code>maxOccurrences</code>, <code>expireAfter</code> and <code>headers</code>,
- * and restores the default of <code>catchUpWindow</code> and <code>retryPolicy</code>.
+ * <code>endAt</code>, <code>maxOccurrences</code>, <code>expireAfter</code>, <code>headers</code> and
+ * <code>description</code>, and restores the default of <code>catchUpWindow</code> and
+ * <code>retryPolicy</code>.
  *
  * @param namespace The namespace's name.
  * @param scheduleId The schedule's id, unique among its namespace's schedules.
@@ -29,6 +30,7 @@ import java.util.Map;
  * @param tags Labels to filter lists by.
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
+ * @param description What it is for, in one line; shown in lists and never sent to the callback.
  * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
  * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
  * @param timeZone The IANA time zone of cron. Default UTC.
@@ -56,6 +58,7 @@ public record UpdateSchedule(
         Field<Double> callbackTimeoutSeconds,
         Field<List<String>> tags,
         Field<Duration> expireAfter,
+        Field<String> description,
         Field<String> cron,
         Field<String> timeZone,
         Field<Duration> every,
@@ -79,6 +82,7 @@ public record UpdateSchedule(
         return new UpdateSchedule(
                 namespace,
                 scheduleId,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -130,6 +134,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -174,6 +179,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -216,6 +222,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -258,6 +265,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -300,6 +308,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -342,6 +351,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -384,6 +394,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -426,6 +437,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -470,6 +482,50 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures);
+    }
+
+    /**
+     * What it is for, in one line; shown in lists and never sent to the callback.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule description(String value) {
+        return description(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param description What it is for, in one line; shown in lists and never sent to the callback.
+     * @return a copy with it
+     */
+    public UpdateSchedule description(Field<String> description) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -514,6 +570,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -556,6 +613,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -598,6 +656,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -640,6 +699,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -682,6 +742,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -724,6 +785,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -766,6 +828,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -810,6 +873,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -854,6 +918,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -896,6 +961,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -938,6 +1004,7 @@ public record UpdateSchedule(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
+                description,
                 cron,
                 timeZone,
                 every,
@@ -969,6 +1036,7 @@ public record UpdateSchedule(
         callbackTimeoutSeconds.putInto(sent, "callbackTimeoutSeconds", Json::of);
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
+        description.putInto(sent, "description", Json::of);
         cron.putInto(sent, "cron", Json::of);
         timeZone.putInto(sent, "timeZone", Json::of);
         every.putInto(sent, "every", Values::toJson);

@@ -11,10 +11,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Changes to a pending timer; absent fields stay unchanged. Null removes <code>headers</code> and
- * <code>expireAfter</code>; a null <code>retryPolicy</code> returns to the namespace's policy.
- * <code>payload</code> and <code>body</code> replace one another. Send at most one of
- * <code>executeAt</code> and <code>delay</code>.
+ * Changes to a pending timer; absent fields stay unchanged. Null removes <code>headers</code>,
+ * <code>expireAfter</code> and <code>description</code>; a null <code>retryPolicy</code> returns to
+ * the namespace's policy. <code>payload</code> and <code>body</code> replace one another. Send at most
+ * one of <code>executeAt</code> and <code>delay</code>.
  *
  * @param namespace The namespace's name.
  * @param timerId The timer's id, unique in its namespace.
@@ -31,6 +31,7 @@ import java.util.Map;
  * @param tags Labels to filter lists by.
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
+ * @param description What it is for, in one line; shown in lists and never sent to the callback.
  */
 public record UpdateTimer(
         String namespace,
@@ -45,7 +46,8 @@ public record UpdateTimer(
         Field<RetryPolicy> retryPolicy,
         Field<Double> callbackTimeoutSeconds,
         Field<List<String>> tags,
-        Field<Duration> expireAfter) {
+        Field<Duration> expireAfter,
+        Field<String> description) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -58,6 +60,7 @@ public record UpdateTimer(
         return new UpdateTimer(
                 namespace,
                 timerId,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -101,7 +104,8 @@ public record UpdateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -134,7 +138,8 @@ public record UpdateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -167,7 +172,8 @@ public record UpdateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -202,7 +208,8 @@ public record UpdateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -235,7 +242,8 @@ public record UpdateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -268,7 +276,8 @@ public record UpdateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -301,7 +310,8 @@ public record UpdateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -334,7 +344,8 @@ public record UpdateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -367,7 +378,8 @@ public record UpdateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -400,7 +412,8 @@ public record UpdateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
     }
 
     /**
@@ -435,7 +448,42 @@ public record UpdateTimer(
                 retryPolicy,
                 callbackTimeoutSeconds,
                 tags,
-                expireAfter);
+                expireAfter,
+                description);
+    }
+
+    /**
+     * What it is for, in one line; shown in lists and never sent to the callback.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateTimer description(String value) {
+        return description(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param description What it is for, in one line; shown in lists and never sent to the callback.
+     * @return a copy with it
+     */
+    public UpdateTimer description(Field<String> description) {
+        return new UpdateTimer(
+                namespace,
+                timerId,
+                executeAt,
+                delay,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description);
     }
 
     /**
@@ -458,6 +506,7 @@ public record UpdateTimer(
         callbackTimeoutSeconds.putInto(sent, "callbackTimeoutSeconds", Json::of);
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
+        description.putInto(sent, "description", Json::of);
         return Json.object(sent);
     }
 }
