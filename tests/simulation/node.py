@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from tests.support.simulation_loop import NODE
+from tocsin.cluster.channel import ThisNode
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.model.errors import StoreError
@@ -142,15 +143,13 @@ class Node:
     def _connect(self, supervisor: Supervisor, incarnation: bytes) -> TimerService:
         assert self.context is not None
         service = TimerService(self.context, supervisor, namespace_num_shards=1, retention_us=3_600_000_000)
+        here = ThisNode(
+            supervisor.placement, service, service.report, self.clock, self._world.cluster_limits, self._observe
+        )
         self.cluster = Cluster(
             incarnation,
-            supervisor.placement,
-            service,
-            service.report,
+            here,
             secrets=ClusterSecrets(""),
-            clock=self.clock,
-            limits=self._world.cluster_limits,
-            observe=self._observe,
             dial_with=self._world.network.dial_from(self, incarnation),
         )
         supervisor.placement.announce = self.cluster.announce

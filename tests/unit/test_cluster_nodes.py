@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.support.peers import SECOND, TIMER, Map, Owned, Pair, Pipe
 
-from tocsin.cluster.channel import PeerUnreachable
+from tocsin.cluster.channel import PeerUnreachable, ThisNode
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.cluster.limits import ClusterLimits
@@ -63,10 +63,10 @@ class Node:
         self.clock, self.placed, self.events = FakeClock(boottime_us=SECOND), Placed(), list[Event]()
         self.owned = Owned(self.clock)
         self.dialed: list[bytes] = []
-        self.cluster = Cluster(
-            OWN, self.placed, self.owned, lambda: REPORT, secrets=ClusterSecrets(""), clock=self.clock,
-            limits=ClusterLimits(**limits), observe=self.events.append, dial_with=self._dial,
-        )  # fmt: skip
+        here = ThisNode(
+            self.placed, self.owned, lambda: REPORT, self.clock, ClusterLimits(**limits), self.events.append
+        )
+        self.cluster = Cluster(OWN, here, secrets=ClusterSecrets(""), dial_with=self._dial)
 
     async def _dial(self, incarnation: bytes, address: str, end: object) -> None:
         self.dialed.append(incarnation)
@@ -186,10 +186,7 @@ async def test_a_request_that_the_agents_node_did_not_process_may_go_to_the_next
     async def refused(incarnation: bytes, address: str, end: object) -> None:
         raise PeerUnreachable("connection refused")
 
-    gone = Cluster(
-        OWN, node.placed, node.owned, lambda: REPORT, secrets=ClusterSecrets(""), clock=node.clock, limits=ClusterLimits(),
-        observe=node.events.append, dial_with=refused,
-    )  # fmt: skip
+    gone = Cluster(OWN, node.cluster.here, secrets=ClusterSecrets(""), dial_with=refused)
     # Where it was last found.
     gone._agent_at = A
     assert await gone.ask_agent("POST", b"/x", [], b"") is None
@@ -199,10 +196,8 @@ async def test_a_request_that_the_agents_node_did_not_process_may_go_to_the_next
 
 async def test_the_api_key_itself_is_never_forwarded() -> None:
     pair = Pair()
-    cluster = Cluster(
-        OWN, Placed(), pair.owned, lambda: REPORT, secrets=ClusterSecrets(""), clock=pair.here, limits=ClusterLimits(),
-        observe=pair.events.append, dial_with=pair._dial,
-    )  # fmt: skip
+    here = ThisNode(Placed(), pair.owned, lambda: REPORT, pair.here, ClusterLimits(), pair.events.append)
+    cluster = Cluster(OWN, here, secrets=ClusterSecrets(""), dial_with=pair._dial)
     cluster._links[A] = pair.link
     cluster._agent_at = A
     headers = [(b"authorization", b"bearer tk_1"), (b"accept", b"*/*")]

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 from tests.support.peers import SECOND, TIMER
 
+from tocsin.cluster.channel import ThisNode
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.cluster.limits import ClusterLimits
@@ -222,10 +223,9 @@ def cluster(where: Map, **limits: int) -> Cluster:
     async def dial(incarnation: bytes, address: str, end: object) -> None:
         await asyncio.Event().wait()
 
-    return Cluster(
-        HERE, where, Desk(), lambda: NodeReport("1", True, None, False, []), secrets=ClusterSecrets(""), clock=FakeClock(),  # type: ignore[arg-type]
-        limits=ClusterLimits(**limits), observe=lambda event: None, dial_with=dial,
-    )  # fmt: skip
+    report = NodeReport("1", True, None, False, [])
+    here = ThisNode(where, Desk(), lambda: report, FakeClock(), ClusterLimits(**limits), lambda event: None)  # type: ignore[arg-type]
+    return Cluster(HERE, here, secrets=ClusterSecrets(""), dial_with=dial)
 
 
 async def test_links_to_removed_nodes_are_closed() -> None:

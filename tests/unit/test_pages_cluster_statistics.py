@@ -31,7 +31,6 @@ class StatisticsNode:
         self.gauges = {"tocsin_overdue_seconds": 0.0, "tocsin_window_timers": 0.0, "tocsin_callbacks_in_flight": 0.0}
         self.statistics = Statistics(limits, clock.now_us(), lambda: self.gauges)
         self.unresponsive = False
-        self.release: int | None = None
         self.paused: str | None = None
         self.agent = False
 
@@ -64,7 +63,7 @@ class Several:
     def other_nodes(self) -> dict[bytes, str]:
         return {incarnation: node.name for incarnation, node in self.known.items() if incarnation != self.first}
 
-    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
+    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport]:
         node = self.known[incarnation]
         self.polls[node.name] += 1
         if self.blocked is not None:
@@ -73,7 +72,7 @@ class Several:
             raise Unavailable("unresponsive")
         report = NodeReport("1", node.paused is None, node.paused, node.agent, [])
         report_bytes = msgspec.msgpack.encode(node.statistics.report(after_us))
-        return report, None if node.release == 0 else msgspec.msgpack.decode(report_bytes, type=StatisticsReport)
+        return report, msgspec.msgpack.decode(report_bytes, type=StatisticsReport)
 
     def passes(self, seconds: int = 10) -> None:
         for _ in range(seconds):
@@ -258,17 +257,15 @@ async def test_data_between_the_last_poll_and_the_stop_of_a_node_stays_missing()
 
 
 async def test_gap_names_the_node_and_the_reason() -> None:
-    nodes = Several("a", "b", "c", "e")
+    nodes = Several("a", "c", "e")
     nodes.known[b"c" * 8].statistics = Statistics(replace(LIMITS, chart_interval_s=5.0), 0, lambda: nodes["c"].gauges)
-    nodes["b"].release = 0
     nodes["e"].unresponsive = True
     await nodes.cluster_statistics.refresh()
     assert [(gap.node, gap.from_us, gap.why) for gap in nodes.cluster_statistics.hour().gaps] == [
-        ("b", None, "runs a release that reports no statistics"),
         ("c", None, "uses points of 5 s, unlike this node (ui.chart_interval)"),
         ("e", None, "does not respond"),
     ]
-    assert nodes.cluster_statistics.hour().nodes == 4
+    assert nodes.cluster_statistics.hour().nodes == 3
     hour = nodes.cluster_statistics.hour("e")
     assert (hour.nodes, hour.slots, hour.open) == (1, [], [])
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from tocsin.cluster.channel import CallerEnd, Channel, Dial, PeerRefuses, ThisNode
 from tocsin.cluster.handshake import ClusterSecrets
-from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import NotSent, PeerLink
 from tocsin.cluster.router import Router
 from tocsin.cluster.session import PeerSession
@@ -19,9 +18,8 @@ from tocsin.cluster.stream import AcceptedConnection, TlsListener, dial
 from tocsin.cluster.tls import PeerTls
 from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
-from tocsin.ports.clock import Clock
-from tocsin.ports.forward import LocalWrites, NodeReport, Placement, Whereabouts
-from tocsin.ports.observer import Event, PeerRefused
+from tocsin.ports.forward import NodeReport, Whereabouts
+from tocsin.ports.observer import PeerRefused
 from tocsin.ports.statistics import StatisticsReport
 from tocsin.web.http.access import without_key
 
@@ -29,8 +27,7 @@ T = TypeVar("T")
 
 
 class Cluster:
-    """Implements the ports Forwarder (as `router`) and Peers. `own` is this node's incarnation; `report` returns its
-    report.
+    """Implements the ports Forwarder (as `router`) and Peers. `own` is this node's incarnation.
 
     All methods may be called before `listen`, or without it; other nodes cannot reach this node then.
     """
@@ -38,22 +35,16 @@ class Cluster:
     def __init__(
         self,
         own: bytes,
-        placement: Placement,
-        local: LocalWrites,
-        report: Callable[[], NodeReport],
+        here: ThisNode,
         *,
         secrets: ClusterSecrets,
-        clock: Clock,
-        limits: ClusterLimits,
-        observe: Callable[[Event], None],
         dial_with: Dial | None = None,
         tls: PeerTls | None = None,
     ) -> None:
         self._own = own
-        #: `serve` and `statistics` are set by those who can answer for the node.
-        self.here = ThisNode(placement, local, report, clock, limits, observe)
-        self._placement = placement
-        self._limits = limits
+        self.here = here
+        self._placement = here.placement
+        self._limits = here.limits
         self._secrets = secrets
         self._own_tls = tls
         self._dial: Dial = dial_with or self._dial_node
@@ -66,8 +57,8 @@ class Cluster:
         self._search: asyncio.Future[bytes | None] | None = None
         self._announcement: asyncio.Handle | None = None
         self._closed = False
-        self.router = Router(placement, local, self.link, clock, limits)
-        placement.watch(self._forget_gone)
+        self.router = Router(here.placement, here.local, self.link, here.clock, here.limits)
+        here.placement.watch(self._forget_gone)
 
     # ------------------------------------------------------------------ life
 
@@ -199,10 +190,11 @@ class Cluster:
         others = self._placement.others()
         return {incarnation: answer.report async for incarnation, answer in self._each(others, PeerLink.ask)}
 
-    async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """A node's report, and its statistics in slots that began after an instant; None from a release without them.
-        Raises Unavailable."""
+    async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport]:
+        """A node's report, and its statistics in slots that began after an instant. Raises Unavailable."""
         answer = await self._one(incarnation, lambda link: link.ask(after_us))
+        if answer.statistics is None:
+            raise Unavailable("the node has no statistics yet")
         return answer.report, answer.statistics
 
     async def locate(self, incarnation: bytes, shard_id: int, uuid: bytes) -> Whereabouts | None:

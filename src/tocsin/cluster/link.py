@@ -100,18 +100,17 @@ class PeerLink:
         self._send_message(wire.OwnershipChanged())
 
     async def ask(self, statistics_after: int | None = None) -> wire.PeerReport:
-        """The other node's report and, unless that is None, its statistics in slots that began after the instant: None
-        from a release without them. Raises Unavailable."""
+        """The other node's report and, unless that is None, its statistics in slots that began after the instant.
+        Raises Unavailable."""
         return await self._exchange(wire.PeerReport, wire.ReportRequest, statistics_after)
 
     async def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
-        """What the other node knows of a timer in its memory; None if it does not own the shard. Raises Unavailable. A
-        release that does not know the request never answers it."""
+        """What the other node knows of a timer in its memory; None if it does not own the shard. Raises
+        Unavailable."""
         return (await self._exchange(wire.TimerLocated, wire.LocateTimer, shard_id, uuid)).whereabouts
 
     async def refresh(self) -> None:
-        """Returns when the other node has read the namespaces since this call. Raises Unavailable. A release that does
-        not know the request never answers it."""
+        """Returns when the other node has read the namespaces since this call. Raises Unavailable."""
         await self._exchange(wire.NamespacesRefreshed, wire.RefreshNamespaces)
 
     async def request(

@@ -197,9 +197,9 @@ class Peers(Protocol):
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """The nodes' reports, by incarnation; a node that does not answer in time is absent."""
 
-    async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
-        """The node's report, and its statistics in slots that began after an instant, as many as fit in one answer; None if
-        its release has no such statistics. Raises Unavailable, within the time limit of reports."""
+    async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport]:
+        """The node's report, and its statistics in slots that began after an instant, as many as fit in one answer.
+        Raises Unavailable, within the time limit of reports."""
 
     async def locate(self, incarnation: bytes, shard_id: int, uuid: bytes) -> Whereabouts | None:
         """What the node knows of a timer in its memory; None if it does not own the shard. Raises Unavailable, within the

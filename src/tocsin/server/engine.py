@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from tocsin.cluster.channel import ThisNode
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.ports.clock import Clock
@@ -143,19 +144,17 @@ async def _connect(
     serve: Callable[[RelayedRequest], Awaitable[RelayedResponse]],
 ) -> Cluster:
     """The connections to the other nodes."""
-    cluster = Cluster(
-        supervisor.incarnation,
+    here = ThisNode(
         supervisor.placement,
         service,
         service.report,
-        secrets=peers.peering.secrets,
-        clock=parts.machine,
-        limits=parts.settings.cluster,
-        observe=parts.observers.observe,
-        tls=peers.tls,
+        parts.machine,
+        parts.settings.cluster,
+        parts.observers.observe,
+        serve,
+        parts.observers.statistics.report,
     )
-    cluster.here.serve = serve
-    cluster.here.statistics = parts.observers.statistics.report
+    cluster = Cluster(supervisor.incarnation, here, secrets=peers.peering.secrets, tls=peers.tls)
     supervisor.placement.announce = cluster.announce
     service.connect(cluster.router, cluster)
     parts.ends.push_async_callback(_leave, cluster, parts.settings.engine.store_timeout_us)

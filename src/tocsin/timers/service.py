@@ -431,7 +431,7 @@ class TimerService:
         of this node."""
         return {} if self._context.store.capabilities.exclusive else others_alive(self._supervisor)
 
-    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
+    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport]:
         """Another node's report, and its statistics after an instant; None if its release has none. Raises Unavailable."""
         if self.namespaces.peers is None:
             raise Unavailable("this node is not connected to other nodes")

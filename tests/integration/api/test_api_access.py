@@ -144,6 +144,6 @@ def test_relaying_node_checks_the_host_header_and_forwards_the_client_address(se
     assert asked.client.get(path, headers={"host": "foreign.example"}).status_code == 403
     assert asked.client.get(path, headers={"authorization": "Bearer wrong"}).status_code == 401
     assert len(brought) == 1
-    # A node of an earlier release brings no address, and has checked nothing.
-    former = RelayedRequest(0, "GET", path.encode(), [(b"host", b"asked.example")], b"")
-    assert asyncio.run(serve_relayed(agents_node, former)).status == 403
+    # A node that brings no address has checked nothing.
+    unchecked = RelayedRequest(0, "GET", path.encode(), [(b"host", b"asked.example")], b"")
+    assert asyncio.run(serve_relayed(agents_node, unchecked)).status == 403

@@ -41,8 +41,7 @@ _NAMESPACE_HASH_BYTES = 3
 _SORT_BYTES_MAX = 1_024
 
 _TIMER, _HISTORY = b"t", b"h"
-#: Begins the sort key of a run. Not behind the uuid: reads of a timer, also those of earlier releases, take all items with
-#: its uuid.
+#: Begins the sort key of a run. Not behind the uuid: reads of a timer take all items with its uuid.
 _RUN = b"run"
 _UUID_BYTES = 16
 _SIGN = 2**63

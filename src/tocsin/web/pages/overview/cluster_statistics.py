@@ -34,7 +34,7 @@ class Nodes(Protocol):
     def other_nodes(self) -> Mapping[bytes, str]:
         """Names of the other live nodes, by incarnation."""
 
-    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport | None]:
+    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport]:
         """Another node's report and its statistics since an instant. Raises Unavailable."""
 
 
@@ -147,9 +147,6 @@ class ClusterStatistics(Refreshed):
                 polled_us = self._clock.now_us()
                 after_us = node.slots[-1].begins_us if node.slots else _BEFORE_ALL
                 report, statistics = await self._nodes.statistics_of(incarnation, after_us)
-                if statistics is None:
-                    node.why = "runs a release that reports no statistics"
-                    return
                 if statistics.width_us != round(self._limits.chart_interval_s * 1e6):
                     node.why = f"uses points of {statistics.width_us / 1e6:g} s, unlike this node (ui.chart_interval)"
                     return
