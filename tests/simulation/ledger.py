@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from enum import Enum
 
@@ -72,6 +73,7 @@ class Ledger:
         self._failures_of: dict[int, int] = {}
         self.attempts_max: dict[int, int] = {}
         self._deletes: set[bytes] = set()
+        self._refusals: Counter[bytes] = Counter()
         # Requests that were sent, by message id: one id for all attempts of a firing.
         self._sent: dict[bytes, int] = {}
         #: Timers of which an attempt began and could not be sent.
@@ -123,9 +125,12 @@ class Ledger:
         return self.root[token] in self.settled
 
     def has_ended(self, uuid: bytes, token: int) -> bool:
-        """Whether the token is settled, or its timer has expired."""
+        """Whether the token is settled, or its timer has expired. Of one whose writes the store refused twice the history may
+        be lost, which is all that shows an expiry (rule 5)."""
         if token not in self._expire_after or self.is_settled(token):
             return self.is_settled(token)
+        if self._refusals[uuid] > 1:
+            return True
         self.settled.update(self.root[each] for each in self._expired(uuid))
         return self.is_settled(token)
 
@@ -221,6 +226,10 @@ class Ledger:
         if answer is not ReceiverAnswer.FAILED:
             # Nothing of this token may fire again.
             self.done.add(token)
+
+    def refused(self, uuid: bytes) -> None:
+        """Records that the store refused a write of the timer alone."""
+        self._refusals[uuid] += 1
 
     def delete_asked(self, uuid: bytes) -> None:
         """Records that a client requests the timer's deletion."""

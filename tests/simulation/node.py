@@ -22,6 +22,7 @@ from tocsin.ports.observer import (
     Event,
     PageLoaded,
     ShardClaimed,
+    WriteRefused,
 )
 from tocsin.testing.clock import DriftingClock
 from tocsin.timers.engine.context import Context
@@ -80,6 +81,8 @@ class Node:
 
         if isinstance(event, ShardClaimed | DispatchResumed):
             self._world.check_owners()
+        if isinstance(event, WriteRefused):
+            self._world.ledger.refused(event.uuid)
 
     def _new_receiver(self) -> Receiver:
         return Receiver(self._world, self, self._world.rng(self.name, "receiver", self._starts))
