@@ -15,16 +15,12 @@ partition, because a conditional batch cannot have two:
     p = "records/namespace"  "default"     a record of the kind `namespace`, behind the kind's version
 
 Timers are rows of "T". The entries of "L", "S" and "N" lead to them and may be outdated: an entry counts if the timer has
-its instant or its id. Instants are eight bytes that sort as the numbers do.
+its instant or its id. The keys of "L", "S" and "H" are made in `tocsin.stores.orders`.
 """
 
 from __future__ import annotations
 
 import hashlib
-
-from tocsin.ports.store import FireKey, ListCursor
-
-LIVE, SUSPENDED, FINISHED = b"L", b"S", b"H"
 
 META, MEMBERS = "meta", "members"
 
@@ -32,7 +28,6 @@ _TIMER, _RUN, _SCHEDULE = b"T", b"R", b"N"
 _LIVE_END, _HISTORY = b"t", b"h"
 _NAMESPACE_HASH_BYTES = 16
 _UUID_BYTES = 16
-_SIGN = 2**63
 #: Sorts after every uuid and generation.
 _END = b"\xff" * 64
 
@@ -76,31 +71,6 @@ def generation_of(key: bytes) -> bytes:
     """The generation in the key of a finished timer or a run."""
     start = 1 + _UUID_BYTES
     return key[start:] if key.startswith(_RUN) else key[start + 1 :]
-
-
-def instant_bytes(us: int) -> bytes:
-    """Eight bytes that sort as the instants do; OverflowError beyond 64 bits."""
-    return (us + _SIGN).to_bytes(8, "big")
-
-
-def entry_key(kind: bytes, at: int, uuid: bytes, generation: bytes = b"") -> bytes:
-    """The key of an entry; those of live and suspended timers have no generation."""
-    return kind + instant_bytes(at) + uuid + generation
-
-
-def fire_key_of(key: bytes) -> FireKey:
-    """Instant and uuid of an entry's key."""
-    return int.from_bytes(key[1:9], "big") - _SIGN, key[9:25]
-
-
-def place_of(key: bytes, generation: bytes) -> ListCursor:
-    """The place in lists of an entry."""
-    return (*fire_key_of(key), generation)
-
-
-def behind(key: bytes) -> bytes:
-    """The smallest key above this one."""
-    return key + b"\x00"
 
 
 def end_of(key: bytes) -> bytes:

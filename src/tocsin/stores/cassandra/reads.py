@@ -9,19 +9,7 @@ from typing import NamedTuple
 
 from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, RunRow, ShardState, StoredRow
 from tocsin.stores.cassandra.client import CassandraClient, Row, Write
-from tocsin.stores.cassandra.keys import (
-    LIVE,
-    MEMBERS,
-    SUSPENDED,
-    behind,
-    end_of,
-    entry_key,
-    fire_key_of,
-    history_key,
-    partition_of,
-    run_key,
-    timer_key,
-)
+from tocsin.stores.cassandra.keys import MEMBERS, end_of, history_key, partition_of, run_key, timer_key
 from tocsin.stores.cassandra.rows import (
     DAMAGE,
     damaged_row,
@@ -31,6 +19,7 @@ from tocsin.stores.cassandra.rows import (
     row_or_damaged,
     run_row_of,
 )
+from tocsin.stores.orders import LIVE, SUSPENDED, behind, fire_key_of, order_key
 
 RANGE = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k <= ? LIMIT ?"
 RANGE_DESCENDING = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k < ? ORDER BY k DESC LIMIT ?"
@@ -84,7 +73,7 @@ async def load(
 ) -> Loaded:
     """One page of live or suspended rows with after < key ≤ last: at most `limit`."""
     partition = client.partition(partition_of(shard_id))
-    first, stop = behind(entry_key(kind, *after)), entry_key(kind, *last)
+    first, stop = behind(order_key(kind, *after)), order_key(kind, *last)
     limit = min(limit, client.settings.page_rows_max)
     while first <= stop:
         entries = await client.read(RANGE, partition, first, stop, limit)

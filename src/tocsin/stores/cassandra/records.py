@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from tocsin.ports.records import RECORD_KEY_END, Record
 from tocsin.stores.cassandra.client import CassandraClient, Row, Write
-from tocsin.stores.cassandra.keys import behind, records_of
+from tocsin.stores.cassandra.keys import records_of
+from tocsin.stores.orders import behind
 from tocsin.stores.turns import ClientStore
 
 _GET = "SELECT k, v, n FROM {t} WHERE p = ? AND k = ?"

@@ -10,7 +10,8 @@ import msgspec
 from tocsin.model.errors import DefiniteFailure
 from tocsin.model.timer import Status, damaged_record
 from tocsin.ports.store import GENERATION_LOST, HistoryRow, Member, RunRow, StoredRow
-from tocsin.stores.cassandra.keys import SUSPENDED, fire_key_of, generation_of, is_timer, uuid_of
+from tocsin.stores.cassandra.keys import generation_of, is_timer, uuid_of
+from tocsin.stores.orders import SUSPENDED, fire_key_of
 
 #: Cassandra's limit of a time to live, and the instant, in seconds since 1970, after which release 4 expires nothing.
 _TTL_MAX_S = 20 * 365 * 24 * 60 * 60

@@ -33,12 +33,12 @@ from tocsin.ports.store import (
 )
 from tocsin.stores.cassandra import lists, reads, writes
 from tocsin.stores.cassandra.client import CassandraClient
-from tocsin.stores.cassandra.keys import LIVE, SUSPENDED
 from tocsin.stores.cassandra.records import CassandraRecords
 from tocsin.stores.cassandra.schema import begin_data, prepare
 from tocsin.stores.cassandra.settings import CassandraSettings, parse_address
 from tocsin.stores.cassandra.size import SizeWatch
 from tocsin.stores.cassandra.writes import WRITE_BYTES_MAX
+from tocsin.stores.orders import LIVE, SUSPENDED
 from tocsin.stores.turns import Turns, outcome_of
 
 #: Timers in one batch. Each takes up to five statements, and the server's time grows with their number.

@@ -9,18 +9,7 @@ from collections.abc import Iterator
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError
 from tocsin.ports.store import SCHEDULES_SUFFIX, Applied, Member, ShardBatch, StoredRow
 from tocsin.stores.cassandra.client import CassandraClient, Write
-from tocsin.stores.cassandra.keys import (
-    FINISHED,
-    LIVE,
-    MEMBERS,
-    SUSPENDED,
-    entry_key,
-    history_key,
-    partition_of,
-    run_key,
-    schedule_key,
-    timer_key,
-)
+from tocsin.stores.cassandra.keys import MEMBERS, history_key, partition_of, run_key, schedule_key, timer_key
 from tocsin.stores.cassandra.rows import (
     entry_value,
     history_value,
@@ -30,6 +19,7 @@ from tocsin.stores.cassandra.rows import (
     stored_value,
     ttl_s,
 )
+from tocsin.stores.orders import FINISHED, LIVE, SUSPENDED, order_key
 
 _FENCE = "UPDATE {t} SET latest = ? WHERE p = ? IF epoch = ? AND owner = ?"
 _PUT = "INSERT INTO {t} (p, k, v) VALUES (?, ?, ?)"
@@ -71,7 +61,7 @@ def statements_of(client: CassandraClient, batch: ShardBatch, token: bytes) -> l
 def _upsert(partition: str, row: StoredRow) -> Iterator[Write]:
     kind = LIVE if row.suspended is None else SUSPENDED
     yield Write(_PUT, (partition, timer_key(row.uuid), stored_value(row)))
-    yield Write(_PUT, (partition, entry_key(kind, row.execute_at, row.uuid), entry_value(row)))
+    yield Write(_PUT, (partition, order_key(kind, row.execute_at, row.uuid), entry_value(row)))
     if row.namespace.endswith(SCHEDULES_SUFFIX):
         yield Write(_PUT, (partition, schedule_key(row.namespace, row.timer_id), schedule_value(row)))
 
@@ -82,7 +72,7 @@ def _deletes(partition: str, batch: ShardBatch) -> Iterator[Write]:
     if batch.delete_to is not None:
         # The entries of the timers whose rows are deleted, and outdated ones. One range from the beginning each time: it
         # replaces all earlier ones when the server merges its files.
-        yield Write(_DELETE_RANGE, (partition, LIVE, entry_key(LIVE, *batch.delete_to)))
+        yield Write(_DELETE_RANGE, (partition, LIVE, order_key(LIVE, *batch.delete_to)))
     deleted = set(batch.deletes)
     for ended in batch.history:
         if ended.namespace.endswith(SCHEDULES_SUFFIX) and ended.uuid in deleted:
@@ -97,7 +87,7 @@ def _history(client: CassandraClient, partition: str, batch: ShardBatch) -> Iter
         seconds = ttl_s(ended, at_least_s)
         key = history_key(ended.uuid, ended.generation)
         yield Write(_PUT_FOR, (partition, key, history_value(ended), seconds))
-        key = entry_key(FINISHED, ended.execute_at, ended.uuid, ended.generation)
+        key = order_key(FINISHED, ended.execute_at, ended.uuid, ended.generation)
         yield Write(_PUT_FOR, (partition, key, entry_value(ended), seconds))
     for run in {(row.uuid, row.generation): row for row in batch.runs}.values():
         key = run_key(run.uuid, run.generation)

@@ -240,16 +240,22 @@ class DynamoClient:
             **more,
         )
 
-    async def all(self, partition: str) -> list[Item]:
-        """All items of a partition, in the order of their sort keys."""
+    async def items(self, partition: str, *, limit: int | None = None, **more: Any) -> list[Item]:
+        """The first `limit` items that a query returns, or all, page by page."""
         items: list[Item] = []
-        more: dict[str, Any] = {}
-        while True:
-            page = await self.query(partition, KeyConditionExpression="p = :p", **more)
+        while limit is None or len(items) < limit:
+            if limit is not None:
+                more["Limit"] = min(limit - len(items), self.settings.page_items_max)
+            page = await self.query(partition, **more)
             items += page["Items"]
             if "LastEvaluatedKey" not in page:
-                return items
-            more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+                break
+            more["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        return items
+
+    async def all(self, partition: str) -> list[Item]:
+        """All items of a partition, in the order of their sort keys."""
+        return await self.items(partition, KeyConditionExpression="p = :p")
 
     async def batch_get(self, keys: Sequence[Item]) -> list[Item]:
         """Those of the items that exist, read consistently, in any order."""

@@ -19,24 +19,19 @@ from tocsin.ports.store import (
     check_lengths,
 )
 from tocsin.stores.dynamodb.keys import (
-    FINISHED,
-    LIVE,
     PROJECTED,
-    SUSPENDED,
     Item,
     generation_of,
     generation_of_run,
     history_key,
-    instant_bytes,
-    instant_of,
     is_timer,
-    order,
     run_key,
     schedule_order,
     timer_key,
     uuid_of,
 )
 from tocsin.stores.dynamodb.settings import ITEM_BYTES_MAX
+from tocsin.stores.orders import FINISHED, LIVE, SUSPENDED, instant_bytes, instant_of, order_key
 
 _STATUSES = {status.value: status for status in Status}
 #: What reading a damaged item raises.
@@ -95,7 +90,7 @@ def _common(row: StoredRow | HistoryRow) -> Item:
 def _order(kind: bytes, row: StoredRow | HistoryRow, generation: bytes = b"") -> bytes:
     check_lengths(row)
     try:
-        return order(kind, row.execute_at, row.uuid, generation)
+        return order_key(kind, row.execute_at, row.uuid, generation)
     except OverflowError:
         raise DefiniteFailure(f"{row.timer_id!r}: the instant {row.execute_at} is out of range") from None
 

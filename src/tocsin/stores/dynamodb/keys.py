@@ -1,7 +1,6 @@
 """The keys of the table's items.
 
-Every item has a partition key `p` (text) and a sort key `s` (bytes). All items of a shard share a
-partition key:
+Every item has a partition key `p` (text) and a sort key `s` (bytes). All items of a shard share a partition key:
 
     p = "shard/3"   s = "shard"                    the shard item: epoch, owner
                     s = uuid "t"                   a timer, live or suspended: one item, at any instant
@@ -10,17 +9,15 @@ partition key:
 
     p = "records/namespace"  s = "default"         a record of the kind `namespace`, behind the kind's version
 
-The local index `by_instant` sorts by `o`: a letter for the kind, the instant, the uuid, and the generation of a finished
-one. The local index `by_expiry` sorts finished timers and runs by `e`, the instant at which they expire, and after all of
-them live schedules by namespace and id. Instants are eight bytes that sort as the numbers do.
+The local index `by_instant` sorts timers by `o`, a key of `tocsin.stores.orders`. The local index `by_expiry` sorts finished
+timers and runs by `e`, the instant at which they expire, and after all of them live schedules by namespace and id. Instants
+are eight bytes that sort as the numbers do.
 """
 
 from __future__ import annotations
 
 import hashlib
 from typing import Any
-
-from tocsin.ports.store import GENERATION_END, FireKey, ListCursor
 
 #: An item, or an attribute's value, in DynamoDB's own notation: {"S": text}, {"B": bytes}, {"N": digits}, {"L": values}.
 Item = dict[str, Any]
@@ -29,9 +26,6 @@ BY_INSTANT, BY_EXPIRY = "by_instant", "by_expiry"
 #: Attributes in the index by instant besides its keys: what lists filter by, and the generation, which is part of a row's
 #: place. Records are not in it: an item and its index entries share one size limit, and index writes are charged by size.
 PROJECTED = ("g", "n", "i", "t", "z")
-
-#: First letters of `o`.
-LIVE, SUSPENDED, FINISHED = b"L", b"S", b"H"
 
 #: First letter of the `e` of a schedule: expiries begin with it from the year 290,000 on.
 _SCHEDULE = b"\xff"
@@ -44,7 +38,6 @@ _TIMER, _HISTORY = b"t", b"h"
 #: Begins the sort key of a run. Not behind the uuid: reads of a timer take all items with its uuid.
 _RUN = b"run"
 _UUID_BYTES = 16
-_SIGN = 2**63
 
 META, MEMBERS = "meta", "members"
 
@@ -102,36 +95,6 @@ def generation_of_run(sort: bytes) -> bytes:
 def generation_of(sort: bytes) -> bytes:
     """The generation in a sort key of a finished timer."""
     return sort[_UUID_BYTES + 1 :]
-
-
-def instant_bytes(us: int) -> bytes:
-    """Eight bytes that sort as the instants do; OverflowError beyond 64 bits."""
-    return (us + _SIGN).to_bytes(8, "big")
-
-
-def instant_of(data: bytes) -> int:
-    """The instant in an `o` or `e`."""
-    return int.from_bytes(data, "big") - _SIGN
-
-
-def order(kind: bytes, at: int, uuid: bytes, generation: bytes = b"") -> bytes:
-    """The `o` of a timer."""
-    return kind + instant_bytes(at) + uuid + generation
-
-
-def place_of(data: bytes) -> ListCursor:
-    """The place in a list of an `o`. A live row's `o` has no generation; its place sorts after all generations."""
-    return (instant_of(data[1:9]), data[9:25], data[25:] or GENERATION_END)
-
-
-def behind(kind: bytes, after: FireKey) -> bytes:
-    """The smallest `o` above the key, which may lack its uuid."""
-    return order(kind, *after) + b"\x00"
-
-
-def up_to(kind: bytes, last: FireKey) -> bytes:
-    """The greatest `o` of a live or suspended row not above the key, which may lack its uuid."""
-    return order(kind, *last)
 
 
 def schedule_order(namespace: str, schedule_id: str) -> bytes:

@@ -14,15 +14,12 @@ from tocsin.stores.dynamodb.keys import (
     BY_INSTANT,
     MEMBERS,
     Item,
-    behind,
     history_key,
-    instant_bytes,
     partition_of,
-    place_of,
     run_key,
     shard_key,
-    up_to,
 )
+from tocsin.stores.orders import behind, fire_key_of, instant_bytes, order_key
 
 _RANGE = "p = :p AND o BETWEEN :first AND :last"
 
@@ -39,7 +36,7 @@ def between(first: bytes, last: bytes) -> dict[str, Any]:
 async def load(client: DynamoClient, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int) -> Loaded:
     """One page of live or suspended rows with after < key ≤ last: at most `limit`, and what DynamoDB reads at once (1
     MB)."""
-    begin, stop = behind(kind, after), up_to(kind, last)
+    begin, stop = behind(order_key(kind, *after)), order_key(kind, *last)
     more: dict[str, Any] = {}
     while begin <= stop:
         page = await client.query(
@@ -52,10 +49,9 @@ async def load(client: DynamoClient, kind: bytes, shard_id: int, after: FireKey,
         rows = [row for item in page["Items"] if isinstance(row := row_of(item), StoredRow)]
         if "LastEvaluatedKey" not in page:
             return Loaded(rows, last)
-        at, uuid, _ = place_of(bytes(page["LastEvaluatedKey"]["o"]["B"]))
         if rows:
             # Completeness follows from LastEvaluatedKey, never from the number of rows.
-            return Loaded(rows, (at, uuid))
+            return Loaded(rows, fire_key_of(bytes(page["LastEvaluatedKey"]["o"]["B"])))
         more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
     return Loaded([], last)
 
@@ -65,21 +61,14 @@ async def fetch(client: DynamoClient, shard_id: int, uuids: Sequence[bytes]) -> 
     live row, then the newest finished one."""
 
     async def of_timer(uuid: bytes) -> Found:
-        rows: list[StoredRow | HistoryRow] = []
-        more: dict[str, Any] = {}
-        while len(rows) < 2:
-            page = await client.query(
-                partition_of(shard_id),
-                KeyConditionExpression="p = :p AND begins_with(s, :uuid)",
-                ExpressionAttributeValues={":uuid": {"B": uuid}},
-                ScanIndexForward=False,
-                Limit=2 - len(rows),
-                **more,
-            )
-            rows += [row_of(item) for item in page["Items"]]
-            if "LastEvaluatedKey" not in page:
-                break
-            more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        items = await client.items(
+            partition_of(shard_id),
+            limit=2,
+            KeyConditionExpression="p = :p AND begins_with(s, :uuid)",
+            ExpressionAttributeValues={":uuid": {"B": uuid}},
+            ScanIndexForward=False,
+        )
+        rows = [row_of(item) for item in items]
         live = next((row for row in rows if isinstance(row, StoredRow)), None)
         return Found(live, next((row for row in rows if isinstance(row, HistoryRow)), None))
 
@@ -94,24 +83,14 @@ async def runs(
     """Finished rows and runs of one timer with generation < before, greatest generation first: one query for each kind."""
 
     async def of_kind(key_of: Callable[[int, bytes, bytes], Item]) -> list[Item]:
-        first, last = (key_of(shard_id, uuid, each)["s"] for each in (b"", before or GENERATION_END))
-        found: list[Item] = []
-        more: dict[str, Any] = {}
         # One item more: the range includes its ends.
-        while len(found) <= limit:
-            page = await client.query(
-                partition_of(shard_id),
-                KeyConditionExpression="p = :p AND s BETWEEN :first AND :last",
-                ExpressionAttributeValues={":first": first, ":last": last},
-                ScanIndexForward=False,
-                Limit=limit + 1 - len(found),
-                **more,
-            )
-            found += page["Items"]
-            if "LastEvaluatedKey" not in page:
-                break
-            more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
-        return found
+        generations = b"", before or GENERATION_END
+        return await client.items(
+            partition_of(shard_id),
+            limit=limit + 1,
+            ScanIndexForward=False,
+            **_between_keys(*(key_of(shard_id, uuid, each) for each in generations)),
+        )
 
     finished, others = await client.in_parallel(of_kind, [history_key, run_key])
     rows: list[HistoryRow | RunRow] = [row for item in finished if isinstance(row := row_of(item), HistoryRow)]
@@ -120,23 +99,19 @@ async def runs(
     return sorted(below, key=lambda row: row.generation, reverse=True)[:limit]
 
 
+def _between_keys(first: Item, last: Item) -> dict[str, Any]:
+    """The arguments of a query for the items between two primary keys."""
+    return {
+        "KeyConditionExpression": "p = :p AND s BETWEEN :first AND :last",
+        "ExpressionAttributeValues": {":first": first["s"], ":last": last["s"]},
+    }
+
+
 async def runs_beyond(client: DynamoClient, shard_id: int, uuid: bytes, keep: int, limit: int) -> list[Item]:
     """The primary keys of one timer's runs beyond the `keep` newest, oldest first, at most `limit`."""
-    first, last = (run_key(shard_id, uuid, each)["s"] for each in (b"", GENERATION_END))
-    found: list[Item] = []
-    more: dict[str, Any] = {}
-    while True:
-        page = await client.query(
-            partition_of(shard_id),
-            KeyConditionExpression="p = :p AND s BETWEEN :first AND :last",
-            ExpressionAttributeValues={":first": first, ":last": last},
-            ProjectionExpression="p, s",
-            **more,
-        )
-        found += [{"p": item["p"], "s": item["s"]} for item in page["Items"]]
-        if "LastEvaluatedKey" not in page:
-            return found[: min(max(len(found) - keep, 0), limit)]
-        more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+    between = _between_keys(*(run_key(shard_id, uuid, each) for each in (b"", GENERATION_END)))
+    found = await client.items(partition_of(shard_id), ProjectionExpression="p, s", **between)
+    return found[: min(max(len(found) - keep, 0), limit)]
 
 
 async def shards(client: DynamoClient, total_shards: int) -> list[ShardState]:
@@ -162,19 +137,11 @@ async def members(client: DynamoClient) -> list[Member]:
 
 async def expired(client: DynamoClient, shard_id: int, now_us: int, limit: int) -> list[Item]:
     """The primary keys of finished timers and runs whose retention is over, those that expired first, at most `limit`."""
-    found: list[Item] = []
-    more: dict[str, Any] = {}
-    while len(found) < limit:
-        page = await client.query(
-            partition_of(shard_id),
-            index=BY_EXPIRY,
-            KeyConditionExpression="p = :p AND e <= :now",
-            ExpressionAttributeValues={":now": {"B": instant_bytes(now_us)}},
-            Limit=limit - len(found),
-            **more,
-        )
-        found += [{"p": item["p"], "s": item["s"]} for item in page["Items"]]
-        if "LastEvaluatedKey" not in page:
-            break
-        more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
-    return found
+    found = await client.items(
+        partition_of(shard_id),
+        limit=limit,
+        index=BY_EXPIRY,
+        KeyConditionExpression="p = :p AND e <= :now",
+        ExpressionAttributeValues={":now": {"B": instant_bytes(now_us)}},
+    )
+    return [{"p": item["p"], "s": item["s"]} for item in found]

@@ -33,10 +33,11 @@ from tocsin.ports.store import (
 )
 from tocsin.stores.dynamodb import lists, reads, writes
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, time_of
-from tocsin.stores.dynamodb.keys import LIVE, META, SUSPENDED, Item, key
+from tocsin.stores.dynamodb.keys import META, Item, key
 from tocsin.stores.dynamodb.records import DynamoRecords
 from tocsin.stores.dynamodb.schema import prepare
 from tocsin.stores.dynamodb.settings import BESIDE_RECORD_BYTES_MAX, ITEM_BYTES_MAX, DynamoSettings, parse_address
+from tocsin.stores.orders import LIVE, SUSPENDED
 from tocsin.stores.turns import Turns, outcome_of
 
 #: Timers in one transaction: each may need a delete and a history item, or a put and a run, besides the fence.

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
 from tocsin.sql.keys import UUID_MAX, UUID_MIN
-from tocsin.sql.listing import Walk
 from tocsin.sql.rows import HISTORY, LIVE, SUSPENDED, cut, row_of, tags_text
+from tocsin.stores.lists import Walk
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.reads import FINISHED_COLUMNS, TIMER_COLUMNS
 from tocsin.stores.mysql.text import hexed, listed, place_range, text

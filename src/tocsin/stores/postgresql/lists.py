@@ -7,8 +7,8 @@ from itertools import takewhile
 
 from tocsin.ports.store import Listed, ListQuery
 from tocsin.sql.keys import UUID_MIN
-from tocsin.sql.listing import Walk
 from tocsin.sql.rows import UNION_HISTORY_COLUMNS, row_of, tags_text
+from tocsin.stores.lists import Walk
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.reads import TIMER_COLUMNS
 

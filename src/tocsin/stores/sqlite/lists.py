@@ -11,8 +11,8 @@ import apsw
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow
-from tocsin.sql.listing import PLACE_MAX, Walk, place_of
 from tocsin.sql.rows import HISTORY, HISTORY_COLUMNS, ROW_COLUMNS, tags_text
+from tocsin.stores.lists import PLACE_MAX, Walk, place_of
 from tocsin.stores.sqlite.reads import read_page, size_sql
 from tocsin.stores.sqlite.rows import history_aggregates, history_rows, row_aggregates, stored_rows
 
