@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
+
 from tests.simulation.ledger import Violation
 from tests.support.simulation_loop import NoEnd, NothingScheduled, SimulationLoop, TimeNotAdvancing
 from tocsin.model import ids
@@ -111,7 +113,7 @@ class World:
 
     def observe(self, event: AgentEvent) -> None:
         """Observes the modules' events."""
-        self.log(type(event).__name__, *event)
+        self.log(type(event).__name__, *msgspec.structs.astuple(event))
         if isinstance(event, MessageDeadLettered | MessageSuspended):
             self.broken("GIVEN UP", str(event))
         if self.quiet and isinstance(event, CallRescued) and event.action == "dispatched":
