@@ -132,7 +132,11 @@ class ScheduleLedger:
         for run in runs:
             if run.status in (RunStatus.COMPLETED, RunStatus.FAILED):
                 self._ended(uuid, life, run)
-        if timer.status is Status.CANCELED or before.definition.timing != self_after.definition.timing:
+        if before.definition.timing != self_after.definition.timing:
+            # Planned anew behind what has ended. By a clock that is behind, an instant whose call was forgotten is yet to come.
+            life.greatest_called = new
+            return
+        if timer.status is Status.CANCELED:
             return
         self._account(uuid, timer, before.state, self_after.state, runs)
 
