@@ -133,8 +133,8 @@ class ScheduleLedger:
             if run.status in (RunStatus.COMPLETED, RunStatus.FAILED):
                 self._ended(uuid, life, run)
         if before.definition.timing != self_after.definition.timing:
-            # Planned anew behind what has ended. By a clock that is behind, an instant whose call was forgotten is yet to come.
-            life.greatest_called = new
+            # Planned anew behind what has ended. By a clock that is behind, what was called and forgotten is yet to come.
+            life.greatest_called = min(life.greatest_called, new)
             return
         if timer.status is Status.CANCELED:
             return
