@@ -133,7 +133,7 @@ class ScheduleLedger:
             if run.status in (RunStatus.COMPLETED, RunStatus.FAILED):
                 self._ended(uuid, life, run)
         if before.definition.timing != self_after.definition.timing:
-            # Planned anew behind what has ended. By a clock that is behind, what was called and forgotten is yet to come.
+            # Planned again behind what has ended. By a clock that is behind, what was called and forgotten is yet to come.
             life.greatest_called = min(life.greatest_called, new)
             return
         if timer.status is Status.CANCELED:

@@ -113,8 +113,8 @@ func TestWhatIsSent(t *testing.T) {
 	if _, err := client.Timers.Create(context.Background(), timer); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"namespace":"n","callbackUrl":"http://x/?a=1&b=<2>","id":"t","delay":"1h","payload":{"b" : "<&>", "a":1.0},` +
-		`"tags":[],"idempotencyKey":"mine"}`
+	want := `{"namespace":"n","callbackUrl":"http://x/?a=1&b=<2>","id":"t","delay":"1h","idempotencyKey":"mine",` +
+		`"payload":{"b" : "<&>", "a":1.0},"tags":[]}`
 	if requests.bodies[0] != want || requests.headers[0].Get("tocsin-first-try") != "" {
 		t.Error(requests.bodies[0])
 	}

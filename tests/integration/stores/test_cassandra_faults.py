@@ -30,10 +30,11 @@ from tocsin.ports.observer import PartitionSizeMeasured
 from tocsin.ports.store import KEY_MIN, Applied, ShardBatch, ShardState, generation, schedules_of
 from tocsin.stores.cassandra import schema
 from tocsin.stores.cassandra.client import CassandraClient, Write
-from tocsin.stores.cassandra.keys import META, SUSPENDED, partition_of
+from tocsin.stores.cassandra.keys import META, partition_of
 from tocsin.stores.cassandra.settings import parse_address
 from tocsin.stores.cassandra.store import CassandraStore
 from tocsin.stores.cassandra.writes import claim
+from tocsin.stores.orders import SUSPENDED
 from tocsin.testing.clock import FakeClock
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, suspended, uuid_of
 from tocsin.timers.engine.context import Context

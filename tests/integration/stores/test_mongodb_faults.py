@@ -4,7 +4,6 @@ and databases of others."""
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -27,8 +26,6 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.store import Applied
-from tocsin.server.stores import open_store
-from tocsin.settings import load_settings
 from tocsin.stores.mongodb.client import Document, MongoClient
 from tocsin.stores.mongodb.settings import MongoSettings, parse_address
 from tocsin.stores.mongodb.store import MongoStore
@@ -201,15 +198,6 @@ def test_unsuitable_addresses_are_refused(url: str, message: str) -> None:
 def test_an_address_of_atlas_is_accepted() -> None:
     address = parse_address("mongodb+srv://u:p@c.example.net/timers?retryWrites=true&w=majority&appName=c")
     assert (address.database, address.place) == ("timers", "mongodb+srv://c.example.net/timers")
-
-
-def test_a_missing_driver_is_reported_with_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("tocsin.stores.mongodb.")]:
-        if not name.endswith(".settings"):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "bson", None)
-    with pytest.raises(ConfigError, match=r"pip install 'tocsin\[mongodb\]'"):
-        open_store(load_settings({"store": "mongodb://host/timers"}))
 
 
 async def test_a_missing_server_is_reported_in_one_line() -> None:

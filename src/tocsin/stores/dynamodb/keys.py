@@ -108,5 +108,10 @@ def schedules_end(namespace: str) -> bytes:
     return _of_schedules(namespace) + b"\xff"
 
 
+def behind(order: bytes) -> bytes:
+    """The least `e` that sorts behind this one; this one if it has the most bytes possible."""
+    return (order + b"\0")[:_SORT_BYTES_MAX]
+
+
 def _of_schedules(namespace: str) -> bytes:
     return _SCHEDULE + hashlib.sha256(namespace.encode()).digest()[:_NAMESPACE_HASH_BYTES]

@@ -13,7 +13,7 @@ from tocsin.model.timer import Status
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow, schedules_of
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.items import generation_of_entry, row_of
-from tocsin.stores.dynamodb.keys import BY_EXPIRY, Item, partition_of, schedule_order, schedules_end
+from tocsin.stores.dynamodb.keys import BY_EXPIRY, Item, behind, partition_of, schedule_order, schedules_end
 from tocsin.stores.dynamodb.reads import between
 from tocsin.stores.lists import Match, Page, merge
 from tocsin.stores.orders import FINISHED, place_of_key
@@ -100,13 +100,12 @@ async def list_schedules(
 
 async def _schedule_entries(client: DynamoClient, first: bytes, last: bytes, limit: int, shard_id: int) -> list[Item]:
     """The entries of a shard's schedules behind `first`: `limit` and one more, or all."""
-    # Two more: the range includes its beginning.
     found = await client.items(
         partition_of(shard_id),
-        limit=limit + 2,
+        limit=limit + 1,
         index=BY_EXPIRY,
-        KeyConditionExpression="p = :p AND e BETWEEN :first AND :last",
-        ExpressionAttributeValues={":first": {"B": first}, ":last": {"B": last}},
+        KeyConditionExpression="p = :p AND e BETWEEN :behind AND :last",
+        ExpressionAttributeValues={":behind": {"B": behind(first)}, ":last": {"B": last}},
     )
     return [item for item in found if _expiry_of(item) > first]
 
