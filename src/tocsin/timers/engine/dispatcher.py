@@ -159,6 +159,8 @@ class Dispatcher:
         if self._paused is not None:
             reason, self._paused = self._paused, None
             self._context.observe(DispatchResumed(reason))
+        # Answers that arrived during the pause freed slots for none of these.
+        self._starved.clear()
         for shard in list(self.shards.values()):
             self.dispatch_due(shard)
         for destination in list(self._admission.destinations.values()):
