@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from tocsin import __version__
+from tocsin.administration import NAMESPACES
 from tocsin.model.errors import ConfigError, StoreCorrupted
 from tocsin.model.instants import format_instant
 from tocsin.private_files import make_database, make_folder, sync
@@ -24,7 +25,7 @@ from tocsin.server.dev_folder import MARK
 from tocsin.settings import Settings
 from tocsin.sql.file_lock import FileLock
 from tocsin.stores.sqlite.connection import no_space
-from tocsin.stores.sqlite.copying import BESIDE, copy_database, pause_namespaces
+from tocsin.stores.sqlite.copying import BESIDE, copy_database, set_in_records
 from tocsin.stores.sqlite.store import folder_lock
 
 LIST = "backup.json"
@@ -114,7 +115,8 @@ def restore(settings: Settings, folder: Path, *, pause: bool) -> Backup:
             make_database(new)
             shutil.copyfile(folder / name, new)
             if pause and name == TIMERS:
-                pause_namespaces(new)
+                # What fires for a namespace whose record is damaged waits anyway.
+                set_in_records(new, NAMESPACES, "paused")
             sync(new)
         # The timers last: without them a server would create an empty store, which is noticed at once.
         for name in sorted(targets, key=lambda name: name == TIMERS):

@@ -47,17 +47,19 @@ def _copy(reading: apsw.Connection, target: Path) -> None:
         writing.close()
 
 
-def pause_namespaces(path: Path) -> None:
-    """Pauses all namespaces of a timers' database that no server uses. Raises StoreError."""
+def set_in_records(path: Path, kind: str, member: str) -> None:
+    """Sets a member of each record of a kind to true, in a timers' database that no server uses. Raises StoreError."""
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             # Without a log: the file alone is the database.
             connection.pragma("journal_mode", "delete")
             connection.execute(
-                "UPDATE namespaces SET namespace_record = json_set(namespace_record, '$.paused', json('true')) "
-                # Those of damaged ones are held anyway.
-                "WHERE json_valid(namespace_record)"
+                "UPDATE records SET record_value = json_set(record_value, '$.' || ?, json('true')), "
+                "record_version = record_version + 1 "
+                # Damaged ones stay as they are.
+                "WHERE record_kind = ? AND record_key <> '' AND json_valid(record_value)",
+                (member, kind),
             )
         finally:
             connection.close()
