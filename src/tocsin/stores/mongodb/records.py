@@ -105,5 +105,6 @@ def _record(document: Document) -> Record:
     return Record(
         document["_id"].partition(" ")[2],
         value if isinstance(value, str) else "",
-        version if isinstance(version, int) else 0,
+        # Not the driver's own type of integer: versions are sent to other nodes.
+        int(version) if isinstance(version, int) else 0,
     )
