@@ -106,7 +106,7 @@ _WIDE = (
     "tests/integration/stores/test_mysql_values.py",
     "tests/integration/test_wheel.py",
     "tests/repo/test_alerts.py::test_every_alert_fires",
-    "tests/unit/test_mysql_plans.py",
+    "tests/integration/stores/test_mysql_plans.py",
 )
 #: Of these, what `make test` runs all the same.
 _ONE_OF_EACH = (

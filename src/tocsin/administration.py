@@ -7,12 +7,13 @@ is returned all the same, as a DamagedNamespace, because its timers must be held
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import count
 from typing import TypeVar
 
 import msgspec
 
 from tocsin.model.access import ApiKey, SignIn
-from tocsin.model.audit import AuditEntry, AuditQuery
+from tocsin.model.audit import AuditEntries, AuditEntry, AuditQuery
 from tocsin.model.errors import StoreCorrupted, StoreUnavailable
 from tocsin.model.namespace import Namespace, damaged_namespace
 from tocsin.model.timer import UNUSABLE
@@ -24,6 +25,8 @@ T = TypeVar("T")
 NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = "namespace", "api_key", "secret", "sign_in", "audit"
 #: Records that one read returns.
 _PAGE = 500
+#: Entries of the audit trail that one search reads: failed sign-ins may have filled it with what a filter leaves out.
+_AUDIT_SCAN_MAX = 20_000
 
 _encoder = msgspec.json.Encoder()
 _namespace_decoder = msgspec.json.Decoder(Namespace)
@@ -155,10 +158,16 @@ async def sign_in(records: Records, key_id: str, token_hash: str, observe: Obser
     return found[0] if found else None
 
 
+async def sign_ins_of(records: Records, key_id: str, observe: Observer = unobserved) -> dict[str, SignIn]:
+    """The stored sign-ins of an API key, also expired ones, by the hash of their token."""
+    found = [record async for record in _every(records, SIGN_INS, *_sign_ins_of(key_id))]
+    return {each.token_hash: each for each in _sign_ins(found, observe)}
+
+
 async def add_sign_in(records: Records, fresh: SignIn, now_us: int, keep: int, observe: Observer = unobserved) -> None:
     """Stores a sign-in. Of the same key's others, removes those that have expired, and all but the `keep` - 1 last seen."""
-    found = [record async for record in _every(records, SIGN_INS, *_sign_ins_of(fresh.key_id))]
-    newest = sorted(_sign_ins(found, observe), key=lambda each: each.seen_at, reverse=True)
+    found = await sign_ins_of(records, fresh.key_id, observe)
+    newest = sorted(found.values(), key=lambda each: each.seen_at, reverse=True)
     gone = [each for place, each in enumerate(newest) if place >= keep - 1 or each.expires_at <= now_us]
     await records.put_record(SIGN_INS, _sign_in_key(fresh.key_id, fresh.token_hash), _encoded(fresh), None)
     await _delete(records, SIGN_INS, [_sign_in_key(each.key_id, each.token_hash) for each in gone])
@@ -195,20 +204,29 @@ async def put_audit(records: Records, entry: AuditEntry) -> None:
     await records.put_record(AUDIT, _audit_key(*entry.place), _encoded(entry), None)
 
 
-async def audit(records: Records, query: AuditQuery, observe: Observer = unobserved) -> list[AuditEntry]:
-    """At most `limit` entries by (at, entry_id), descending. Filters what it reads."""
+async def audit(records: Records, query: AuditQuery, observe: Observer = unobserved) -> AuditEntries:
+    """At most `limit` entries by (at, entry_id), descending. Filters what it reads, a bounded part of the trail at a time."""
     after = "" if query.after is None else _audit_key(query.after)
     before = RECORD_KEY_END if query.before is None else _audit_key(query.before)
     if query.cursor is not None:
         before = min(before, _audit_key(*query.cursor))
     page_max = _PAGE if query.is_filter else min(query.limit, _PAGE)
     found: list[AuditEntry] = []
-    while True:
+    last: AuditEntry | None = None
+    for read in count(1):
         page = await records.records(AUDIT, after, before, limit=page_max, descending=True)
-        found += filter(query.matches, _decoded(_audit_decoder, AUDIT, page, observe))
-        if len(found) >= query.limit or len(page) < page_max:
-            return found[: query.limit]
+        for entry in _decoded(_audit_decoder, AUDIT, page, observe):
+            last = entry
+            if query.matches(entry):
+                found.append(entry)
+                if len(found) == query.limit:
+                    return AuditEntries(found, entry.place)
+        if len(page) < page_max:
+            break
+        if last is not None and read * page_max >= _AUDIT_SCAN_MAX:
+            return AuditEntries(found, last.place)
         before = page[-1].key
+    return AuditEntries(found, None)
 
 
 async def purge_audit(records: Records, before_us: int, limit: int) -> int:

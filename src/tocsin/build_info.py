@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import platform
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 UNKNOWN = "unknown"
@@ -19,7 +19,7 @@ def commit() -> str:
     install the one of its checkout, with `-checkout` behind it; UNKNOWN if it is not known. The build writes it into the
     package (`hatch_build.py`)."""
     try:
-        text = resources.files("tocsin").joinpath("build.json").read_text(encoding="utf-8")
+        text = Path(__file__).with_name("build.json").read_text(encoding="utf-8")
     except FileNotFoundError:
         # src/tocsin/build_info.py of the checkout.
         return commit_of_checkout(Path(__file__).parents[2])
@@ -55,3 +55,22 @@ def short_commit() -> str:
     """The commit for people; empty if it is not known."""
     known, dash, dirty = commit().partition("-")
     return "" if known == UNKNOWN else known[:_SHORT_CHARS] + dash + dirty
+
+
+def versions() -> dict[str, str]:
+    """The versions of Tocsin, of the commit it was built from, of Python and of SQLite."""
+    import apsw
+
+    import tocsin
+
+    return {
+        "tocsin": tocsin.__version__,
+        "commit": commit(),
+        "python": platform.python_version(),
+        "sqlite": apsw.sqlite_lib_version(),
+    }
+
+
+def versions_text() -> str:
+    """The versions, one a line."""
+    return "\n".join(f"{name:6}  {found}" for name, found in versions().items())

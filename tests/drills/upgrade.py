@@ -25,8 +25,8 @@ from tests.support.cluster import balanced, ended, is_ready, node, shared_by, un
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 
-#: The last commit before nodes got secrets from files, TLS between them, and files to deploy them with.
-REVISION = "505d37b3"
+#: A commit whose stored data has the present format; `tests/repo/test_tidy.py` compares the two.
+REVISION = "d2dfd937"
 NAMES = ("one", "two", "three")
 #: Timers created beforehand are due throughout the drill.
 _DUE_S = (5.0, 90.0)

@@ -8,6 +8,10 @@ import tomllib
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
+from tocsin.ports.store import FORMAT
+
 ROOT = Path(__file__).parents[2]
 FILES = [
     Path(name)
@@ -19,6 +23,7 @@ FILES = [
 TEXTS = [path for path in FILES if path.suffix not in {".png", ".ico", ".woff2"}]
 SOURCES = [path for path in FILES if path.suffix == ".py" and path.parts[0] == "src"]
 PAGES = [path for path in FILES if path.suffix == ".md"]
+PACKAGES = [ROOT / "src" / "tocsin", ROOT / "sdks" / "python" / "src" / "tocsin_client"]
 
 
 def read(path: Path) -> str:
@@ -76,8 +81,9 @@ def test_links_between_pages_resolve() -> None:
     assert dead == []
 
 
-def test_files_that_contributing_names_exist() -> None:
-    named = re.findall(r"`([\w.*/-]+/[\w.*-]*)`", read(Path("CONTRIBUTING.md")))
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "ARCHITECTURE.md"])
+def test_files_that_pages_for_developers_name_exist(page: str) -> None:
+    named = re.findall(r"`([\w.*/-]+/[\w.*-]*)`", read(Path(page)))
     assert named
     made = ("build/", ".venv/")  # by make
     missing = [
@@ -86,7 +92,7 @@ def test_files_that_contributing_names_exist() -> None:
         if "NAME" not in name
         and "NNNN" not in name
         and not name.startswith(made)
-        and not any(True for folder in (ROOT, ROOT / "src" / "tocsin") for _ in folder.glob(name))
+        and not any(True for folder in (ROOT, *PACKAGES) for _ in folder.glob(name))
     ]
     assert missing == []
 
@@ -146,3 +152,14 @@ def test_network_libraries_are_not_older_than_the_lock() -> None:
         assert locked[name].split(".")[:2] == bounds[name].split(".")[:2], (
             f"raise {name} in pyproject.toml to the lock's"
         )
+
+
+def test_the_upgrade_drill_begins_at_a_revision_of_the_present_format() -> None:
+    drill = re.search(r'^REVISION = "(\w+)"$', read(Path("tests/drills/upgrade.py")), re.MULTILINE)
+    assert drill is not None
+    former = subprocess.run(
+        ["git", "show", f"{drill[1]}:src/tocsin/ports/store.py"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if former.returncode and (ROOT / ".git" / "shallow").exists():
+        pytest.skip("a shallow clone lacks the drill's revision")
+    assert f"\nFORMAT = {FORMAT}\n" in former.stdout, "set REVISION to a commit that stores data as this one does"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 from structlog.testing import capture_logs
 from tests.support.faulty_store import NO_FAULTS, Fault, FaultyStore
 
+from tocsin import administration
 from tocsin.model.audit import AuditAction, AuditQuery, AuditSource
 from tocsin.ports.audit import Actor
 from tocsin.server.audit import Audit
@@ -29,7 +31,7 @@ async def test_entries_that_could_not_be_stored_are_counted_and_retried(fault: F
     assert len(failures) == 1
     await audit.refresh()
     await audit.refresh()
-    assert [entry.action for entry in await audit.read(AuditQuery())] == ["sign_out", "sign_in"]
+    assert [entry.action for entry in (await audit.read(AuditQuery())).entries] == ["sign_out", "sign_in"]
 
 
 async def test_entries_are_removed_after_their_retention() -> None:
@@ -40,7 +42,28 @@ async def test_entries_are_removed_after_their_retention() -> None:
     now_s += 4_000
     await audit.write(AuditAction.SIGN_OUT, WHO)
     await audit.refresh()
-    assert len(await audit.read(AuditQuery())) == 2
+    assert len((await audit.read(AuditQuery())).entries) == 2
     now_s += 4_000
     await audit.refresh()
-    assert [entry.action for entry in await audit.read(AuditQuery())] == ["sign_out"]
+    assert [entry.action for entry in (await audit.read(AuditQuery())).entries] == ["sign_out"]
+
+
+async def test_a_filter_that_matches_little_returns_short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(administration, "_PAGE", 10)
+    monkeypatch.setattr(administration, "_AUDIT_SCAN_MAX", 30)
+    now_s = 1_000.0
+    audit = Audit(MemoryStore(), "n", 5_000, lambda: None, lambda: now_s)
+    for number in range(100):
+        now_s += 1
+        await audit.write(AuditAction.SIGN_OUT if number in (5, 97) else AuditAction.SIGN_IN_FAILED, WHO)
+    query = AuditQuery(actions=frozenset({AuditAction.SIGN_OUT}))
+    sizes, found = [], []
+    while True:
+        page = await audit.read(query)
+        sizes.append(len(page.entries))
+        found += [entry.at for entry in page.entries]
+        if page.cursor is None:
+            break
+        query = replace(query, cursor=page.cursor)
+    assert found == [1_098_000_000, 1_006_000_000]
+    assert sizes == [1, 0, 0, 1]

@@ -170,7 +170,7 @@ async def test_damaged_records_are_left_out_and_reported() -> None:
     for place in hurt:
         store._records[place] = store._records[place]._replace(value='{"at":')
     assert [each.key_id for each in await api_keys(store, events.append)] == ["k0", "k2"]
-    assert [each.at for each in await audit(store, AuditQuery(limit=2), events.append)] == [2, 0]
+    assert [each.at for each in (await audit(store, AuditQuery(limit=2), events.append)).entries] == [2, 0]
     found = [await sign_in(store, "k0", f"h{number}", events.append) for number in range(3)]
     assert [each is not None for each in found] == [True, False, True]
     assert [(each.kind, each.key) for each in events if isinstance(each, RecordDamaged)] == hurt

@@ -11,7 +11,7 @@ from tests.support.faulty_store import Fault, FaultPlan, FaultyStore
 from tocsin.administration import SIGN_INS, api_keys, delete_api_key, put_api_key
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.errors import StoreUnavailable, Unavailable
-from tocsin.ports.records import Record
+from tocsin.ports.records import RECORD_KEY_END, Record
 from tocsin.server.access import Keyring
 from tocsin.server.sign_ins import SignIns
 from tocsin.stores.memory import MemoryStore
@@ -192,6 +192,14 @@ async def test_read_that_overlaps_a_sign_out_does_not_undo_it() -> None:
             await go_on.wait()
             return found
 
+        async def records(
+            self, kind: str, after: str = "", before: str = RECORD_KEY_END, *, limit: int, descending: bool = False
+        ) -> list[Record]:
+            found = await nodes.inner.records(kind, after, before, limit=limit, descending=descending)
+            reading.set()
+            await go_on.wait()
+            return found
+
     slow = Slow(nodes)  # type: ignore[arg-type]
     slow._records, slow._record_versions = nodes.inner._records, nodes.inner._record_versions
     nodes.store.inner = slow
@@ -202,9 +210,9 @@ async def test_read_that_overlaps_a_sign_out_does_not_undo_it() -> None:
         go_on.set()
         await task
         assert not await node.takes(cookie)
+        cookie = await one.sign_in()
         reading.clear()
         go_on.clear()
-        cookie = await one.sign_in()
 
 
 async def test_without_the_store_sign_ins_hold_for_a_while_and_none_begins() -> None:
@@ -257,3 +265,31 @@ async def test_key_can_not_fill_the_table_or_end_sign_ins_of_other_keys() -> Non
     assert [await node.takes(each) for each in cookies] == [False, False, True, True, True]
     assert await node.takes(mine)
     assert len(node.sign_ins._cached) == 2
+
+
+async def test_a_refresh_reads_the_sign_ins_of_a_key_together() -> None:
+    nodes = Nodes()
+    node, other = await nodes.start(), await nodes.start()
+    kept = [await node.sign_in() for _ in range(5)]
+    for cookie in kept:
+        assert await other.takes(cookie)
+    await node.sessions.sign_out(kept.pop(0))
+
+    class Counting(MemoryStore):
+        async def records(
+            self, kind: str, after: str = "", before: str = RECORD_KEY_END, *, limit: int, descending: bool = False
+        ) -> list[Record]:
+            found = await nodes.inner.records(kind, after, before, limit=limit, descending=descending)
+            if before != RECORD_KEY_END:
+                nodes.store.inner = nodes.inner
+                # It begins after the read, whose answer lacks it.
+                kept.append(await other.sign_in())
+            return found
+
+    counting = Counting(nodes)  # type: ignore[arg-type]
+    counting._records, counting._record_versions = nodes.inner._records, nodes.inner._record_versions
+    nodes.store.inner = counting
+    await other.refresh()
+    # Had the refresh read each sign-in by itself, it would not have met the range.
+    assert len(kept) == 5
+    assert [await other.takes(cookie) for cookie in kept] == [True] * 5

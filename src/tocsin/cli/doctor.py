@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -131,20 +130,10 @@ def _server(url: str, key: str | None) -> Iterator[Finding]:
 
 def version(as_json: AsJson = False) -> None:
     """Show the version of Tocsin and the commit it was built from, and the versions of Python and SQLite."""
-    import apsw
+    from tocsin.build_info import versions, versions_text
 
-    import tocsin
-    from tocsin.build_info import commit
-
-    versions = {
-        "tocsin": tocsin.__version__,
-        "commit": commit(),
-        "python": platform.python_version(),
-        "sqlite": apsw.sqlite_lib_version(),
-    }
     if as_json:
-        output.print_json(versions)
+        output.print_json(versions())
         return
     # Without a table: importing what draws one takes longer than all the rest.
-    for name, found in versions.items():
-        output.print_plain(f"{name:6}  {found}")
+    output.print_plain(versions_text())

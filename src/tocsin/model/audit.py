@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -59,7 +60,7 @@ class AuditEntry(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
     """Which entries of the audit trail to read, newest first. `after` is inclusive, `before` exclusive, in microseconds.
-    `cursor` is the position of the previous page's last entry."""
+    `cursor` is where the previous page ended."""
 
     actions: frozenset[str] = frozenset()
     key_id: str | None = None
@@ -81,3 +82,11 @@ class AuditQuery:
             and self.key_id in (None, entry.key_id)
             and self.subject in (None, entry.subject)
         )
+
+
+class AuditEntries(NamedTuple):
+    """A page of the trail. The next page begins after `cursor`; None when nothing can follow. A page may be short, even
+    empty, and still have a cursor: so many entries did not match that the search stopped."""
+
+    entries: list[AuditEntry]
+    cursor: tuple[int, bytes] | None

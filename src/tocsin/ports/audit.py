@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from tocsin.model.audit import AuditAction, AuditEntry, AuditQuery, AuditSource, Detail
+from tocsin.model.audit import AuditAction, AuditEntries, AuditQuery, AuditSource, Detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class AuditLog(Protocol):
         never raises a StoreError.
         """
 
-    async def read(self, query: AuditQuery) -> list[AuditEntry]:
-        """Entries, newest first. Raises StoreError."""
+    async def read(self, query: AuditQuery) -> AuditEntries:
+        """A page of entries, newest first. Raises StoreError."""
 
 
 class NoAudit:
@@ -42,6 +42,6 @@ class NoAudit:
     ) -> None:
         """Drops the entry."""
 
-    async def read(self, query: AuditQuery) -> list[AuditEntry]:
+    async def read(self, query: AuditQuery) -> AuditEntries:
         """No entries."""
-        return []
+        return AuditEntries([], None)

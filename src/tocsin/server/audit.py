@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from tocsin.administration import audit, purge_audit, put_audit, unobserved
-from tocsin.model.audit import AuditAction, AuditEntry, AuditQuery, Detail
+from tocsin.model.audit import AuditAction, AuditEntries, AuditEntry, AuditQuery, Detail
 from tocsin.model.errors import StoreError
 from tocsin.ports.audit import Actor
 from tocsin.ports.observer import Observer
@@ -73,8 +73,8 @@ class Audit:
             if len(self._waiting) > _WAITING_MAX:
                 _log.error("audit entry dropped", **_shown(self._waiting.pop(0)))
 
-    async def read(self, query: AuditQuery) -> list[AuditEntry]:
-        """The matching entries, newest first; raises the store's errors."""
+    async def read(self, query: AuditQuery) -> AuditEntries:
+        """A page of matching entries, newest first; raises the store's errors."""
         return await audit(self._store, query, self._observe)
 
     async def refresh(self) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from tocsin.administration import (
     delete_sign_in,
     purge_sign_ins,
     sign_in,
+    sign_ins_of,
     touch_sign_in,
     unobserved,
 )
@@ -139,22 +140,26 @@ class SignIns:
             self._unread_since_s = now_s
         version = await self._store.records_version(SIGN_INS)
         if version != self._version:
-            for token in list(self._cached):
-                await self._read_again(token)
+            by_key: dict[str, list[str]] = {}
+            for token in self._cached:
+                by_key.setdefault(key_id_of(token), []).append(token)
+            for key_id, tokens in by_key.items():
+                self._update(tokens, await sign_ins_of(self._store, key_id, self._observe))
             self._version = version
         self._unread_since_s = None
         now_us = await self._store.now()
         self._purged_to = await purge_sign_ins(self._store, now_us, self._purged_to, _PURGE_ROWS)
 
-    async def _read_again(self, token: str) -> None:
-        found = await sign_in(self._store, key_id_of(token), token_hash(token), self._observe)
-        cached = self._cached.get(token)
-        if cached is None:
-            return
-        if found is None:
-            del self._cached[token]
-        elif found.seen_at >= cached.sign_in.seen_at:
-            cached.sign_in = found
+    def _update(self, tokens: Sequence[str], stored: Mapping[str, SignIn]) -> None:
+        """Applies what was read of one key to those of its tokens that were in memory before."""
+        for token in tokens:
+            found, cached = stored.get(token_hash(token)), self._cached.get(token)
+            if cached is None:
+                continue
+            if found is None:
+                del self._cached[token]
+            elif found.seen_at >= cached.sign_in.seen_at:
+                cached.sign_in = found
 
     def _keep(self, token: str, found: SignIn) -> None:
         self._cached[token] = _Cached(found, self._now_s())

@@ -12,6 +12,7 @@ import pytest
 
 from tests.integration.cli.conftest import answer
 from tocsin.administration import api_keys
+from tocsin.build_info import versions_text
 from tocsin.model.access import Role, hash_key
 from tocsin.stores.sqlite.store import SqliteStore
 
@@ -240,6 +241,16 @@ class TestProgram:
         ran = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
         assert ran.returncode == (0 if arguments else 2)
         assert ran.stdout or ran.stderr
+
+    @pytest.mark.parametrize("arguments", [["--version"], ["version"]])
+    def test_the_version_has_one_text(self, arguments):
+        ran = subprocess.run([sys.executable, "-m", "tocsin", *arguments], capture_output=True, text=True, check=True)
+        assert ran.stdout == versions_text() + "\n"
+
+    def test_the_version_imports_no_command(self):
+        code = "import sys; from tocsin.__main__ import main; main(); print('typer' in sys.modules, file=sys.stderr)"
+        ran = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True)
+        assert ran.stderr.split() == ["False"]
 
     def test_help_imports_nothing_heavy(self):
         heavy = ("httpx", "pydantic", "rich", "apsw", "uvicorn", "asyncio", "msgspec")

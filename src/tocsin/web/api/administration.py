@@ -158,12 +158,13 @@ class AuditHandlers:
     @Operation("listAudit", "/api/v1/audit/list", Role.ADMIN, Reach.SERVICE, body_optional=True)
     async def list(self, request: ApiRequest, sent: wire.ListAudit) -> wire.AuditPage:
         """Sign-ins, sign-outs, and changes to keys and namespaces, newest first: which key, when, from which address, on
-        which node. Entries are kept for the setting `audit_retention`."""
+        which node. Entries are kept for the setting `audit_retention`. With a filter a page may be short, even empty, and
+        still have a nextCursor: the search stops after many entries that don't match."""
         query = audit_query(sent, self._rules)
         try:
-            entries = await self._audit.read(query)
+            found = await self._audit.read(query)
         except StoreCorrupted:
             raise
         except StoreError as error:
             raise Unavailable(f"the store can't be read now: {error}") from error
-        return audit_page(entries, query.limit)
+        return audit_page(found)

@@ -337,8 +337,8 @@ def audit_query(sent: ListAudit, rules: InputRules) -> AuditQuery:
     )
 
 
-def audit_page(entries: list[audit.AuditEntry], limit: int) -> AuditPage:
-    """The response; a full page has a cursor, since another may follow."""
+def audit_page(found: audit.AuditEntries) -> AuditPage:
+    """The response, with a cursor if another page may follow."""
     shown = [
         AuditEntry(
             format_instant(entry.at),
@@ -350,11 +350,11 @@ def audit_page(entries: list[audit.AuditEntry], limit: int) -> AuditPage:
             entry.node,
             entry.details,
         )
-        for entry in entries
+        for entry in found.entries
     ]
-    if len(entries) < limit:
+    if found.cursor is None:
         return AuditPage(shown)
-    return AuditPage(shown, base64.urlsafe_b64encode(_CURSOR.pack(*entries[-1].place)).decode().rstrip("="))
+    return AuditPage(shown, base64.urlsafe_b64encode(_CURSOR.pack(*found.cursor)).decode().rstrip("="))
 
 
 def namespace_details(sent: CreateNamespace | UpdateNamespace) -> dict[str, Detail]:
