@@ -229,8 +229,9 @@ async def audit(records: Records, query: AuditQuery, observe: Observer = unobser
     return AuditEntries(found, None)
 
 
-async def purge_audit(records: Records, before_us: int, limit: int) -> int:
-    """Removes up to `limit` entries with at < before_us, oldest first; returns how many."""
-    old = await records.records(AUDIT, before=_audit_key(before_us), limit=limit)
-    await _delete(records, AUDIT, [record.key for record in old])
-    return len(old)
+async def purge_audit(records: Records, before_us: int, after: str, limit: int) -> list[str]:
+    """Removes up to `limit` entries with at < before_us behind the key `after`, oldest first; returns their keys. To go on
+    behind them spares databases in which deleted rows stay for a while, such as Cassandra, from reading these again."""
+    old = [record.key for record in await records.records(AUDIT, after, _audit_key(before_us), limit=limit)]
+    await _delete(records, AUDIT, old)
+    return old

@@ -176,5 +176,5 @@ async def test_damaged_records_are_left_out_and_reported() -> None:
     assert [(each.kind, each.key) for each in events if isinstance(each, RecordDamaged)] == hurt
     # A key's sign-ins and old entries are removed, damaged or not.
     await delete_api_key(store, "k0")
-    await purge_audit(store, now_us, 9)
+    await purge_audit(store, now_us, "", 9)
     assert await store.records(SIGN_INS, limit=9) == await store.records(AUDIT, limit=9) == []

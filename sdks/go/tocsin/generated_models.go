@@ -631,7 +631,7 @@ type CreateSchedule struct {
 	CatchUp CatchUp
 	// Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
 	CatchUpWindow Opt[time.Duration]
-	// Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+	// Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures int
 }
 
@@ -751,7 +751,7 @@ type UpdateSchedule struct {
 	CatchUp Opt[CatchUp]
 	// Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
 	CatchUpWindow Opt[time.Duration]
-	// Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+	// Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures Opt[int]
 }
 

@@ -86,7 +86,7 @@ class AuditQuery:
 
 class AuditEntries(NamedTuple):
     """A page of the trail. The next page begins after `cursor`; None when nothing can follow. A page may be short, even
-    empty, and still have a cursor: so many entries did not match that the search stopped."""
+    empty, and still have a cursor: the search stops after many entries that don't match."""
 
     entries: list[AuditEntry]
     cursor: tuple[int, bytes] | None

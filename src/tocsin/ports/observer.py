@@ -106,7 +106,7 @@ class ScheduleChanged(Event, frozen=True):
 
 
 class SchedulesReplanned(Event, frozen=True):
-    """Newer time zones have moved the next instants of so many schedules that waited; they are planned again. `tzdata` is the
+    """Newer time zones have moved the next instants of `schedules` waiting schedules; they are planned again. `tzdata` is the
     version in use."""
 
     schedules: int

@@ -46,7 +46,7 @@ class Audit:
         self._now_s = now_s
         self._observe = observe
         self._waiting: list[AuditEntry] = []
-        self._purged_s = 0.0
+        self._purged_s, self._purged_to = 0.0, ""
 
     async def write(
         self, action: AuditAction, actor: Actor, subject: str = "", details: Mapping[str, Detail] | None = None
@@ -87,8 +87,11 @@ class Audit:
                 del self._waiting[0]
         if self._now_s() - self._purged_s >= _PURGE_INTERVAL_S:
             before_us = round((self._now_s() - self._retention_s) * 1e6)
-            # If a statement removed its maximum, more may be left, which the next refresh removes.
-            if await purge_audit(self._store, before_us, _PURGE_ROWS) < _PURGE_ROWS:
+            removed = await purge_audit(self._store, before_us, self._purged_to, _PURGE_ROWS)
+            if removed:
+                self._purged_to = removed[-1]
+            # Otherwise more may be left, which the next refresh removes.
+            if len(removed) < _PURGE_ROWS:
                 self._purged_s = self._now_s()
 
 

@@ -99,7 +99,7 @@ class Walk:
         self, matched: Sequence[StoredRow | HistoryRow], ends: Sequence[ListCursor], *, cut_short: bool = False
     ) -> None:
         """Takes the matching rows, in order, up to the least of `ends`: the positions of the `span`-th rows of those ranges
-        that have so many. With `cut_short`, matching rows are missing behind those given. Takes no more than have room."""
+        that have as many. With `cut_short`, matching rows are missing behind those given. Takes no more than have room."""
         sizes = [len(row.record) for row in matched]
         taken = self.with_room(sizes)
         self.rows += matched[:taken]

@@ -300,7 +300,7 @@ export interface CreateSchedule {
   readonly catchUp?: CatchUp | undefined;
   /** Instants that are later than this are missed. Default 24h; with catchUp none, 60s. */
   readonly catchUpWindow?: DurationLike | undefined;
-  /** Pauses the schedule when so many occurrences in a row have failed. Default 0: never. */
+  /** Pauses the schedule when this many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
 }
 
@@ -377,7 +377,7 @@ export interface UpdateSchedule {
   readonly catchUp?: CatchUp | undefined;
   /** Instants that are later than this are missed. Default 24h; with catchUp none, 60s. */
   readonly catchUpWindow?: DurationLike | null | undefined;
-  /** Pauses the schedule when so many occurrences in a row have failed. Default 0: never. */
+  /** Pauses the schedule when this many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
 }
 

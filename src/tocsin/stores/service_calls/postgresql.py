@@ -311,6 +311,10 @@ class PostgresqlDatabase(AgentDatabase):
             if not isinstance(translate_error(error, self._name, Activity.WRITING), OutcomeUnknown):
                 report = None
             raise
+        except BaseException:
+            # Nothing translates a cancellation.
+            pool.committing.discard(connection)
+            raise
         finally:
             self._commits.settle(commit, report)
 

@@ -91,7 +91,7 @@ CatchUpWindow = Annotated[
 ]
 PauseAfterFailures = Annotated[
     int,
-    about("Pauses the schedule when so many occurrences in a row have failed. Default 0: never.", 5),
+    about("Pauses the schedule when this many occurrences in a row have failed. Default 0: never.", 5),
     limits.Constraint({"minimum": 0, "maximum": 1_000_000}),
 ]
 

@@ -491,7 +491,7 @@ class CreateSchedule:
     catch_up: CatchUp | Unset = UNSET
     #: Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
     catch_up_window: Duration | Unset = UNSET
-    #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+    #: Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -619,7 +619,7 @@ class UpdateSchedule:
     catch_up: CatchUp | Unset = UNSET
     #: Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
     catch_up_window: Duration | None | Unset = UNSET
-    #: Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+    #: Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:

@@ -41,7 +41,7 @@ import java.util.Map;
  * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
  * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
- * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+ * @param pauseAfterFailures Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
  */
 public record CreateSchedule(
         String namespace,
@@ -931,7 +931,7 @@ public record CreateSchedule(
     }
 
     /**
-     * Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+     * Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
      *
      * @param value its value
      * @return a copy with it
@@ -943,7 +943,7 @@ public record CreateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+     * @param pauseAfterFailures Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
      * @return a copy with it
      */
     public CreateSchedule pauseAfterFailures(Field<Long> pauseAfterFailures) {

@@ -44,7 +44,7 @@ import java.util.Map;
  * @param catchUp What becomes of instants that pass while the schedule cannot fire, or while its previous occurrence
  * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
- * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+ * @param pauseAfterFailures Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
  */
 public record UpdateSchedule(
         String namespace,
@@ -976,7 +976,7 @@ public record UpdateSchedule(
     }
 
     /**
-     * Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+     * Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
      *
      * @param value its value
      * @return a copy with it
@@ -988,7 +988,7 @@ public record UpdateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param pauseAfterFailures Pauses the schedule when so many occurrences in a row have failed. Default 0: never.
+     * @param pauseAfterFailures Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
      * @return a copy with it
      */
     public UpdateSchedule pauseAfterFailures(Field<Long> pauseAfterFailures) {
