@@ -59,12 +59,19 @@ def show(
 def check(
     config: ConfigFile = None,
 ) -> None:
-    """Check the file and the environment without starting a server. Exit code 2, with the reasons, if a setting is wrong."""
+    """Check the file and the environment without starting a server. Exit code 2, with the reasons, if a setting is wrong. A
+    driver that the settings require and that is not installed here is a warning."""
+    from tocsin.model.errors import ConfigError
+    from tocsin.server.extras import require_extras
     from tocsin.settings import load_settings, unknown_variables
 
-    load_settings({"config": config})
+    settings = load_settings({"config": config})
     for line in unknown_variables():
         output.note(f"Warning: {line}")
+    try:
+        require_extras(settings)
+    except ConfigError as missing:
+        output.note(f"Warning: {missing}")
     typer.echo("The settings are valid.")
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.support import tidb_grammar
 
+from tests.support import tidb_grammar
 from tocsin.model.timer import Status
 from tocsin.ports.store import GENERATION_END, KEY_MAX, KEY_MIN, ListQuery, Member, ShardBatch
 from tocsin.sql.dialect import Step
