@@ -85,6 +85,19 @@ MACHINES = {
     ),
     "docs/how-to/deploy.md": Machine(),
     "docs/how-to/upgrade.md": Machine(running=(_SERVE,)),
+    "docs/how-to/move-store.md": Machine(
+        running=(_SERVE,),
+        before=_POSTGRESQL,
+        finds="""
+tocsin namespaces create billing
+for namespace in default billing; do
+  tocsin timers create http://127.0.0.1:9000/ --namespace $namespace --id invoice-4711 --in 1h
+  tocsin schedules create nightly http://127.0.0.1:9000/ --namespace $namespace --cron @daily
+done
+tocsin timers create http://127.0.0.1:9000/ --namespace billing --id invoice-4712 --in 1h
+""",
+        postgresql=True,
+    ),
     "docs/how-to/idempotent-receivers.md": Machine(
         running=(_SERVE,),
         before=_POSTGRESQL + f'{_PSQL} --command "CREATE TABLE invoices (id bigint, reminded_at timestamptz)"\n',
