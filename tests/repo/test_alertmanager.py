@@ -121,7 +121,9 @@ def _outage(lasts_s: float, heartbeats_per_min: float) -> list[dict[str, str]]:
     ],
     ids=["3 s", "5 s", "8 s", "21 s", "5 min"],
 )  # fmt: skip
-def test_an_outage_of_the_database_pages_at_most_once(lasts_s: float, heartbeats_per_min: float, fires: str, tmp_path: Path):
+def test_an_outage_of_the_database_pages_at_most_once(
+    lasts_s: float, heartbeats_per_min: float, fires: str, tmp_path: Path
+):
     end_s = int(_BEGIN_S + lasts_s)
     over_s = end_s + _AFTER_S - _STEP_S
     fired = f'group by (alertname) (last_over_time(ALERTS{{alertstate="firing",severity="critical"}}[{over_s}s]))'

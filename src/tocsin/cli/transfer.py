@@ -44,9 +44,7 @@ SCHEDULE_READ_ONLY = frozenset(
 )  # fmt: skip
 
 
-AllNamespaces = Annotated[
-    bool, typer.Option("--all-namespaces", help="Those of every namespace that the key reaches.")
-]
+AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", help="Those of every namespace that the key reaches.")]
 
 
 def export_timers(
