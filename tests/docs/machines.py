@@ -150,6 +150,10 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/how-to/deploy.md",
         "kubectl create namespace",
     ): "needs Kubernetes; tests/deploy/test_helm.py renders the chart",
+    (
+        "docs/how-to/deploy.md",
+        "kubectl --namespace timers patch",
+    ): "needs Kubernetes; tests/deploy/test_helm.py renders the chart with both secrets",
     ("docs/sdks/python.md", "pip install tocsin-client"): "needs a package registry",
     ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
     (
