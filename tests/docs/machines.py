@@ -139,6 +139,10 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/how-to/mongodb.md", "mongodump"): "needs MongoDB's tools",
     (
         "docs/how-to/deploy.md",
+        ".venv/bin/pip install --editable",
+    ): "needs a package registry",
+    (
+        "docs/how-to/deploy.md",
         "python3 -m venv /opt/tocsin",
     ): "needs systemd; tests/deploy/test_systemd.py checks the unit",
     ("docs/how-to/deploy.md", "install -d -m 0700 secrets"): "needs Docker; `make test-image` runs the image",
