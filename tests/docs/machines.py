@@ -146,6 +146,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "python3 -m venv /opt/tocsin",
     ): "needs systemd; tests/deploy/test_systemd.py checks the unit",
     ("docs/how-to/deploy.md", "install -d -m 0700 secrets"): "needs Docker; `make test-image` runs the image",
+    ("docs/how-to/deploy.md", "docker buildx imagetools"): "needs Docker and a registry of images",
     (
         "docs/how-to/deploy.md",
         "docker compose --file compose.cluster.yaml up",
