@@ -118,12 +118,14 @@ def _export(
 
 
 def _pages(client: Client, kind: str, body: Mapping[str, Any], all_namespaces: bool) -> Iterator[Page]:
-    """The pages of the list, or of the lists of all namespaces."""
+    """The pages of the list, or of the lists of all namespaces but the server's own, into which nothing can be imported."""
     from tocsin.cli.rows import Page
+    from tocsin.model.namespace import RESERVED_PREFIX
 
     names = [body["namespace"]]
     if all_namespaces:
-        names = [namespace["name"] for namespace in client.post("/namespaces/list", {})["namespaces"]]
+        known = client.post("/namespaces/list", {})["namespaces"]
+        names = [each["name"] for each in known if not each["name"].startswith(RESERVED_PREFIX)]
     for name in names:
         cursor: dict[str, str] = {}
         while True:
