@@ -20,10 +20,10 @@ help: ## list the commands
 
 ##@ Use
 
-run: $(VENV)/.main pages ## serve on http://127.0.0.1:8080 with SQLite under ./data
+run: $(VENV)/.base pages ## serve on http://127.0.0.1:8080 with SQLite under ./data
 	@exec $(BIN)/tocsin serve $(ARGS)
 
-demo: $(VENV)/.main pages ## show a server, a receiver and a few timers in one terminal
+demo: $(VENV)/.base pages ## show a server, a receiver and a few timers in one terminal
 	@exec $(BIN)/tocsin demo $(ARGS)
 
 ##@ Set up and build
@@ -332,6 +332,7 @@ screenshots: $(VENV)/.dev web ## take the pictures of the docs again, into docs/
 
 lock: $(VENV)/.dev ## pin the dependencies again, with hashes
 	@$(BIN)/uv pip compile pyproject.toml --extra all --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/main.txt $(ARGS)
+	@$(BIN)/uv pip compile pyproject.toml -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/base.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/build.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/build.txt $(ARGS)
 	@$(BIN)/uv pip compile pyproject.toml --extra all --group dev -c requirements/main.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/dev.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/site.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/site.txt $(ARGS)
@@ -344,12 +345,18 @@ audit: $(VENV)/.main ## check the locked dependencies for known vulnerabilities 
 
 # Installed and built files that the commands above depend on.
 
-$(VENV)/.main: requirements/main.txt requirements/build.txt pyproject.toml
+# Without the drivers of databases, brokers and traces, which are extras.
+$(VENV)/.base: requirements/base.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Tocsin requires Python 3.11 or newer; set PYTHON=… to choose one" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing dependencies into $(VENV) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/main.txt -r requirements/build.txt
+	@echo "Installing dependencies into $(VENV) (about 100 MB, a minute or two) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/base.txt -r requirements/build.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.main: $(VENV)/.base requirements/main.txt
+	@echo "Installing the drivers …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/main.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.main requirements/dev.txt sdks/python/pyproject.toml

@@ -84,7 +84,7 @@ def test_references_resolve(path: Path):
             if (found := re.match(r"/run/secrets/(.+)", str(value))) is not None:
                 assert found[1] in service["secrets"]
         assert unknown_settings(set(service.get("environment", {}))) == set()
-        image, _, tag = service["image"].rpartition(":")
+        image, _, tag = service["image"].partition("@")[0].rpartition(":")
         assert image and re.search(r"\d+\.\d+", tag), "an exact tag"
 
 

@@ -34,6 +34,14 @@ MATRIX: dict[str, dict[str, Any]] = {
         "settings": 'log_level = "debug"\n\n[sqlite]\nsynchronous = "FULL"\n',
     },
     "cluster": CLUSTER,
+    "another cluster secret": {
+        **CLUSTER,
+        "secrets": {
+            **CLUSTER["secrets"],
+            "clusterSecret": {"name": "keys", "key": "cluster-secret-2"},
+            "clusterSecretFormer": {"name": "keys", "key": "cluster-secret"},
+        },
+    },
     "everything": {
         **CLUSTER,
         "replicas": 12,
@@ -148,7 +156,7 @@ def mounted(pod: dict[str, Any], settings: dict[str, dict[str, str]], folder: Pa
     """The environment of the pod's container, with the files of its volumes in a folder instead of `/`."""
     secrets = {
         "adminKey": "k" * 32, "store": "postgresql://t:secret@db/t", "agentDatabase": "postgresql://t:secret@db/a",
-        "broker": "nats://nats:4222", "clusterSecret": "c" * 32,
+        "broker": "nats://nats:4222", "clusterSecret": "c" * 32, "clusterSecretFormer": "f" * 32,
     }  # fmt: skip
     (container,) = pod["containers"]
     for volume in pod["volumes"]:
@@ -310,9 +318,11 @@ def test_changed_settings_restart_the_pods(chart: Chart):
         ({"leaveDelaySeconds": 1}, "leaveDelaySeconds"),
         ({"settings": "cluster.leave_delay = '1s'\n"}, "leaveDelaySeconds"),
         ({"settings": '"port" = 1\n'}, "service.port"),
+        ({"settings": 'cluster = {leave_delay = "1s", port = 1}\n'}, r"\[cluster\]"),
         ({"secrets": {}}, "kubectl create secret"),
         ({"podLabels": {"app.kubernetes.io/component": "x"}}, "app.kubernetes.io/component"),
-        ({"commonLabels": {"app.kubernetes.io/name": "x"}}, "app.kubernetes.io/name"),
+        ({"commonLabels": {"app.kubernetes.io/version": "x"}}, "app.kubernetes.io/version"),
+        ({"commonLabels": {"team": "x"}, "podLabels": {"team": "y"}}, "podLabels: commonLabels has team"),
         ({"secrets": CLUSTER["secrets"], "persistence": {"existingClaim": "old"}}, "existingClaim"),
         ({"extraVolumeMounts": [{"name": "ca"}]}, "mountPath"),
     ],
@@ -323,17 +333,28 @@ def test_wrong_values_are_refused_by_name(chart: Chart, values: dict[str, Any], 
         render(chart, {**ONE, **values})
 
 
-def test_a_private_ca_can_be_mounted(chart: Chart):
+@pytest.mark.parametrize("values", [ONE, {**CLUSTER, "peerTls": {"secretName": "peers"}}], ids=["one", "cluster"])
+def test_variables_of_the_chart_are_refused_in_extra_env(chart: Chart, values: dict[str, Any]):
+    (container,) = one(render(chart, values), "StatefulSet")["spec"]["template"]["spec"]["containers"]
+    for variable in container["env"]:
+        with pytest.raises(HelmError, match=f"extraEnv: the chart sets {variable['name']} itself"):
+            render(chart, {**values, "extraEnv": [{"name": variable["name"], "value": "x"}]})
+
+
+def test_a_private_ca_can_be_mounted_and_named(chart: Chart):
     """In the nodes and in the migration's Job."""
+    variable = {"name": "SSL_CERT_FILE", "value": "/etc/ca/ca.crt"}
     volume = {"name": "ca", "configMap": {"name": "private-ca"}}
     mount = {"name": "ca", "mountPath": "/etc/ca", "readOnly": True}
     job = {"enabled": True, "store": {"name": "owner"}}
     values = {**CLUSTER, "migrationJob": job, "extraVolumes": [volume], "extraVolumeMounts": [mount]}
+    values["extraEnv"] = [variable]
     workloads = [item for item in render(chart, values) if item["kind"] in ("StatefulSet", "Job")]
     assert len(workloads) == 2
     for workload in workloads:
         pod = workload["spec"]["template"]["spec"]
         assert volume in pod["volumes"] and mount in pod["containers"][0]["volumeMounts"]
+        assert variable in pod["containers"][0]["env"]
         kubernetes_validate.validate(workload, VERSIONS[-1], strict=True)
 
 

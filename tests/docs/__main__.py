@@ -166,7 +166,7 @@ def _checkout(folder: Path) -> Path:
         (checkout / name).symlink_to(ROOT / name)
     (checkout / ".venv").mkdir()
     (checkout / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
-    (checkout / ".venv" / ".main").touch()
+    (checkout / ".venv" / ".base").touch()
     _built_pages(checkout / "web")
     return checkout
 

@@ -85,6 +85,19 @@ MACHINES = {
     ),
     "docs/how-to/deploy.md": Machine(),
     "docs/how-to/upgrade.md": Machine(running=(_SERVE,)),
+    "docs/how-to/move-store.md": Machine(
+        running=(_SERVE,),
+        before=_POSTGRESQL,
+        finds="""
+tocsin namespaces create billing
+for namespace in default billing; do
+  tocsin timers create http://127.0.0.1:9000/ --namespace $namespace --id invoice-4711 --in 1h
+  tocsin schedules create nightly http://127.0.0.1:9000/ --namespace $namespace --cron @daily
+done
+tocsin timers create http://127.0.0.1:9000/ --namespace billing --id invoice-4712 --in 1h
+""",
+        postgresql=True,
+    ),
     "docs/how-to/idempotent-receivers.md": Machine(
         running=(_SERVE,),
         before=_POSTGRESQL + f'{_PSQL} --command "CREATE TABLE invoices (id bigint, reminded_at timestamptz)"\n',
@@ -126,9 +139,14 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/how-to/mongodb.md", "mongodump"): "needs MongoDB's tools",
     (
         "docs/how-to/deploy.md",
+        ".venv/bin/pip install --editable",
+    ): "needs a package registry",
+    (
+        "docs/how-to/deploy.md",
         "python3 -m venv /opt/tocsin",
     ): "needs systemd; tests/deploy/test_systemd.py checks the unit",
     ("docs/how-to/deploy.md", "install -d -m 0700 secrets"): "needs Docker; `make test-image` runs the image",
+    ("docs/how-to/deploy.md", "docker buildx imagetools"): "needs Docker and a registry of images",
     (
         "docs/how-to/deploy.md",
         "docker compose --file compose.cluster.yaml up",
@@ -137,6 +155,10 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/how-to/deploy.md",
         "kubectl create namespace",
     ): "needs Kubernetes; tests/deploy/test_helm.py renders the chart",
+    (
+        "docs/how-to/deploy.md",
+        "kubectl --namespace timers patch",
+    ): "needs Kubernetes; tests/deploy/test_helm.py renders the chart with both secrets",
     ("docs/sdks/python.md", "pip install tocsin-client"): "needs a package registry",
     ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
     (

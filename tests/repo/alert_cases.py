@@ -205,7 +205,7 @@ CASES = (
     ),
     _case("TocsinKeysExpire", _is("tocsin_api_keys_expiring", 0, 1), quiet=59, fires=61, over=0.5, lasts=90),
     _case("TocsinAuditWritesFail", _grows("tocsin_audit_write_failures_total", 4), quiet=-1, fires=1, over=16),
-    _case("TocsinCommitsFail", _grows('tocsin_commits_total{result="unavailable"}', 8), quiet=0.5, fires=2.5, over=6),
+    _case("TocsinCommitsFail", _grows('tocsin_commits_total{result="unavailable"}', 2), quiet=3, fires=6, over=3),
     _case(
         "TocsinCommitsSlow",
         _grows('tocsin_commit_duration_seconds_bucket{le="1.0"}', 0, 60),
@@ -215,7 +215,7 @@ CASES = (
         fires=8,
         over=6,
     ),
-    _case("TocsinLoadsFail", _grows("tocsin_load_failures_total", 8), quiet=0.5, fires=2.5, over=6),
+    _case("TocsinLoadsFail", _grows("tocsin_load_failures_total", 2), quiet=3, fires=6, over=3),
     _case("TocsinWritesPile", _is("tocsin_writes_waiting", 10, 45_000), quiet=0.25, fires=1, over=0.5),
     _case(
         "TocsinStoreThrottled",

@@ -142,11 +142,27 @@ def test_every_decision_record_has_a_decision() -> None:
         assert all(f"**{word}" in text for word in ("Status", "Context", "Decision", "Consequences")), path
 
 
+def _locked(name: str) -> set[tuple[str, str]]:
+    text = (ROOT / "requirements" / name).read_text()
+    return set(re.findall(r"^([a-z0-9-]+)==([0-9.]+)", text, re.M))
+
+
+def test_what_make_run_installs_is_locked_as_in_the_image_without_the_drivers() -> None:
+    base = _locked("base.txt")
+    assert base < _locked("main.txt")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared, drivers = (
+        {re.split(r"[\[<>=!;]", each)[0] for each in names}
+        for names in (project["dependencies"], chain(*project["optional-dependencies"].values()))
+    )
+    assert declared <= {name for name, _ in base} and not drivers & {name for name, _ in base}
+
+
 def test_network_libraries_are_not_older_than_the_lock() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     bounds = dict(re.findall(r"^([a-z0-9-]+)>=([0-9.]+)", "\n".join(declared), re.M))
-    locked = dict(re.findall(r"^([a-z0-9-]+)==([0-9.]+)", (ROOT / "requirements" / "main.txt").read_text(), re.M))
+    locked = dict(_locked("main.txt"))
     network = {"asyncpg", "h11", "httptools", "httpx", "jinja2", "msgspec", "nats-py", "starlette", "uvicorn", "uvloop"}
     for name in network:
         assert locked[name].split(".")[:2] == bounds[name].split(".")[:2], (

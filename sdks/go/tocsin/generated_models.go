@@ -1978,6 +1978,9 @@ type Namespace struct {
 	UpdatedAt time.Time
 	// Until when the previous secret keeps signing; absent if none does.
 	PreviousSecretUntil time.Time
+	// Why the stored record can't be read; absent if it can. The fields besides name are then placeholders. Timers of
+	// the namespace wait, and its operations are refused, until the record is restored from a backup.
+	Damaged string
 }
 
 func (v *Namespace) members() []member {
@@ -1993,6 +1996,7 @@ func (v *Namespace) members() []member {
 		{"createdAt", &v.CreatedAt, true},
 		{"updatedAt", &v.UpdatedAt, true},
 		{"previousSecretUntil", &v.PreviousSecretUntil, false},
+		{"damaged", &v.Damaged, false},
 	}
 }
 

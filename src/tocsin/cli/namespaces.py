@@ -140,10 +140,14 @@ def list_namespaces(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> N
     if as_json:
         output.print_json(answer)
         return
-    found = answer["namespaces"]
+    # The other fields of a damaged one are placeholders.
+    found = [
+        {name: entry[name] for name in ("name", "damaged")} if "damaged" in entry else entry
+        for entry in answer["namespaces"]
+    ]
     columns = [
         name
-        for name in dict.fromkeys(name for entry in found for name in entry)
+        for name in dict.fromkeys(name for entry in sorted(found, key=len, reverse=True) for name in entry)
         if name not in ("createdAt", "updatedAt", "retryPolicy")
     ]
     output.print_table(columns, [[output.cell(entry.get(name)) for name in columns] for entry in found])

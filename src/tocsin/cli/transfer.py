@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from tocsin.cli.client import Client
-    from tocsin.cli.rows import BadRow, BatchResult, CsvWriter, JsonLinesWriter
+    from tocsin.cli.rows import BadRow, BatchResult, CsvWriter, JsonLinesWriter, Page
 
 #: Rows of a page of an export, and of a batch of an import.
 PAGE_ROWS = BATCH_ROWS = 1_000
@@ -44,8 +44,12 @@ SCHEDULE_READ_ONLY = frozenset(
 )  # fmt: skip
 
 
+AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", help="Those of every namespace that the key reaches.")]
+
+
 def export_timers(
     filters: TimerFilters = ALL_TIMERS,
+    all_namespaces: AllNamespaces = False,
     target: Annotated[
         Path | None,
         typer.Option(
@@ -59,28 +63,30 @@ def export_timers(
     form: Format = None,
     server: Server = LOCAL_SERVER,
 ) -> None:
-    """Write all matching timers, in the order in which they are due, as CSV or JSON Lines."""
+    """Write all matching timers of a namespace, in the order in which they are due, as CSV or JSON Lines."""
     from tocsin.cli.rows import CsvWriter, JsonLinesWriter, format_of
 
     writer = CsvWriter if format_of(form, "" if target is None else target.name) == "csv" else JsonLinesWriter
     started = time.monotonic()
-    count = _export(server, "timers", filters.query(limit=PAGE_ROWS), target, writer)
+    count = _export(server, "timers", filters.query(limit=PAGE_ROWS), all_namespaces, target, writer)
     took_s = max(1e-6, time.monotonic() - started)
     output.note(f"Exported {count:,} timers in {took_s:.1f} s ({count / took_s:,.0f}/s).")
 
 
 def export_schedules(
     namespace: Namespace = "default",
+    all_namespaces: AllNamespaces = False,
     target: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Output file.", show_default="standard output"),
     ] = None,
     server: Server = LOCAL_SERVER,
 ) -> None:
-    """Write all active and paused schedules as JSON Lines, ordered by id."""
+    """Write all active and paused schedules of a namespace as JSON Lines, ordered by id."""
     from tocsin.cli.rows import JsonLinesWriter
 
-    count = _export(server, "schedules", {"namespace": namespace, "limit": PAGE_ROWS}, target, JsonLinesWriter)
+    body = {"namespace": namespace, "limit": PAGE_ROWS}
+    count = _export(server, "schedules", body, all_namespaces, target, JsonLinesWriter)
     output.note(f"Exported {count:,} schedules.")
 
 
@@ -88,26 +94,46 @@ def _export(
     server: Server,
     kind: str,
     body: Mapping[str, Any],
+    all_namespaces: bool,
     target: Path | None,
     writer_of: Callable[[TextIO], CsvWriter | JsonLinesWriter],
 ) -> int:
     """Writes all pages of `/<kind>/list`. The number of rows."""
-    from tocsin.cli.rows import Page
-
+    if all_namespaces and body["namespace"] != "default":
+        raise WrongUsage("--namespace and --all-namespaces conflict; give only one of them")
     count = 0
     with server.client() as client:
+        pages = _pages(client, kind, body, all_namespaces)
         # The first page before the file: a refused request must not leave an empty file behind.
-        page = client.post_for(Page, f"/{kind}/list", body)
+        page = next(pages, None)
         with opened_for_writing(target) as stream, output.progress("exporting", shown=target is not None) as advance:
             writer = writer_of(stream)
-            while True:
+            while page is not None:
                 rows = page.timers or page.schedules
                 writer.write(rows)
                 count += len(rows)
                 advance(len(rows))
-                if not page.cursor:
-                    return count
-                page = client.post_for(Page, f"/{kind}/list", {**body, "cursor": page.cursor})
+                page = next(pages, None)
+    return count
+
+
+def _pages(client: Client, kind: str, body: Mapping[str, Any], all_namespaces: bool) -> Iterator[Page]:
+    """The pages of the list, or of the lists of all namespaces but the server's own, into which nothing can be imported."""
+    from tocsin.cli.rows import Page
+    from tocsin.model.namespace import RESERVED_PREFIX
+
+    names = [body["namespace"]]
+    if all_namespaces:
+        known = client.post("/namespaces/list", {})["namespaces"]
+        names = [each["name"] for each in known if not each["name"].startswith(RESERVED_PREFIX)]
+    for name in names:
+        cursor: dict[str, str] = {}
+        while True:
+            page = client.post_for(Page, f"/{kind}/list", {**body, "namespace": name, **cursor})
+            yield page
+            if not page.cursor:
+                break
+            cursor = {"cursor": page.cursor}
 
 
 @dataclass

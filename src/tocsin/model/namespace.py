@@ -62,6 +62,11 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
         """The secrets that sign its callbacks."""
         return SigningSecrets(self.secret, self.previous_secrets)
 
+    @property
+    def damaged(self) -> str | None:
+        """Why its stored record can't be read; None if it can."""
+        return None
+
     def changed(self, now_us: int, signing: SigningSecrets, **fields: Any) -> Namespace:
         """The namespace's next version, with these fields and signing secrets. Secrets whose grace is over are dropped."""
         signing = signing.kept(now_us)
@@ -80,6 +85,10 @@ class DamagedNamespace(Namespace, frozen=True):
     timers are held like those of a paused one, and its operations are refused."""
 
     reason: str = ""
+
+    @property
+    def damaged(self) -> str:
+        return self.reason
 
 
 def damaged_namespace(name: str, reason: str) -> DamagedNamespace:

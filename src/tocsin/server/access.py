@@ -23,6 +23,7 @@ from tocsin.ports.observer import Observer
 from tocsin.ports.records import Records
 from tocsin.ports.store import Store
 from tocsin.server.audit import Audit, new_entry_id
+from tocsin.server.first_key import touched_by_first_key
 from tocsin.server.observers import Observers
 from tocsin.server.peers import loopback
 from tocsin.server.sign_ins import SignIns
@@ -160,9 +161,10 @@ class Access:
 
 
 async def open_access(
-    ends: AsyncExitStack, settings: Settings, store: Store, node: str, observers: Observers
+    ends: AsyncExitStack, settings: Settings, store: Store, shards: int, node: str, observers: Observers
 ) -> Access:
-    """Reads the keys, and keeps reading them. Raises ConfigError if other machines reach the server and no key exists."""
+    """Reads the keys, and keeps reading them. Raises ConfigError if other machines reach the server and no key exists.
+    `shards` is the store's number of shards."""
     exposed = [settings.host, *settings.origin_hosts()]
     published = any(not loopback(host) for host in exposed)
     keys = Keyring(
@@ -174,7 +176,17 @@ async def open_access(
     )
     await keys.refresh()
     if settings.admin_key_file is not None and keys.empty:
+        touched = await touched_by_first_key(store, shards, settings)
         await _create_admin_key(store, settings.admin_key_file, node)
+        if touched.found:
+            # As `tocsin keys create` asks about; here nobody can be asked.
+            _log.warning(
+                "timers to private addresses suspended",
+                found=touched.found,
+                more=touched.more,
+                destinations=touched.hosts,
+                remedy="list their addresses in egress.allow",
+            )
         await keys.refresh()
     if keys.required and keys.empty:
         why = f"ui.origins: {', '.join(settings.ui_origins)}" if loopback(settings.host) else settings.host

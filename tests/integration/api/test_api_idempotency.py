@@ -121,3 +121,27 @@ def test_a_repeated_create_may_use_the_ids_alias(server: Served) -> None:
     renamed = {("timerId" if name == "id" else name): value for name, value in TIMER.items()}
     again = server.post("timers/create", renamed, headers={"idempotency-key": "k-1"})
     assert (again.status_code, again.headers["idempotency-replayed"], again.json()) == (200, "true", first.json())
+
+
+@pytest.mark.parametrize(
+    ("operation", "sent"),
+    [
+        ("schedules/trigger", {"namespace": "default", "scheduleId": "s"}),
+        (
+            "schedules/backfill",
+            {
+                "namespace": "default",
+                "scheduleId": "s",
+                "after": "2026-01-01T00:00:00Z",
+                "before": "2026-01-02T00:00:00Z",
+            },
+        ),
+        ("namespaces/rotateSecret", {"name": "default"}),
+        ("tenants/rotateSecret", {"tenantId": "01890a5d-ac96-774b-bcce-b302099a8057"}),
+    ],
+)
+def test_an_idempotency_key_is_refused_where_each_request_is_done_again(
+    server: Served, operation: str, sent: dict[str, str]
+) -> None:
+    answer = server.post(operation, sent, headers={"idempotency-key": "k"})
+    assert (answer.status_code, [bad["path"] for bad in answer.json()["errors"]]) == (400, ["Idempotency-Key"])

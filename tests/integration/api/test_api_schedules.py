@@ -104,17 +104,6 @@ def test_bad_update_is_refused_by_the_names_of_its_fields(
     assert bad_fields(server.post("schedules/update", {**NAMED, **sent})) == fields
 
 
-@pytest.mark.parametrize("operation", ["trigger", "backfill"])
-def test_an_idempotency_key_is_refused_where_each_request_fires(server: Served, operation: str) -> None:
-    sent = (
-        {**NAMED, "after": "2026-01-01T00:00:00Z", "before": "2026-01-02T00:00:00Z"}
-        if operation == "backfill"
-        else NAMED
-    )
-    answer = server.client.post(f"/api/v1/schedules/{operation}", json=sent, headers={"idempotency-key": "k"})
-    assert bad_fields(answer) == {"Idempotency-Key"}
-
-
 def test_too_large_payload_has_a_status_of_its_own(server: Served) -> None:
     answer = server.post("schedules/create", {**SCHEDULE, "payload": "x" * 110_000})
     assert (answer.status_code, answer.json()["error"]) == (413, "PAYLOAD_TOO_LARGE")

@@ -118,6 +118,41 @@ def test_imported_timers_can_be_exported_and_imported_again(cli, tmp_path, form)
     assert copied["retryPolicy"]["maxAttemptsDuration"] == "1h"
 
 
+def test_all_namespaces_are_exported_into_one_file_and_imported_each_into_its_own(cli, tmp_path):
+    assert cli("namespaces", "create", "one").code == cli("namespaces", "create", "other").code == 0
+    for name in ("one", "other"):
+        for tag in ("moved", "left"):
+            made = cli(
+                "timers",
+                "create",
+                "http://127.0.0.1:9/",
+                "-n",
+                name,
+                "--id",
+                f"{tag}-{name}",
+                "--tag",
+                tag,
+                "--in",
+                "1h",
+            )
+            assert made.code == 0, made.err
+        assert cli("schedules", "create", "nightly", "http://127.0.0.1:9/", "-n", name, "--cron", "@daily").code == 0
+    assert cli("timers", "export", "--all-namespaces", "--tag", "moved", "-o", tmp_path / "t.csv").code == 0
+    assert cli("schedules", "export", "--all-namespaces", "-o", tmp_path / "s.jsonl").code == 0
+    for name in ("one", "other"):
+        assert cli("timers", "delete", f"moved-{name}", "-n", name).code == 0
+        assert cli("schedules", "delete", "nightly", "-n", name).code == 0
+    assert cli("timers", "import", tmp_path / "t.csv", "--json").json()["created"] == 2
+    assert cli("schedules", "import", tmp_path / "s.jsonl").code == 0
+    for name in ("one", "other"):
+        assert (
+            cli("timers", "list", "-n", name, "--tag", "moved", "--json").json()["timers"][0]["id"] == f"moved-{name}"
+        )
+        assert [s["id"] for s in cli("schedules", "list", "-n", name, "--json").json()["schedules"]] == ["nightly"]
+    both = cli("timers", "export", "-n", "one", "--all-namespaces")
+    assert (both.code, "conflict" in both.err) == (2, True)
+
+
 def test_namespaces_and_cluster(cli):
     created = cli("namespaces", "create", "billing", "--history", "failures", "--secret", "new", "--json")
     assert created.code == 0, created.err

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from tests.integration.cli.conftest import problem
+from tests.integration.cli.conftest import answer, problem
 
 HOOK = "http://hook.example/x"
 
@@ -174,3 +174,10 @@ class TestRoundTrip:
         ran = tocsin("timers", "export", "--server", scripted.url)
         assert ran.json()["id"] == "a"
         assert tocsin("timers", "export", "--format", "csv", "--server", scripted.url).out.startswith("id,namespace,")
+
+
+def test_export_of_all_namespaces_leaves_out_the_servers_own(tocsin, scripted):
+    scripted.script = [answer({"namespaces": [{"name": "billing"}, {"name": "default"}, {"name": "tocsin.agent"}]})]
+    assert tocsin("timers", "export", "--all-namespaces", "--server", scripted.url).code == 0
+    asked = [json.loads(request.body).get("namespace") for request in scripted.received]
+    assert asked == [None, "billing", "default"]

@@ -125,6 +125,24 @@ async def test_a_new_server_on_a_public_address_takes_its_first_admin_key_from_a
         await server.start()
 
 
+async def test_a_first_key_from_a_file_names_the_timers_that_it_suspends(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", "--no-agent")
+    await server.start()
+    for host in ("127.0.0.1:9", "hook.example"):
+        status, _ = await Caller(server, None)(
+            "timers/create", namespace="default", id=host, delay="1h", callbackUrl=f"http://{host}/"
+        )
+        assert status == 200
+    assert await server.stop() == 0
+    file = tmp_path / "admin.key"
+    file.write_text("0123456789abcdef" * 4)
+    server = ServerProcess(server.data_dir, "--no-agent", env={"TOCSIN_ADMIN_KEY_FILE": str(file)})
+    await server.start()
+    assert await server.stop() == 0
+    (line,) = [line for line in server.log().splitlines() if "timers to private addresses suspended" in line]
+    assert "http://127.0.0.1:9" in line and "hook.example" not in line and "egress.allow" in line
+
+
 async def _responses(server: ServerProcess, key: str) -> set[tuple[str, str]]:
     """The operations and statuses that the server has counted."""
     async with httpx.AsyncClient(headers={"authorization": f"Bearer {key}"}) as client:

@@ -59,11 +59,21 @@ tocsin/{{ .Release.Namespace }}/{{ .Release.Name }}
 {{- if not .Values.secrets.adminKey.name }}
 {{- fail "secrets.adminKey.name: name a Secret with the first admin key; without a key the nodes refuse to start. Create it by: kubectl create secret generic tocsin --from-literal=admin-key=$(openssl rand -hex 32)" }}
 {{- end }}
-{{- range $labels := list .Values.podLabels .Values.commonLabels }}
+{{- $monitoring := .Values.monitoring }}
+{{- $own := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
+{{- range $value, $labels := dict "commonLabels" .Values.commonLabels "podLabels" .Values.podLabels "monitoring.serviceMonitor.labels" $monitoring.serviceMonitor.labels "monitoring.prometheusRule.labels" $monitoring.prometheusRule.labels "monitoring.dashboards.labels" $monitoring.dashboards.labels }}
 {{- range $label, $_ := $labels }}
-{{- if has $label (list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component") }}
-{{- fail (printf "podLabels, commonLabels: the chart selects its pods by %s; choose another label" $label) }}
+{{- if has $label $own }}
+{{- fail (printf "%s: the chart sets %s itself; choose another label" $value $label) }}
+{{- else if and (ne $value "commonLabels") (hasKey $.Values.commonLabels $label) }}
+{{- fail (printf "%s: commonLabels has %s, too; set it in one of them" $value $label) }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- $fromSecrets := include "tocsin.secretVariables" .Values.secrets }}
+{{- range .Values.extraEnv }}
+{{- if or (regexMatch "^(POD_NAME|POD_NAMESPACE|TOCSIN_(CONFIG|HOST|PORT|NODE_NAME|ADVERTISE|ADVERTISE_API|DATA_DIR|DRAIN_TIMEOUT|WORKERS|CLUSTER_PORT|CLUSTER_LEAVE_DELAY|CLUSTER_TLS_.*))$" .name) (contains (printf "{name: %s," .name) $fromSecrets) }}
+{{- fail (printf "extraEnv: the chart sets %s itself; see secrets, peerTls, leaveDelaySeconds, drainTimeoutSeconds and service.port" .name) }}
 {{- end }}
 {{- end }}
 {{- if and .Values.persistence.existingClaim .Values.secrets.store.name }}
@@ -80,6 +90,9 @@ tocsin/{{ .Release.Namespace }}/{{ .Release.Name }}
 {{- end }}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
 {{- fail "ingress.host: name the host, such as tocsin.example" }}
+{{- end }}
+{{- if regexMatch "(?m)^\\s*[\"']?cluster[\"']?\\s*=" .Values.settings }}
+{{- fail "settings: write cluster as a table, [cluster], so that the chart finds what it sets itself" }}
 {{- end }}
 {{- $own := regexFind "(?m)^\\s*[\"']?(cluster[\"']?\\s*\\.\\s*[\"']?)?(host|port|node_name|advertise|advertise_api|data_dir|drain_timeout|leave_delay|workers)[\"']?\\s*=" .Values.settings }}
 {{- if $own }}
@@ -126,7 +139,7 @@ capabilities: {drop: [ALL]}
 {{- end }}
 
 {{- define "tocsin.secretVariables" -}}
-{{- $variables := dict "adminKey" "TOCSIN_ADMIN_KEY_FILE" "store" "TOCSIN_STORE_FILE" "agentDatabase" "TOCSIN_AGENT_DATABASE_FILE" "broker" "TOCSIN_BROKER_FILE" "clusterSecret" "TOCSIN_CLUSTER_SECRET_FILE" }}
+{{- $variables := dict "adminKey" "TOCSIN_ADMIN_KEY_FILE" "store" "TOCSIN_STORE_FILE" "agentDatabase" "TOCSIN_AGENT_DATABASE_FILE" "broker" "TOCSIN_BROKER_FILE" "clusterSecret" "TOCSIN_CLUSTER_SECRET_FILE" "clusterSecretFormer" "TOCSIN_CLUSTER_SECRET_FORMER_FILE" }}
 {{- range $name, $secret := . }}
 {{- if $secret.name }}
 - {name: {{ get $variables $name }}, value: /run/secrets/tocsin/{{ $name }}}

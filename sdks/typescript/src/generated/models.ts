@@ -949,6 +949,11 @@ export interface Namespace {
   updatedAt: Instant;
   /** Until when the previous secret keeps signing; absent if none does. */
   previousSecretUntil?: Instant;
+  /**
+   * Why the stored record can't be read; absent if it can. The fields besides name are then placeholders. Timers
+   * of the namespace wait, and its operations are refused, until the record is restored from a backup.
+   */
+  damaged?: string;
 }
 
 /** All namespaces that the key has access to, sorted by name. */

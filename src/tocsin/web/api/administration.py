@@ -92,6 +92,7 @@ class NamespaceHandlers:
         updated: `webhook-signature` then has two signatures, the newest first. Only this response shows the secret; send your
         own secret to make the request safe to repeat. A namespace without a secret gets its first. The response is sent when
         every node has applied the change."""
+        refuse_key(request.headers)
         rotation = self._parser.namespace_rotation(sent)
         namespace = await self._service.namespaces.rotate_secret(
             sent.name, rotation.secret, rotation.grace_us, force=rotation.force

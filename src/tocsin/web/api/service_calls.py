@@ -28,7 +28,7 @@ from tocsin.web.http.administration import rotation_details
 from tocsin.web.http.convert import RequestParser, retry_answer
 from tocsin.web.http.instants import format_instant, optional_instant
 from tocsin.web.http.repeated import HEADER as KEY_HEADER
-from tocsin.web.http.repeated import REPLAYED, agreed_key, key_in
+from tocsin.web.http.repeated import REPLAYED, agreed_key, key_in, refuse_key
 
 #: Returns the agent if it runs on this node. Called for each request, since the agent may move between nodes.
 AgentSource = Callable[[], ServiceCalls | None]
@@ -154,6 +154,7 @@ class ServiceCallHandlers:
         response shows the secret; send your own secret to make the request safe to repeat."""
         if request.key is not None:
             require_tenant(request.key, Role.ADMIN, sent.tenant_id)
+        refuse_key(request.headers)
         tenant_id = sent.tenant_id.lower()
         errors = []
         if not is_uuid7(tenant_id):

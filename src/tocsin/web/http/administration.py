@@ -251,6 +251,13 @@ class Namespace(ResponseStruct):
     previous_secret_until: Annotated[
         str | UnsetType, about("Until when the previous secret keeps signing; absent if none does.")
     ] = UNSET
+    damaged: Annotated[
+        str | UnsetType,
+        about(
+            "Why the stored record can't be read; absent if it can. The fields besides name are then placeholders. Timers of "
+            "the namespace wait, and its operations are refused, until the record is restored from a backup."
+        ),
+    ] = UNSET
 
 
 class NamespaceList(ResponseStruct):

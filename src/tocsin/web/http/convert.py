@@ -403,6 +403,7 @@ def namespace_answer(namespace: Namespace, now_us: int) -> administration.Namesp
         created_at=format_instant(namespace.created_at),
         updated_at=format_instant(namespace.updated_at),
         previous_secret_until=optional_instant(namespace.signing.previous_until(now_us)),
+        damaged=UNSET if namespace.damaged is None else namespace.damaged,
     )
 
 

@@ -1707,6 +1707,9 @@ class Namespace:
     updated_at: datetime
     #: Until when the previous secret keeps signing; absent if none does.
     previous_secret_until: datetime | None = None
+    #: Why the stored record can't be read; absent if it can. The fields besides name are then placeholders. Timers of the
+    #: namespace wait, and its operations are refused, until the record is restored from a backup.
+    damaged: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Namespace:
@@ -1725,6 +1728,7 @@ class Namespace:
             previous_secret_until=None
             if source.get("previousSecretUntil") is None
             else parse_instant(source["previousSecretUntil"]),
+            damaged=source.get("damaged"),
         )
 
 

@@ -21,6 +21,9 @@ import java.time.Instant;
  * @param createdAt An RFC 3339 instant with a time zone.
  * @param updatedAt An RFC 3339 instant with a time zone.
  * @param previousSecretUntil Until when the previous secret keeps signing; absent if none does. Null if absent.
+ * @param damaged Why the stored record can't be read; absent if it can. The fields besides name are then
+ * placeholders. Timers of the namespace wait, and its operations are refused, until the record is
+ * restored from a backup. Null if absent.
  */
 public record Namespace(
         String name,
@@ -33,7 +36,8 @@ public record Namespace(
         RetryPolicyAnswer retryPolicy,
         Instant createdAt,
         Instant updatedAt,
-        Instant previousSecretUntil) {
+        Instant previousSecretUntil,
+        String damaged) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -53,6 +57,7 @@ public record Namespace(
                 source.read("retryPolicy", RetryPolicyAnswer::fromJson),
                 source.read("createdAt", Values::toInstant),
                 source.read("updatedAt", Values::toInstant),
-                source.readOptional("previousSecretUntil", Values::toInstant));
+                source.readOptional("previousSecretUntil", Values::toInstant),
+                source.readOptional("damaged", Json::asString));
     }
 }
