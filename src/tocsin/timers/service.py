@@ -87,7 +87,7 @@ class TimerService:
         self.turns = Turns()
         self._context, self._supervisor = context, supervisor
         self._shared = not context.store.capabilities.exclusive
-        #: The pages of lists that may be read at once.
+        #: The pages of lists and of runs that may be read at once.
         self._pages = asyncio.Semaphore(PAGES_READ_MAX)
         self._waiting = 0
         self._forwarder: Forwarder | None = None
@@ -282,7 +282,8 @@ class TimerService:
 
     async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
         """A page of a row's runs, newest first. Raises InvalidInput for a bad cursor, and Unavailable."""
-        return await self.namespaces.read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
+        async with self._pages:
+            return await self.namespaces.read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
 
     async def list_schedules(self, namespace: str, request: IdListRequest) -> tuple[list[TimerView], str | None]:
         """A page of live schedules, and the id behind which the next one begins if one may follow. Raises
