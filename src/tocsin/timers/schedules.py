@@ -35,6 +35,7 @@ from tocsin.model.schedule import (
     ScheduleChange,
     ScheduleStatus,
     State,
+    check,
     next_instants,
     status_of,
 )
@@ -133,15 +134,21 @@ class Schedules:
         `create`. Raises ScheduleEnded, and InvalidInput, also if the changed definition is invalid."""
         if changes.execute_at is not msgspec.UNSET:
             raise InvalidInput(FieldError("executeAt", "does not apply to schedules; change cron, every or anchor"))
-        url, headers = changes.url or None, changes.headers or None
-        if withheld(url, headers):
-            stored = (await self._existing(namespace, schedule_id)).timer
+        url, headers, definition = changes.url or None, changes.headers or None, definition or DefinitionChanges()
+        timed = definition != DefinitionChanges()
+        stored = (await self._existing(namespace, schedule_id)).timer if timed or withheld(url, headers) else None
+        if timed and stored is not None and stored.status is Status.PENDING and stored.schedule is not None:
+            # The commit checks it again, by the definition of that moment. What takes long to refuse must not get there.
+            wanted = definition.apply(stored.schedule.definition)
+            if errors := await self.turns.run(check, wanted, self._timers.now_us()):
+                raise InvalidInput(*errors)
+        if stored is not None:
             changes = msgspec.structs.replace(
                 changes,
                 url=changes.url if url is None else with_url(url, stored.url),
                 headers=changes.headers if headers is None else with_headers(headers, stored.headers),
             )
-        return await self._change(namespace, schedule_id, Edit(definition or DefinitionChanges()), changes=changes)
+        return await self._change(namespace, schedule_id, Edit(definition), changes=changes)
 
     async def delete(self, namespace: str, schedule_id: str) -> None:
         """Ends a schedule: nothing of it fires any more, but for an attempt in flight. Raises ScheduleEnded."""

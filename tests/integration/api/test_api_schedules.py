@@ -104,6 +104,12 @@ def test_bad_update_is_refused_by_the_names_of_its_fields(
     assert bad_fields(server.post("schedules/update", {**NAMED, **sent})) == fields
 
 
+def test_update_that_never_matches_is_refused_before_it_is_written(server: Served) -> None:
+    assert server.post("schedules/create", SCHEDULE).status_code == 200
+    assert bad_fields(server.post("schedules/update", {**NAMED, "cron": "*/1 2 * 3 0L"})) == {"cron"}
+    assert server.post("schedules/get", NAMED).json()["cron"] == SCHEDULE["cron"]
+
+
 @pytest.mark.parametrize("operation", ["trigger", "backfill"])
 def test_an_idempotency_key_is_refused_where_each_request_fires(server: Served, operation: str) -> None:
     sent = (
