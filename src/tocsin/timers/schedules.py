@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from tocsin.tasks import Turns
     from tocsin.timers.history import RunPage
 from tocsin.timers.service import TimerService
+
+T = TypeVar("T")
 
 #: How many of its next instants a schedule is shown with.
 NEXT_INSTANTS = 3
@@ -184,10 +186,20 @@ class Schedules:
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
         """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page is shorter
         if payloads are large, or if few schedules match. Those whose record can't be read are left out; `get` explains."""
+        return await self._list(request, self._viewed)
+
+    async def list_answers(
+        self, request: ScheduleListRequest, answer: Callable[[ScheduleView], T]
+    ) -> tuple[builtins.list[T], str | None]:
+        """Like `list`, with what `answer` makes of each schedule, as `TimerService.list_answers` does."""
+        return await self._list(request, lambda view: answer(self._viewed(view)))
+
+    async def _list(
+        self, request: ScheduleListRequest, answer: Callable[[TimerView], T]
+    ) -> tuple[builtins.list[T], str | None]:
         matches = partial(_has_status, request.statuses) if request.statuses else None
         wanted = IdListRequest(request.cursor or "", request.limit, request.id_prefix, matches, request.reads_max)
-        found, cursor = await self._timers.list_schedules(request.namespace, wanted)
-        return await self.turns.each(self._viewed(view) for view in found if view.timer.schedule is not None), cursor
+        return await self._timers.list_schedules(request.namespace, wanted, answer)
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
         """A page of the schedule's occurrences, newest first, the current one included. Raises InvalidInput for a bad
