@@ -52,7 +52,7 @@ CONTENT_TYPE_CHARS_MAX = 255
 
 
 def folded(name: str) -> str:
-    """The same for all names of headers that a receiver may not tell apart: by case, or, behind WSGI or CGI, an underscore
+    """The same for all names of headers that a receiver may not distinguish: by case, or, behind WSGI or CGI, an underscore
     from a hyphen."""
     return name.lower().replace("_", "-")
 
