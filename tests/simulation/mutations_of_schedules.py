@@ -62,6 +62,12 @@ MUTATIONS = [
         ),
     ),
     _mutation(
+        "refused edits don't count",
+        0,
+        drop(ASSEMBLY + "_change_schedule", "self._batch.reckoned"),
+        caught_by="test_a_batch_ends_after_a_number_of_changes_even_if_they_are_refused",
+    ),
+    _mutation(
         "an attempt begins while a client changes its schedule",
         10,
         never(DISPATCHER + "_waits", "window.is_changing"),

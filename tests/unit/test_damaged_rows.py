@@ -99,8 +99,8 @@ async def test_damaged_run_is_shown_with_the_reason_among_the_others() -> None:
     async def live() -> None:
         return None
 
-    async def ends(before: bytes | None, limit: int) -> list[HistoryRow | RunRow]:
-        return [sound, hurt][:limit]
+    async def ends(before: bytes | None, limit: int, _: int) -> list[HistoryRow | RunRow]:
+        return [each for each in (sound, hurt) if before is None or each.generation < before][:limit]
 
     page = await runs_page(live, ends, 10, None)
     assert [run.status for run in page.runs] == [RunStatus.SUPERSEDED, RunStatus.FAILED]

@@ -10,7 +10,7 @@ import pytest
 
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer, encode_record
-from tocsin.ports.store import Listed, ListQuery, StoredRow
+from tocsin.ports.store import Listed, ListQuery, StoredRow, within
 from tocsin.timers.listing import LIST_BYTES_MAX, IdListRequest, ListRequest, list_page, page_by_id
 
 ROWS = 1_000
@@ -43,7 +43,9 @@ class ManyRows:
             )
             for number in range(first, last + 1)
         ]
-        return Listed(rows, None if last == ROWS - 1 else (last, bytes(16), bytes(32)))
+        kept = within(query.bytes_max, rows)
+        end = first + len(kept) - 1
+        return Listed([*kept], None if end == ROWS - 1 else (end, bytes(16), bytes(32)))
 
 
 class RowsById:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -12,8 +13,9 @@ from tests.unit.test_window import OWNER, UUID, Bench, at_once
 from tocsin.model.condition import Condition
 from tocsin.model.errors import InvalidInput
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.run import Run, RunStatus
+from tocsin.model.run import Run, RunStatus, encode_run
 from tocsin.model.timer import Attempt, Changes, CreateKey, Status, Timer
+from tocsin.ports.store import HistoryRow, RunRow, within
 from tocsin.timers.engine.rows import FinalAttempt, NextAttempt, OpKind, WriteOp, decoded_row
 from tocsin.timers.engine.window import Window
 from tocsin.timers.history import runs_page
@@ -258,3 +260,31 @@ def test_a_cursor_of_another_list_is_refused() -> None:
     bench = Runs()
     with pytest.raises(InvalidInput, match="cursor"):
         at_once(runs_page(bench._live, partial(bench.store.runs, 0, UUID), 10, "AYp1b2c3"))
+
+
+def test_pages_end_after_their_bytes_and_together_have_each_run_once() -> None:
+    mib = "x" * 1024 * 1024
+    # The second run has so many states that a page has none but those that are not shown.
+    firsts = [50, *[40] * 12, *range(30, 20, -1)]
+    rows = [
+        RunRow(UUID, bytes(31) + bytes([100 - i]), encode_run(Run(at, RunStatus.FAILED, mib, 1, at)), 0)
+        for i, at in enumerate(firsts)
+    ]
+
+    async def live() -> None:
+        return None
+
+    async def ends(before: bytes | None, limit: int, bytes_max: int) -> list[HistoryRow | RunRow]:
+        return [*within(bytes_max, [row for row in rows if before is None or row.generation < before][:limit])]
+
+    async def pages() -> list[list[int]]:
+        found, cursor = [], None
+        while cursor is not None or not found:
+            page = await runs_page(live, ends, 100, cursor)
+            found.append([run.execute_at for run in page.runs])
+            cursor = page.cursor
+        return found
+
+    found = asyncio.run(pages())
+    assert [] in found
+    assert [at for page in found for at in page] == sorted(set(firsts), reverse=True)

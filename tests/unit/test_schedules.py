@@ -27,6 +27,7 @@ from tocsin.model.schedule import (
 )
 from tocsin.model.timer import Changes, Status, Timer, decode_record
 from tocsin.timers.engine import recurring
+from tocsin.timers.engine.assembly import RECKONING_MAX
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.recurring import MissedRange, Turn
 from tocsin.timers.engine.rows import (
@@ -321,6 +322,16 @@ def test_a_result_meets_the_definition_of_the_present_row() -> None:
     assert bench.url() == "http://two/"
     assert bench.window.due(2 * SECOND) is not None
     assert bench.window.in_flight_count == 0
+
+
+def test_a_batch_ends_after_a_number_of_changes_even_if_they_are_refused() -> None:
+    bench = ScheduleBench()
+    for _ in range(RECKONING_MAX):
+        change = Edit(DefinitionChanges(cron="0 0 LW * */7"))
+        bench.window.accept(WriteOp(OpKind.SCHEDULE, UUID, "n", changes=Changes(), change=change))
+    batch = bench.assemble(rows_max=RECKONING_MAX)
+    assert {type(answer) for answer in batch.answers} == {InvalidInput}
+    assert 0 < len(batch.ops) < RECKONING_MAX == len(batch.ops) + len(bench.window.pending)
 
 
 def test_a_page_shows_an_attempt_that_outlived_its_claim_the_present_row() -> None:

@@ -9,7 +9,16 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tocsin.sql.store import NEWEST_RUN, RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs, trim_runs
+from tocsin.sql.store import (
+    NEWEST_RUN,
+    RUN_SIZES,
+    RUNS_OF_TIMER,
+    history_of_timer,
+    history_sizes,
+    purge_history,
+    purge_runs,
+    trim_runs,
+)
 from tocsin.stores.sqlite import lists as sqlite_list
 from tocsin.stores.sqlite import reads as sqlite_read
 from tocsin.stores.sqlite import writes as sqlite_write
@@ -86,10 +95,11 @@ def test_purge_uses_the_index_of_expiry(connection: apsw.Connection) -> None:
 
 def test_runs_of_a_timer_are_read_along_a_key(connection: apsw.Connection) -> None:
     key = r"\(shard_id=\? AND {0}_uuid=\? AND {0}_generation<\?\)"
-    assert_plan(
-        connection, history_of_timer(DIALECT), "SEARCH history USING INDEX history_by_uuid " + key.format("timer")
-    )
-    assert_plan(connection, RUNS_OF_TIMER, "SEARCH runs USING PRIMARY KEY " + key.format("run"))
+    between = r"\(shard_id=\? AND {0}_uuid=\? AND {0}_generation>\? AND {0}_generation<\?\)"
+    for sql in (history_of_timer(DIALECT), history_sizes(DIALECT)):
+        assert_plan(connection, sql, "SEARCH history USING INDEX history_by_uuid " + between.format("timer"))
+    for sql in (RUNS_OF_TIMER, RUN_SIZES):
+        assert_plan(connection, sql, "SEARCH runs USING PRIMARY KEY " + between.format("run"))
     assert_plan(
         connection,
         purge_runs(DIALECT, 5, 5).sql,

@@ -15,7 +15,7 @@ from tocsin.http_client.target import Target
 from tocsin.model.instants import US_PER_SECOND, format_instant
 from tocsin.model.secrets import InvalidSecret, signatures
 from tocsin.model.timer import BODILESS_METHODS, ENVELOPE_HEADERS, JSON_TYPE, RawBody
-from tocsin.model.validation import METHODS, is_reserved_header
+from tocsin.model.validation import METHODS, folded, is_reserved_header
 from tocsin.ports.http import Invocation
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
@@ -63,18 +63,17 @@ def check_form(headers: Collection[tuple[str, str]]) -> list[str]:
     reasons = []
     seen: set[str] = set()
     for name, value in headers:
-        folded = name.lower()
         if _TOKEN.fullmatch(name) is None:
             reasons.append(f"{name!r} is not a header name")
         elif is_reserved_header(name):
             reasons.append(f"{name} is set by the server; leave it out")
-        elif folded in seen:
+        elif folded(name) in seen:
             reasons.append(f"{name} is given twice")
         if _VALUE.fullmatch(value) is None:
             reasons.append(
                 f"{name!r} has a value with characters other than visible ASCII, or with leading or trailing space"
             )
-        seen.add(folded)
+        seen.add(folded(name))
     return reasons
 
 

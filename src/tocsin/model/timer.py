@@ -11,6 +11,7 @@ import msgspec
 from tocsin.model.errors import FieldError, InvalidInput, RecordTooNew, RecordUndecodable
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.schedule import Schedule, Source
+from tocsin.model.validation import folded
 
 #: The default content types.
 JSON_TYPE, TEXT_TYPE, BINARY_TYPE = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
@@ -46,7 +47,7 @@ class RawBody(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 def header_conflicts(names: Iterable[str]) -> list[FieldError]:
     """The errors of those of a timer's headers that are not allowed with a raw body."""
     reason = "is not allowed with body; set body.contentType instead"
-    return [FieldError(f"headers.{name}", reason) for name in names if name.lower() == "content-type"]
+    return [FieldError(f"headers.{name}", reason) for name in names if folded(name) == "content-type"]
 
 
 #: The version of the record format. A node that reads a greater one leaves the shard to a newer node.

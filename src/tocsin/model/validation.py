@@ -51,11 +51,16 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 CONTENT_TYPE_CHARS_MAX = 255
 
 
+def folded(name: str) -> str:
+    """The same for all names of headers that a receiver may not distinguish: by case, or, behind WSGI or CGI, an underscore
+    from a hyphen."""
+    return name.lower().replace("_", "-")
+
+
 def is_reserved_header(name: str) -> bool:
-    """Whether timers and service calls may not have a header of that name. An underscore counts as a hyphen: receivers behind
-    WSGI or CGI can't distinguish them."""
-    folded = name.lower().replace("_", "-")
-    return folded in _RESERVED_HEADERS or folded.startswith(_RESERVED_PREFIXES)
+    """Whether timers and service calls may not have a header of that name."""
+    name = folded(name)
+    return name in _RESERVED_HEADERS or name.startswith(_RESERVED_PREFIXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +236,9 @@ class InputRules:
         names: set[str] = set()
         for name, value in headers.items():
             reason = self._header_reason(name, value)
-            if reason is None and name.lower() in names:
-                reason = "is a duplicate in different case; header names are case-insensitive, so give each once"
-            names.add(name.lower())
+            if reason is None and folded(name) in names:
+                reason = "is a duplicate: header names differ neither by case nor by _ for -, so give each once"
+            names.add(folded(name))
             if reason is not None:
                 errors.append(FieldError(f"{path}.{name[: limits.header_name_chars_max]}", reason))
         total = sum(len(name) + len(value) for name, value in headers.items())

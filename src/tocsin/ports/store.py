@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from tocsin.model.errors import ConfigError, DefiniteFailure, SchemaTooNew, StoreCorrupted
 from tocsin.model.timer import Status
@@ -174,6 +174,21 @@ class Member(NamedTuple):
     counter: int
 
 
+R = TypeVar("R", bound=StoredRow | HistoryRow | RunRow)
+
+#: Bytes of records on one page of `list` or `runs`, unless the caller asks for another number.
+PAGE_BYTES_MAX = 4 * 1024 * 1024
+
+
+def within(bytes_max: int, rows: Sequence[R]) -> Sequence[R]:
+    """The first rows, up to the one with which their records have this many bytes: at least one row, if there is one."""
+    for number, row in enumerate(rows, start=1):
+        bytes_max -= len(row.record)
+        if bytes_max <= 0:
+            return rows[:number]
+    return rows
+
+
 #: A position in a list: (execute_at, uuid, generation). Live and finished rows share one order.
 ListCursor = tuple[int, bytes, bytes]
 
@@ -183,7 +198,8 @@ class ListQuery:
     """Which rows of one namespace to list, in (execute_at, uuid, generation) order.
 
     `execute_after` is inclusive, `execute_before` exclusive, in microseconds. A row must have all of `tags`. Suspended rows
-    count as pending. The store reads at most `scan_rows_max` rows that don't match.
+    count as pending. The store reads at most `scan_rows_max` rows that don't match. A page ends with the row with which its
+    records have `bytes_max` bytes, at the latest.
     """
 
     namespace: str
@@ -196,11 +212,13 @@ class ListQuery:
     cursor: ListCursor | None = None
     limit: int = 100
     scan_rows_max: int = 50_000
+    bytes_max: int = PAGE_BYTES_MAX
 
 
 class Listed(NamedTuple):
     """A page of a list. The next page begins after `cursor`; None when nothing can follow. A page may be short, even empty,
-    and still have a cursor: the store stopped after `scan_rows_max` rows that did not match."""
+    and still have a cursor: the store stopped after `scan_rows_max` rows that did not match, or its records have enough
+    bytes."""
 
     rows: list[StoredRow | HistoryRow]
     cursor: ListCursor | None
@@ -341,10 +359,11 @@ class Store(Records, Protocol):
         bytes: the first `limit` behind `after_id`. All of them are in these shards."""
 
     async def runs(
-        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
     ) -> builtins.list[HistoryRow | RunRow]:
         """The ends of a timer's runs: its history rows and run rows with generation < before (None: all of them), greatest
-        generation first, at most `limit`. A strongly consistent read."""
+        generation first. At most `limit`, and none behind the row with which their records have `bytes_max` bytes; perhaps
+        fewer, but at least one if there is any. A strongly consistent read."""
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` history rows and run rows with expires_at ≤ now_us and returns how many. A store whose

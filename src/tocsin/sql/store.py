@@ -9,12 +9,15 @@ from __future__ import annotations
 import builtins
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, ClassVar
 
 from tocsin.ports.records import RECORD_KEY_END, Record
 from tocsin.ports.store import (
+    GENERATION_BYTES,
     GENERATION_END,
     KEY_MAX,
+    PAGE_BYTES_MAX,
     Capabilities,
     FireKey,
     HistoryRow,
@@ -39,15 +42,18 @@ from tocsin.sql.rows import (
     text_row,
 )
 
-#: The runs of a timer that ended while it went on, newest first.
+#: The runs of a timer that ended while it went on, newest first, between two generations; and the sizes of their records.
 RUNS_OF_TIMER = (
-    f"SELECT {RUN_COLUMNS} FROM runs WHERE shard_id = ? AND run_uuid = ? AND run_generation < ? "
+    f"SELECT {RUN_COLUMNS} FROM runs WHERE shard_id = ? AND run_uuid = ? AND run_generation >= ? AND run_generation < ? "
     "ORDER BY run_generation DESC LIMIT ?"
 )
+RUN_SIZES = RUNS_OF_TIMER.replace(RUN_COLUMNS, "run_generation, octet_length(run_record)")
 #: The generation of a run, by how many newer ones its timer has.
 NEWEST_RUN = (
     "SELECT run_generation FROM runs WHERE shard_id = ? AND run_uuid = ? ORDER BY run_generation DESC LIMIT 1 OFFSET ?"
 )
+#: Sorts before every generation, or is that of a damaged row.
+_GENERATION_FIRST = bytes(GENERATION_BYTES)
 _RECORD = "record_key, record_value, record_version FROM records"
 
 
@@ -177,13 +183,20 @@ class SqlStore(ABC):
         return [text_row(values) for values in await self._rows(sql, schedules_of(namespace), after_id, limit)]
 
     async def runs(
-        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
     ) -> builtins.list[HistoryRow | RunRow]:
         """The timer's history rows and run rows with generation < before, greatest generation first. Both tables are read
-        along a key; a run that ends in between is newer than all that were read."""
+        along a key, first the sizes of records, and then the records that the page has room for. A run that ends in between
+        is newer than all that were read."""
         below = GENERATION_END if before is None else before
-        history = await self._rows(history_of_timer(self.dialect), shard_id, uuid, below, limit)
-        runs = await self._rows(RUNS_OF_TIMER, shard_id, uuid, below, limit)
+        first = (shard_id, uuid, _GENERATION_FIRST, below, limit)
+        ends = [*await self._rows(history_sizes(self.dialect), *first), *await self._rows(RUN_SIZES, *first)]
+        sizes = sorted(((bytes(generation), int(size)) for generation, size in ends), reverse=True)[:limit]
+        passed = zip(sizes, accumulate(size for _, size in sizes), strict=True)
+        least = next((of for (of, _), size in passed if size >= bytes_max), _GENERATION_FIRST)
+        wanted = (shard_id, uuid, least, below, limit)
+        history = await self._rows(history_of_timer(self.dialect), *wanted)
+        runs = await self._rows(RUNS_OF_TIMER, *wanted)
         found: builtins.list[HistoryRow | RunRow] = [*map(history_row, history), *map(run_row, runs)]
         return sorted(found, key=lambda row: row.generation, reverse=True)[:limit]
 
@@ -258,11 +271,16 @@ def release(dialect: Dialect, shard_id: int, epoch: int, owner: bytes) -> Step:
 
 
 def history_of_timer(dialect: Dialect) -> str:
-    """The finished rows of a timer, newest first."""
+    """The finished rows of a timer between two generations, newest first."""
     return (
-        f"SELECT {HISTORY_COLUMNS} FROM {dialect.history_of_timer} "
-        "WHERE shard_id = ? AND timer_uuid = ? AND timer_generation < ? ORDER BY timer_generation DESC LIMIT ?"
+        f"SELECT {HISTORY_COLUMNS} FROM {dialect.history_of_timer} WHERE shard_id = ? AND timer_uuid = ? "
+        "AND timer_generation >= ? AND timer_generation < ? ORDER BY timer_generation DESC LIMIT ?"
     )
+
+
+def history_sizes(dialect: Dialect) -> str:
+    """Generation and size of the record of each of these rows."""
+    return history_of_timer(dialect).replace(HISTORY_COLUMNS, "timer_generation, octet_length(timer_record)")
 
 
 def purge_history(dialect: Dialect, now_us: int, limit: int) -> Step:

@@ -14,7 +14,16 @@ from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import GENERATION_BYTES, HistoryRow, ListCursor, Listed, ListQuery, StoredRow
+from tocsin.ports.store import (
+    GENERATION_BYTES,
+    HistoryRow,
+    ListCursor,
+    Listed,
+    ListQuery,
+    RunRow,
+    StoredRow,
+    within,
+)
 from tocsin.sql.keys import INSTANT_MAX, INSTANT_MIN, UUID_MAX
 from tocsin.sql.rows import HISTORY, LIVE, SUSPENDED
 from tocsin.stores import orders
@@ -28,6 +37,12 @@ _SPAN_ROWS_MAX = 8_192
 #: Rows that a first request of a merge may pass at least, and any at most.
 _REQUEST_ROWS_FIRST, _REQUEST_ROWS_MAX = 8, 2_000
 
+#: Rows that are read at once where their sizes can't be known before: a page has few more bytes than it may.
+READ_ROWS_MAX = 32
+
+#: Rows of a list that are read at once, as many as one request of DynamoDB returns.
+_CHOSEN_ROWS_MAX = 100
+
 #: A position behind every row's.
 PLACE_MAX: ListCursor = (INSTANT_MAX, UUID_MAX, b"\xff" * (GENERATION_BYTES + 1))
 
@@ -35,6 +50,12 @@ PLACE_MAX: ListCursor = (INSTANT_MAX, UUID_MAX, b"\xff" * (GENERATION_BYTES + 1)
 def place_of(row: StoredRow | HistoryRow) -> ListCursor:
     """The row's position in a list."""
     return (row.execute_at, row.uuid, row.generation)
+
+
+def newest_runs(rows: Iterable[HistoryRow | RunRow], limit: int, bytes_max: int) -> list[HistoryRow | RunRow]:
+    """A page of runs, of the newest `limit` rows of each kind."""
+    newest = sorted(rows, key=lambda row: row.generation, reverse=True)[:limit]
+    return [*within(bytes_max, newest)]
 
 
 def start_of(query: ListQuery) -> ListCursor:
@@ -183,7 +204,8 @@ async def merge(
     request_rows_max: int,
 ) -> Listed:
     """A page of one namespace's timers, live and finished, in the order of the query. Each call reads at least one row of
-    each range, even beyond `scan_rows_max`, so that it advances; a request reads at most `request_rows_max`.
+    each range, even beyond `scan_rows_max`, so that it advances; a request reads at most `request_rows_max`. Records are
+    read until the page has `bytes_max` bytes of them.
 
     The page is not a snapshot: what `rows_of` no longer reads at its position has changed since it was found, and is left
     out, and a timer that moves meanwhile may be missing."""
@@ -208,8 +230,27 @@ async def merge(
         extend = partial(_Range.extend, read=read, last_us=last_us, limit=min(span, request_rows_max))
         scanned += max(sum(await client.in_parallel(extend, wanted)), 1)
         span = max(1, min(2 * span, _REQUEST_ROWS_MAX, (query.scan_rows_max - scanned) // len(ranges)))
-    found = await rows_of([match.key for match in chosen]) if chosen else []
-    rows = [row for match, row in zip(chosen, found, strict=True) if row is not None and place_of(row) == match.place]
+    return await _read_chosen(chosen, rows_of, query.bytes_max, cursor)
+
+
+async def _read_chosen(
+    chosen: Sequence[Match[K]],
+    rows_of: Callable[[Sequence[K]], Awaitable[Sequence[StoredRow | HistoryRow | None]]],
+    bytes_max: int,
+    cursor: ListCursor | None,
+) -> Listed:
+    """The page with the chosen rows, which ends at `cursor`, or where its records have enough bytes."""
+    rows: list[StoredRow | HistoryRow] = []
+    for first in range(0, len(chosen), _CHOSEN_ROWS_MAX):
+        some = chosen[first : first + _CHOSEN_ROWS_MAX]
+        found = await rows_of([match.key for match in some])
+        for number, (match, row) in enumerate(zip(some, found, strict=True), start=first + 1):
+            if row is None or place_of(row) != match.place:
+                continue
+            rows.append(row)
+            bytes_max -= len(row.record)
+            if bytes_max <= 0 and number < len(chosen):
+                return Listed(rows, match.place)
     return Listed(rows, cursor)
 
 

@@ -20,6 +20,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.records import RECORD_KEY_END, Record
 from tocsin.ports.store import (
     KEY_MAX,
+    PAGE_BYTES_MAX,
     Applied,
     Capabilities,
     FireKey,
@@ -36,6 +37,7 @@ from tocsin.ports.store import (
     StoredRow,
     schedules_of,
     shards_are_fixed,
+    within,
 )
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
 
@@ -262,15 +264,17 @@ class MemoryStore:
         start: ListCursor = (-(2**63) if query.execute_after is None else query.execute_after, b"", b"")
         cursor = max(start, query.cursor or start)
         rows: list[StoredRow | HistoryRow] = []
+        bytes_left = query.bytes_max
         last: ListCursor | None = None
         for scanned, (place, row) in enumerate(heapq.merge(*self._walks(query, cursor), key=_place_of)):
             if query.execute_before is not None and place[0] >= query.execute_before:
                 break
-            if len(rows) >= query.limit or scanned >= query.scan_rows_max:
+            if len(rows) >= query.limit or scanned >= query.scan_rows_max or (rows and bytes_left <= 0):
                 return Listed(rows, last)
             last = place
             if matches(query, row):
                 rows.append(row)
+                bytes_left -= len(row.record)
         return Listed(rows, None)
 
     def _walks(
@@ -300,11 +304,12 @@ class MemoryStore:
         return sorted(rows, key=lambda row: row.timer_id.encode())[:limit]
 
     async def runs(
-        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
     ) -> builtins.list[HistoryRow | RunRow]:
-        """The timer's history rows and run rows with generation < before, greatest generation first."""
+        """The timer's history rows and run rows with generation < before, greatest generation first: at most `limit`, up to
+        the one with which their records have `bytes_max` bytes."""
         shard = self._shards.get(shard_id)
-        return [] if shard is None else shard.runs_before(uuid, before)[:limit]
+        return [] if shard is None else [*within(bytes_max, shard.runs_before(uuid, before)[:limit])]
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` history rows and run rows with expires_at ≤ now_us and returns how many."""

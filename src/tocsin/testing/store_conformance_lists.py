@@ -27,6 +27,7 @@ async def listed(store: Store, query: ListQuery) -> list[StoredRow | HistoryRow]
     while True:
         page = await store.list(query)
         assert len(page.rows) <= query.limit
+        assert sum(len(each.record) for each in page.rows[:-1]) < query.bytes_max
         rows += page.rows
         if page.cursor is None:
             break
@@ -77,6 +78,11 @@ class ListConformance(StoreSuite):
     async def test_pages_of_every_size_have_the_same_rows(self, store: Store, limit: int) -> None:
         rows = await filled(store)
         assert await listed(store, ListQuery("default", SHARDS, ALL, limit=limit)) == rows
+
+    @pytest.mark.parametrize("bytes_max", [1, 20])
+    async def test_page_of_a_list_keeps_to_its_bytes(self, store: Store, bytes_max: int) -> None:
+        rows = await filled(store)
+        assert await listed(store, ListQuery("default", SHARDS, ALL, bytes_max=bytes_max)) == rows
 
     @pytest.mark.parametrize("scan_rows_max", [1, 5, 20])
     async def test_bounded_scans_still_reach_everything(self, store: Store, scan_rows_max: int) -> None:
@@ -212,6 +218,22 @@ class HistoryConformance(StoreSuite):
         assert await store.runs(0, uuid_of(1), expected[1].generation, 2) == expected[2:4]
         assert await store.runs(0, uuid_of(1), expected[-1].generation, 2) == []
         assert await store.runs(0, uuid_of(3), None, 10) == await store.runs(2, uuid_of(1), None, 10) == []
+
+    @pytest.mark.parametrize("bytes_max", [1, 2_500, 1_000_000])
+    async def test_page_of_runs_keeps_to_its_bytes(self, store: Store, bytes_max: int) -> None:
+        batch = await claimed(store)
+        states = [row(1, i, record=b"s" * 1_000) for i in range(40)]
+        ends = [finished(each) if i % 3 else run(each, each.record) for i, each in enumerate(states)]
+        history, runs = (
+            [each for each in ends if isinstance(each, HistoryRow)],
+            [each for each in ends if isinstance(each, RunRow)],
+        )
+        await store.apply([replace(batch, history=history, runs=runs)])
+        found: list[HistoryRow | RunRow] = []
+        while page := await store.runs(0, uuid_of(1), found[-1].generation if found else None, 50, bytes_max):
+            assert sum(len(each.record) for each in page[:-1]) < bytes_max
+            found += page
+        assert found == ends[::-1]
 
     async def test_writing_a_run_twice_leaves_the_last_state(self, store: Store) -> None:
         batch = await claimed(store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import struct
@@ -14,15 +15,18 @@ import msgspec
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
 from tocsin.model.run import Run, RunStatus, decode_run, run_of
 from tocsin.model.timer import Attempt, decode_record
-from tocsin.ports.store import HistoryRow, RunRow, Store, StoredRow
+from tocsin.ports.store import PAGE_BYTES_MAX, HistoryRow, RunRow, Store, StoredRow
 
-#: Reads of the ends of runs: those with a generation less than the given one, at most that many.
-ReadEnds = Callable[[bytes | None, int], Awaitable[list[HistoryRow | RunRow]]]
+#: Reads of the ends of runs: those with a generation less than the given one, at most that many, and that many bytes of
+#: records. Only an empty result is the end.
+ReadEnds = Callable[[bytes | None, int, int], Awaitable[list[HistoryRow | RunRow]]]
 #: Reads the timer's live row.
 ReadLive = Callable[[], Awaitable[StoredRow | None]]
 
 #: Rows of one read, at most.
 _READ_ROWS_MAX = 200
+#: Bytes of records decoded before other requests get their turn.
+_BYTES_PER_TURN = 1024 * 1024
 #: Reads of the live row for one page. Each one beyond the first means that a run ended during the call.
 _LIVE_READS_MAX = 5
 _CURSOR = struct.Struct(">32sq?q")
@@ -38,7 +42,7 @@ class RunPage(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where a page ended: the generation of its last row, and the identity of that row's run."""
+    """Where a page ended: the generation of the last row that it accounts for, and the identity of its last run."""
 
     generation: bytes
     identity: tuple[int, int | None]
@@ -56,13 +60,14 @@ async def runs_of(store: Store, shard_id: int, uuid: bytes, limit: int, cursor: 
 
 async def runs_page(read_live: ReadLive, read_ends: ReadEnds, limit: int, cursor: str | None) -> RunPage:
     """The requested page. Its first run is the current one, if there is one. Of a run that can't be read, its only attempt
-    states the reason. Raises InvalidInput for a bad cursor."""
+    states the reason. Rows of finished timers have payloads: once PAGE_BYTES_MAX of records are read, the page ends, short
+    or even empty, with a cursor. Raises InvalidInput for a bad cursor."""
     after = read_cursor(cursor)
     first = None
     if after is None:
         for _ in range(_LIVE_READS_MAX):
             live = await read_live()
-            newest = await read_ends(None, 1)
+            newest = await read_ends(None, 1, 1)
             if live is None or not newest or newest[0].generation < live.generation:
                 break
             # The run ended between the two reads.
@@ -74,21 +79,29 @@ async def runs_page(read_live: ReadLive, read_ends: ReadEnds, limit: int, cursor
     identity = after.identity if after is not None else None
     if first is not None:
         before, identity = first[0], first[1].identity
-    while len(found) <= limit:
-        rows_max = min(limit + 1 - len(found), _READ_ROWS_MAX)
-        rows = await read_ends(before, rows_max)
+    bytes_left, decoded = PAGE_BYTES_MAX, 0
+    while len(found) <= limit and bytes_left > 0:
+        rows = await read_ends(before, min(limit + 1 - len(found), _READ_ROWS_MAX), bytes_left)
+        if not rows:
+            return RunPage([run for _, run in found], None)
         for row in rows:
             run = _ended(row)
             before = row.generation
+            bytes_left -= len(row.record)
+            decoded += len(row.record)
             # Older states of one run follow its last one.
             if run.identity != identity or run.first_attempt_at is None:
                 found.append((row.generation, run))
                 identity = run.identity
-        if len(rows) < rows_max:
-            break
+            if decoded >= _BYTES_PER_TURN:
+                decoded = 0
+                await asyncio.sleep(0)
     page = found[:limit]
-    more = len(found) > limit
-    return RunPage([run for _, run in page], _write_cursor(page[-1]) if more else None)
+    if len(found) > limit:
+        before, identity = page[-1][0], page[-1][1].identity
+    assert before is not None
+    assert identity is not None
+    return RunPage([run for _, run in page], _write_cursor(_Place(before, identity)))
 
 
 def _current(live: StoredRow) -> Run:
@@ -118,10 +131,9 @@ def _named(run: Run, generation: bytes) -> Run:
     return msgspec.structs.replace(run, firing=f"{epoch:x}-{sequence:x}")
 
 
-def _write_cursor(last: tuple[bytes, Run]) -> str:
-    generation, run = last
-    first = run.first_attempt_at
-    packed = _CURSOR.pack(generation, run.execute_at, first is not None, first or 0)
+def _write_cursor(place: _Place) -> str:
+    execute_at, first = place.identity
+    packed = _CURSOR.pack(place.generation, execute_at, first is not None, first or 0)
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 

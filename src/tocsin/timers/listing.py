@@ -9,7 +9,6 @@ import struct
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import TypeVar
 
 import msgspec
 
@@ -18,19 +17,17 @@ from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
-from tocsin.ports.store import HistoryRow, ListCursor, Listed, ListQuery, StoredRow
-
-_R = TypeVar("_R", bound=StoredRow | HistoryRow)
+from tocsin.ports.store import PAGE_BYTES_MAX, HistoryRow, ListCursor, Listed, ListQuery, StoredRow, within
 
 #: Bounded reads of the store in one list call, before it returns a short page and a cursor.
 LIST_READS_MAX = 20
 #: Bytes of records on a page of a list, or one record more. With large payloads a page is shorter than its limit: reading and
 #: encoding more would take memory, and encoding is one step, which delays everything else by some milliseconds a megabyte.
-LIST_BYTES_MAX = 4 * 1024 * 1024
+LIST_BYTES_MAX = PAGE_BYTES_MAX
 #: Pages that a process reads at once; further requests wait. While it is read, each takes some multiples of LIST_BYTES_MAX.
 PAGES_READ_MAX = 4
-#: Rows of a list's first read, which shows how large the rows are.
-_LIST_FIRST_ROWS = 100
+#: Rows of one read in the order of ids.
+_READ_BY_ID_ROWS_MAX = 100
 #: Rows, and bytes of their records, decoded before other requests get their turn.
 _ROWS_PER_TURN, _BYTES_PER_TURN = 100, 1024 * 1024
 
@@ -95,24 +92,19 @@ async def list_page(
         execute_after=request.execute_after,
         execute_before=request.execute_before,
         cursor=read_cursor(request.cursor),
-        limit=min(request.limit, _LIST_FIRST_ROWS),
+        limit=request.limit,
+        bytes_max=request.bytes_max,
     )
     views: list[TimerView] = []
-    size = 0
-    short_reads = 0
+    reads = 0
     while True:
         page = await read(query)
-        rows = _within(request.bytes_max - size, page.rows)
-        size += _bytes_of(rows)
-        views += await views_of_stored((row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in rows)
-        cut_short = len(rows) < len(page.rows)
-        cursor = (rows[-1].execute_at, rows[-1].uuid, rows[-1].generation) if cut_short else page.cursor
-        room = request.bytes_max - size
-        short_reads += len(page.rows) < query.limit
-        if cursor is None or len(views) >= request.limit or room <= 0 or short_reads >= request.reads_max:
-            return views, write_cursor(cursor)
-        fitting = room * len(views) // size if size else request.limit
-        query = replace(query, cursor=cursor, limit=min(request.limit - len(views), max(fitting, 1)))
+        views += await views_of_stored((row, shard_of(arc, row.uuid, namespace.num_shards, total)) for row in page.rows)
+        reads += 1
+        room = query.bytes_max - _bytes_of(page.rows)
+        if page.cursor is None or len(views) >= request.limit or room <= 0 or reads >= request.reads_max:
+            return views, write_cursor(page.cursor)
+        query = replace(query, cursor=page.cursor, limit=request.limit - len(views), bytes_max=room)
 
 
 async def page_by_id(
@@ -126,9 +118,11 @@ async def page_by_id(
     after_id, size, short_reads = request.after_id, 0, 0
     while True:
         # One more than the page has shows whether another follows. Few of the rows that a filter reads may match.
-        asked = min(request.limit + 1 - len(views), _LIST_FIRST_ROWS) if request.matches is None else _LIST_FIRST_ROWS
+        asked = _READ_BY_ID_ROWS_MAX
+        if request.matches is None:
+            asked = min(request.limit + 1 - len(views), asked)
         rows = await read(after_id, asked)
-        kept = _within(LIST_BYTES_MAX - size, rows)
+        kept = within(LIST_BYTES_MAX - size, rows)
         among = [*takewhile(lambda row: row.timer_id.startswith(request.id_prefix), kept)]
         found = await views_of_stored((row, shard_id_of(row.uuid)) for row in among)
         matching = found if request.matches is None else [view for view in found if request.matches(view.timer)]
@@ -142,15 +136,6 @@ async def page_by_id(
         short_reads += len(matching) < asked
         if size >= LIST_BYTES_MAX or short_reads >= request.reads_max:
             return views, after_id
-
-
-def _within(bytes_max: int, rows: Sequence[_R]) -> Sequence[_R]:
-    """The first rows, until their records have this many bytes: at least one row, if there is one."""
-    for number, row in enumerate(rows, start=1):
-        bytes_max -= len(row.record)
-        if bytes_max <= 0:
-            return rows[:number]
-    return rows
 
 
 def _bytes_of(rows: Sequence[StoredRow | HistoryRow]) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -35,6 +35,7 @@ from tocsin.model.schedule import (
     ScheduleChange,
     ScheduleStatus,
     State,
+    check,
     next_instants,
     status_of,
 )
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from tocsin.tasks import Turns
     from tocsin.timers.history import RunPage
 from tocsin.timers.service import TimerService
+
+T = TypeVar("T")
 
 #: How many of its next instants a schedule is shown with.
 NEXT_INSTANTS = 3
@@ -133,15 +136,21 @@ class Schedules:
         `create`. Raises ScheduleEnded, and InvalidInput, also if the changed definition is invalid."""
         if changes.execute_at is not msgspec.UNSET:
             raise InvalidInput(FieldError("executeAt", "does not apply to schedules; change cron, every or anchor"))
-        url, headers = changes.url or None, changes.headers or None
-        if withheld(url, headers):
-            stored = (await self._existing(namespace, schedule_id)).timer
+        url, headers, definition = changes.url or None, changes.headers or None, definition or DefinitionChanges()
+        timed = definition != DefinitionChanges()
+        stored = (await self._existing(namespace, schedule_id)).timer if timed or withheld(url, headers) else None
+        if timed and stored is not None and stored.status is Status.PENDING and stored.schedule is not None:
+            # The commit checks it again, by the definition of that moment. What takes long to refuse must not get there.
+            wanted = definition.apply(stored.schedule.definition)
+            if errors := await self.turns.run(check, wanted, self._timers.now_us()):
+                raise InvalidInput(*errors)
+        if stored is not None:
             changes = msgspec.structs.replace(
                 changes,
                 url=changes.url if url is None else with_url(url, stored.url),
                 headers=changes.headers if headers is None else with_headers(headers, stored.headers),
             )
-        return await self._change(namespace, schedule_id, Edit(definition or DefinitionChanges()), changes=changes)
+        return await self._change(namespace, schedule_id, Edit(definition), changes=changes)
 
     async def delete(self, namespace: str, schedule_id: str) -> None:
         """Ends a schedule: nothing of it fires any more, but for an attempt in flight. Raises ScheduleEnded."""
@@ -177,10 +186,20 @@ class Schedules:
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
         """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page is shorter
         if payloads are large, or if few schedules match. Those whose record can't be read are left out; `get` explains."""
+        return await self._list(request, self._viewed)
+
+    async def list_answers(
+        self, request: ScheduleListRequest, answer: Callable[[ScheduleView], T]
+    ) -> tuple[builtins.list[T], str | None]:
+        """Like `list`, with what `answer` makes of each schedule, as `TimerService.list_answers` does."""
+        return await self._list(request, lambda view: answer(self._viewed(view)))
+
+    async def _list(
+        self, request: ScheduleListRequest, answer: Callable[[TimerView], T]
+    ) -> tuple[builtins.list[T], str | None]:
         matches = partial(_has_status, request.statuses) if request.statuses else None
         wanted = IdListRequest(request.cursor or "", request.limit, request.id_prefix, matches, request.reads_max)
-        found, cursor = await self._timers.list_schedules(request.namespace, wanted)
-        return await self.turns.each(self._viewed(view) for view in found if view.timer.schedule is not None), cursor
+        return await self._timers.list_schedules(request.namespace, wanted, answer)
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
         """A page of the schedule's occurrences, newest first, the current one included. Raises InvalidInput for a bad

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -61,6 +62,8 @@ from tocsin.timers.namespaces import Namespaces
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
+T = TypeVar("T")
+
 UuidOf = Callable[[str, str], bytes]
 
 
@@ -87,7 +90,7 @@ class TimerService:
         self.turns = Turns()
         self._context, self._supervisor = context, supervisor
         self._shared = not context.store.capabilities.exclusive
-        #: The pages of lists that may be read at once.
+        #: The pages of lists and of runs that may be read at once, and made into answers.
         self._pages = asyncio.Semaphore(PAGES_READ_MAX)
         self._waiting = 0
         self._forwarder: Forwarder | None = None
@@ -282,22 +285,27 @@ class TimerService:
 
     async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
         """A page of a row's runs, newest first. Raises InvalidInput for a bad cursor, and Unavailable."""
-        return await self.namespaces.read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
+        async with self._pages:
+            return await self.namespaces.read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
 
-    async def list_schedules(self, namespace: str, request: IdListRequest) -> tuple[list[TimerView], str | None]:
-        """A page of live schedules, and the id behind which the next one begins if one may follow. Raises
-        NamespaceNotFound, Unavailable."""
+    async def list_schedules(
+        self, namespace: str, request: IdListRequest, answer: Callable[[TimerView], T]
+    ) -> tuple[list[T], str | None]:
+        """What `answer` makes of a page of live schedules, but for those whose record can't be read, and the id behind which
+        the next page begins if one may follow. Raises NamespaceNotFound, Unavailable."""
         await self.namespaces.ensure_known(namespace)
         known, total = self.namespaces.get(namespace), self._supervisor.total_shards
         arc = namespace_hash(namespace)
         shards = shards_of_namespace(arc, known.num_shards, total)
         read = partial(self._context.store.list_schedules, namespace, shards)
         async with self._pages:
-            return await page_by_id(
+            views, cursor = await page_by_id(
                 request,
                 lambda after_id, limit: self.namespaces.read(read(after_id, limit)),
                 lambda uuid: shard_of(arc, uuid, known.num_shards, total),
             )
+            readable = (view for view in views if view.timer.schedule is not None)
+            return await self.turns.each(map(answer, readable)), cursor
 
     # ------------------------------------------------------------------ writes, here and at other nodes
 
@@ -449,16 +457,27 @@ class TimerService:
         context = self._context
         return not_ready_because(self._supervisor, alone=context.store.capabilities.exclusive, full=context.store_full)
 
+    async def list_answers(self, request: ListRequest, answer: Callable[[TimerView], T]) -> tuple[list[T], str | None]:
+        """Like `list`, with what `answer` makes of each timer. While answers wait for other requests' turns, no further page
+        is read in place of theirs."""
+        await self.namespaces.ensure_known(request.namespace)
+        async with self._pages:
+            views, cursor = await self._page(request)
+            return await self.turns.each(map(answer, views)), cursor
+
+    async def _page(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
+        namespace, total = self.namespaces.get(request.namespace), self._supervisor.total_shards
+        return await list_page(
+            request, namespace, total, lambda query: self.namespaces.read(self._context.store.list(query))
+        )
+
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         """A page in execute order, and the cursor of the next page if one may follow. Raises InvalidInput for a bad cursor,
         NamespaceNotFound, Unavailable."""
         await self.namespaces.ensure_known(request.namespace)
-        namespace, total = self.namespaces.get(request.namespace), self._supervisor.total_shards
         async with self._pages:
-            return await list_page(
-                request, namespace, total, lambda query: self.namespaces.read(self._context.store.list(query))
-            )
+            return await self._page(request)
 
 
 #: Kinds of operations here and between nodes. A lookup costs a tenth of constructing the enum's member.

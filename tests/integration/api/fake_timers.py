@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 
@@ -44,6 +45,8 @@ from tocsin.timers.service import (
 )
 
 TOTAL_SHARDS = 8
+
+T = TypeVar("T")
 
 
 class SystemClock:
@@ -239,7 +242,9 @@ class FakeTimerService(TimerService):
         timer = self.schedules.get(uuid)
         return None if timer is None else msgspec.structs.replace(self._view(timer), uuid=uuid)
 
-    async def list_schedules(self, namespace: str, request: IdListRequest) -> tuple[list[TimerView], str | None]:
+    async def list_schedules(
+        self, namespace: str, request: IdListRequest, answer: Callable[[TimerView], T]
+    ) -> tuple[list[T], str | None]:
         self._check(namespace)
         matches = request.matches or bool
         found = sorted(
@@ -249,7 +254,7 @@ class FakeTimerService(TimerService):
         )
         views = [await self.get_by_uuid(namespace, uuid) for name, uuid in found if name > request.after_id]
         page = [view for view in views if view is not None][: request.limit]
-        return page, page[-1].timer.id if len(views) > request.limit else None
+        return [*map(answer, page)], page[-1].timer.id if len(views) > request.limit else None
 
     async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
         timer = (await self.get(namespace, timer_id)).timer
@@ -280,6 +285,10 @@ class FakeTimerService(TimerService):
             executed_at=now_us,
             last_error="TIMEOUT",
         )
+
+    async def list_answers(self, request: ListRequest, answer: Callable[[TimerView], T]) -> tuple[list[T], str | None]:
+        views, cursor = await self.list(request)
+        return [*map(answer, views)], cursor
 
     async def list(self, request: ListRequest) -> tuple[Sequence[TimerView], str | None]:  # type: ignore[override]
         self._check(request.namespace)

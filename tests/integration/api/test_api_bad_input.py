@@ -127,6 +127,7 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     ({**TIMER, "body": {"text": "x", "contentType": "text/a\r\nx: y"}}, "body.contentType", "is not a media type"),
     ({**TIMER, "body": {"text": "x", "contentType": "text/" + "a" * 251}}, "body.contentType", "at most 255"),
     ({**TIMER, "body": {"text": "x"}, "headers": {"Content-Type": "a/b"}}, "headers.Content-Type", "body.contentType"),
+    ({**TIMER, "body": {"text": "x"}, "headers": {"content_type": "a/b"}}, "headers.content_type", "body.contentType"),
     ({**TIMER, "body": {"text": "x"}, "headers": {"tocsin-attempt": "1"}}, "headers.tocsin-attempt", "leave it out"),
     ({**TIMER, "retryPolicy": []}, "retryPolicy", "must be an object or null, not an array"),
 ]

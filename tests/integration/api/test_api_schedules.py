@@ -104,6 +104,12 @@ def test_bad_update_is_refused_by_the_names_of_its_fields(
     assert bad_fields(server.post("schedules/update", {**NAMED, **sent})) == fields
 
 
+def test_update_that_never_matches_is_refused_before_it_is_written(server: Served) -> None:
+    assert server.post("schedules/create", SCHEDULE).status_code == 200
+    assert bad_fields(server.post("schedules/update", {**NAMED, "cron": "*/1 2 * 3 0L"})) == {"cron"}
+    assert server.post("schedules/get", NAMED).json()["cron"] == SCHEDULE["cron"]
+
+
 def test_too_large_payload_has_a_status_of_its_own(server: Served) -> None:
     answer = server.post("schedules/create", {**SCHEDULE, "payload": "x" * 110_000})
     assert (answer.status_code, answer.json()["error"]) == (413, "PAYLOAD_TOO_LARGE")

@@ -13,11 +13,21 @@ import pytest_asyncio
 
 from tests.support import tidb_grammar
 from tocsin.model.timer import Status
-from tocsin.ports.store import GENERATION_END, KEY_MAX, KEY_MIN, ListQuery, Member, ShardBatch
+from tocsin.ports.store import GENERATION_BYTES, GENERATION_END, KEY_MAX, KEY_MIN, ListQuery, Member, ShardBatch
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges
 from tocsin.sql.rows import LIVE, LoadQuery
-from tocsin.sql.store import NEWEST_RUN, RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs, release, trim_runs
+from tocsin.sql.store import (
+    NEWEST_RUN,
+    RUN_SIZES,
+    RUNS_OF_TIMER,
+    history_of_timer,
+    history_sizes,
+    purge_history,
+    purge_runs,
+    release,
+    trim_runs,
+)
 from tocsin.stores.mysql import lists as mysql_list
 from tocsin.stores.mysql import reads as mysql_read
 from tocsin.stores.mysql import schema as mysql_schema
@@ -134,10 +144,12 @@ async def test_fetches_use_the_uuid_index_and_read_the_newest_history_row(sessio
 
 
 async def test_runs_of_a_timer_are_read_along_a_key(session: Connection) -> None:
-    values = (1, uuid_of(1), GENERATION_END, 10)
+    values = (1, uuid_of(1), bytes(GENERATION_BYTES), GENERATION_END, 10)
     size = SHARD + FINISHED_UUID + GENERATION
-    assert await plan(session, filled(history_of_timer(DIALECT), values)) == [("history", "history_by_uuid", size)]
-    assert await plan(session, filled(RUNS_OF_TIMER, values)) == [("runs", "PRIMARY", size)]
+    for sql in (history_of_timer(DIALECT), history_sizes(DIALECT)):
+        assert await plan(session, filled(sql, values)) == [("history", "history_by_uuid", size)]
+    for sql in (RUNS_OF_TIMER, RUN_SIZES):
+        assert await plan(session, filled(sql, values)) == [("runs", "PRIMARY", size)]
     assert await plan(session, written(purge_runs(DIALECT, 500, 100))) == [("runs", "runs_by_expiry", AT)]
     assert await plan(session, filled(NEWEST_RUN, (1, uuid_of(1), 5))) == [("runs", "PRIMARY", SHARD + FINISHED_UUID)]
     assert await plan(session, written(trim_runs(DIALECT, 1, uuid_of(1), b"g" * 32, 5))) == [("runs", "PRIMARY", size)]

@@ -12,7 +12,16 @@ import pytest
 import pytest_asyncio
 
 from tocsin.sql.keys import LeftEdges
-from tocsin.sql.store import NEWEST_RUN, RUNS_OF_TIMER, history_of_timer, purge_history, purge_runs, trim_runs
+from tocsin.sql.store import (
+    NEWEST_RUN,
+    RUN_SIZES,
+    RUNS_OF_TIMER,
+    history_of_timer,
+    history_sizes,
+    purge_history,
+    purge_runs,
+    trim_runs,
+)
 from tocsin.stores.postgresql import lists as postgresql_list
 from tocsin.stores.postgresql import reads as postgresql_read
 from tocsin.stores.postgresql import writes as postgresql_write
@@ -92,7 +101,15 @@ async def test_fetches_use_the_uuid_index_and_read_the_newest_history_row(sessio
     assert "Sort" not in found
 
 
-@pytest.mark.parametrize(("table", "sql"), [("history", history_of_timer(DIALECT)), ("runs", RUNS_OF_TIMER)])
+@pytest.mark.parametrize(
+    ("table", "sql"),
+    [
+        ("history", history_of_timer(DIALECT)),
+        ("history", history_sizes(DIALECT)),
+        ("runs", RUNS_OF_TIMER),
+        ("runs", RUN_SIZES),
+    ],
+)
 async def test_runs_of_a_timer_are_read_along_a_primary_key_without_sorting(session: Any, table: str, sql: str) -> None:
     found = await plan(session, numbered(sql))
     assert scans(found) == [f"Index Scan Backward using {table}_pkey on {table}"]

@@ -19,6 +19,7 @@ from tocsin.stores.cassandra.rows import (
     row_or_damaged,
     run_row_of,
 )
+from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
 from tocsin.stores.orders import LIVE, SUSPENDED, behind, fire_key_of, order_key
 
 RANGE = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k <= ? LIMIT ?"
@@ -139,9 +140,11 @@ async def fetch(client: CassandraClient, shard_id: int, uuids: Sequence[bytes]) 
 
 
 async def runs(
-    client: CassandraClient, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+    client: CassandraClient, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int
 ) -> list[HistoryRow | RunRow]:
-    """Finished rows and runs of one timer with generation < before, greatest generation first."""
+    """Finished rows and runs of one timer with generation < before, greatest generation first: a few, whose sizes are not
+    known before."""
+    limit = min(limit, READ_ROWS_MAX)
     partition = client.partition(partition_of(shard_id))
     pages = await client.in_parallel(
         lambda key_of: client.read(
@@ -157,7 +160,7 @@ async def runs(
         row for key, value in pages[0] if isinstance(row := row_or_damaged(key, value), HistoryRow)
     ]
     rows += [run_row_of(key, value) for key, value in pages[1]]
-    return sorted(rows, key=lambda row: row.generation, reverse=True)[:limit]
+    return newest_runs(rows, limit, bytes_max)
 
 
 async def runs_beyond(client: CassandraClient, shard_id: int, uuid: bytes, keep: int, limit: int) -> list[bytes]:

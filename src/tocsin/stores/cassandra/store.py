@@ -17,6 +17,7 @@ from tocsin.model.errors import ConfigError, StoreUnavailable
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import (
     KEY_MAX,
+    PAGE_BYTES_MAX,
     Applied,
     Capabilities,
     FireKey,
@@ -198,10 +199,10 @@ class CassandraStore(CassandraRecords):
         return await lists.list_rows(self._open, query)
 
     async def runs(
-        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
     ) -> builtins.list[HistoryRow | RunRow]:
         """The timer's finished rows and runs with generation < before, greatest generation first."""
-        return await reads.runs(self._open, shard_id, uuid, before, limit)
+        return await reads.runs(self._open, shard_id, uuid, before, limit, bytes_max)
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes nothing and returns 0: each row was written with its time to live."""

@@ -19,6 +19,7 @@ from tocsin.stores.dynamodb.keys import (
     run_key,
     shard_key,
 )
+from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
 from tocsin.stores.orders import behind, fire_key_of, instant_bytes, order_key
 
 _RANGE = "p = :p AND o BETWEEN :first AND :last"
@@ -78,9 +79,11 @@ async def fetch(client: DynamoClient, shard_id: int, uuids: Sequence[bytes]) -> 
 
 
 async def runs(
-    client: DynamoClient, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+    client: DynamoClient, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int
 ) -> list[HistoryRow | RunRow]:
-    """Finished rows and runs of one timer with generation < before, greatest generation first: one query for each kind."""
+    """Finished rows and runs of one timer with generation < before, greatest generation first: a few, whose sizes are not
+    known before. One query for each kind."""
+    limit = min(limit, READ_ROWS_MAX)
 
     async def of_kind(key_of: Callable[[int, bytes, bytes], Item]) -> list[Item]:
         # One item more: the range includes its ends.
@@ -96,7 +99,7 @@ async def runs(
     rows: list[HistoryRow | RunRow] = [row for item in finished if isinstance(row := row_of(item), HistoryRow)]
     rows += map(run_row_of, others)
     below = [row for row in rows if before is None or row.generation < before]
-    return sorted(below, key=lambda row: row.generation, reverse=True)[:limit]
+    return newest_runs(below, limit, bytes_max)
 
 
 def _between_keys(first: Item, last: Item) -> dict[str, Any]:

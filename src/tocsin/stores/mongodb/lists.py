@@ -23,12 +23,11 @@ _SURROGATES = range(0xD800, 0xE000)
 
 async def list_rows(client: MongoClient, query: ListQuery) -> Listed:
     """A page of one namespace's timers, live and finished."""
-    walk = Walk(query, client.settings.read_bytes_max)
+    bytes_max = min(query.bytes_max, client.settings.read_bytes_max)
+    walk = Walk(query, bytes_max)
     if walk.goes_on:
         # A transaction that is repeated starts over.
-        return await client.snapshot(
-            lambda session: _walked(client, session, Walk(query, client.settings.read_bytes_max))
-        )
+        return await client.snapshot(lambda session: _walked(client, session, Walk(query, bytes_max)))
     return walk.listed()
 
 

@@ -10,6 +10,7 @@ from pymongo.asynchronous.command_cursor import AsyncCommandCursor
 from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, RunRow, ShardState, StoredRow
 from tocsin.sql.keys import INSTANT_MAX, INSTANT_MIN, UUID_MAX, UUID_MIN, above, at_most
 from tocsin.sql.rows import cut
+from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import (
     history_row,
@@ -115,9 +116,11 @@ async def _newest(
 
 
 async def runs(
-    client: MongoClient, shard_id: int, uuid: bytes, before: bytes | None, limit: int
+    client: MongoClient, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int
 ) -> list[HistoryRow | RunRow]:
-    """Finished rows and runs of one timer with generation < before, greatest generation first."""
+    """Finished rows and runs of one timer with generation < before, greatest generation first: a few, whose sizes are not
+    known before."""
+    limit = min(limit, READ_ROWS_MAX)
     query = of_timer(shard_id, uuid, before)
 
     async def of_kind(name: str, session: Session) -> list[Document]:
@@ -128,7 +131,7 @@ async def runs(
         finished = [history_row(document) for document in await of_kind("history", session)]
         return [*finished, *(run_row(document) for document in await of_kind("runs", session))]
 
-    return sorted(await client.snapshot(both), key=lambda row: row.generation, reverse=True)[:limit]
+    return newest_runs(await client.snapshot(both), limit, bytes_max)
 
 
 async def shards(client: MongoClient) -> list[ShardState]:

@@ -48,7 +48,8 @@ class PostgresStore(ServerStore[PostgresSettings, Connection]):
 
     async def list(self, query: ListQuery) -> Listed:
         """A page of one namespace's timers, live and finished."""
-        return await self._read(lambda connection: lists.list_rows(connection, query, self._settings.read_bytes_max))
+        bytes_max = min(query.bytes_max, self._settings.read_bytes_max)
+        return await self._read(lambda connection: lists.list_rows(connection, query, bytes_max))
 
     async def _page(self, query: LoadQuery) -> Loaded:
         return await self._load(lambda connection: reads.load(connection, query, self._settings.read_bytes_max))

@@ -58,8 +58,9 @@ from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
 
 #: The key of a stored row.
 _key_of_stored = itemgetter(0, 1)
-#: Schedules planned for one batch. Planning one takes 0.1 ms, during which the event loop does nothing else.
-_TURNS_MAX = 250
+#: The reckoning of schedules for one commit, during which the event loop does nothing else: what becomes of a row takes 0.1
+#: ms and counts as one. A change counts more, even if it is refused: its rule may be new to this node.
+RECKONING_MAX, _RECKONING_OF_CHANGE = 250, 5
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 #: What was read from the store: None for a timer that it doesn't have.
@@ -87,17 +88,26 @@ class Assembly:
         self._history_rule = history_rule
         self._fetched: Fetched = {} if fetched is None else fetched
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
-        self._turns = 0
         self._row_bytes_max, self._client_bytes_max = row_bytes_max, row_bytes_max - row_reserve_bytes
         # What the record of the present operation may have.
         self._bytes_max = row_bytes_max
 
-    def batch(self, *, rows_max: int, bytes_max: int, finished_max: int, exact_after_us: int) -> Batch:
+    def batch(
+        self,
+        *,
+        rows_max: int,
+        bytes_max: int,
+        finished_max: int,
+        exact_after_us: int,
+        reckoning_max: int = RECKONING_MAX,
+    ) -> Batch:
         """Pending operations in order up to the limits, with one final state per uuid (rule 4), and at most `finished_max`
         finished timers, besides those that an operation depends on. If it is empty, its fence still proves answers of
         "will not fire" (rule 16)."""
         window, batch = self._window, self._batch
-        while window.pending and len(batch.ops) < rows_max and batch.bytes < bytes_max and self._turns < _TURNS_MAX:
+        while window.pending and len(batch.ops) < rows_max and batch.bytes < bytes_max:
+            if batch.reckoned >= reckoning_max:
+                break
             op = window.pending[0]
             if op.deadline_us is not None and op.deadline_us <= self._boot_us:
                 window.pending.popleft()
@@ -248,6 +258,7 @@ class Assembly:
     def _change_schedule(self, op: WriteOp, present: WriteAnswer) -> WriteAnswer:
         """Applies a client's change to the schedule, or creates it."""
         window, live, ended = self._window, None, None
+        self._batch.reckoned += _RECKONING_OF_CHANGE
         if isinstance(present, Row):
             live = present.timer if present.raw is None else None
         elif isinstance(op.change, Put):
@@ -281,8 +292,8 @@ class Assembly:
 
     def _turn(self, op: WriteOp, former: Row | None, turn: recurring.Turn) -> Row:
         """Writes what becomes of a schedule's row: its next occurrence, or its end; and with it what came before."""
-        self._turns += 1
         timer, batch, shard_id = turn.timer, self._batch, self._window.shard_id
+        batch.reckoned += 1
         row = Row((turn.at, op.uuid), op.generation, timer, 0)
         run = None if former is None else self._run_row(former, ended_run(turn))
         if former is not None and run is not None:

@@ -19,7 +19,7 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
-from tocsin.timers.engine.assembly import Assembly, Fetched
+from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly, Fetched
 from tocsin.timers.engine.retention import note_recorded
 from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
 
@@ -184,7 +184,7 @@ class CommitLane:
             return None
         # A claim may have ended in the meantime. What was read under it is not valid under the next one.
         valid = [each for each in read if each[0].window is each[1]]
-        left = rows_max
+        left, reckoning_left = rows_max, RECKONING_MAX
         if finished_max:
             valid.sort(key=_oldest_result_us)
             waiting = sum(len(window.pending) for _, window, _ in valid)
@@ -199,7 +199,10 @@ class CommitLane:
                 bytes_max=self._context.batch_bytes_max,
                 finished_max=finished_left,
                 exact_after_us=0 if shard.draining else self._context.limits.exact_delete_after_us,
+                # One schedule at least, so that no shard waits for others.
+                reckoning_max=max(reckoning_left, 1),
             )
+            reckoning_left -= batch.reckoned
             for uuid, reason in batch.unusable:
                 self._context.observe(WriteRefused(shard.shard_id, uuid, reason))
             if batch.ops or batch.finished:

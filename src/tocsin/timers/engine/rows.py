@@ -195,7 +195,8 @@ class Batch:
     operations end, each with its final status. `upserts` has the rows in their stored form. `relied_on` has finished timers
     whose end is part of an answer, so that their deletes belong to this batch. `suspended` has rows that leave the window and
     stay stored. `answers` belong to `ops`, in order. `events` are observed when the batch is durable. `accounted` has, of
-    schedules whose occurrences the batch records, how many instants were accounted for before and are after it.
+    schedules whose occurrences the batch records, how many instants were accounted for before and are after it. `reckoned`
+    is how much of the reckoning of schedules that one commit may do was done for it.
     """
 
     store: ShardBatch
@@ -211,6 +212,7 @@ class Batch:
     #: (uuid, reason) of operations and history rows that could not be encoded as records.
     unusable: list[tuple[bytes, str]] = field(default_factory=list)
     bytes: int = 0
+    reckoned: int = 0
     events: list[Event] = field(default_factory=list)
 
     def refuse(self, error: TocsinError) -> None:

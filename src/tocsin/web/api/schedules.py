@@ -56,8 +56,7 @@ class ScheduleHandlers:
     async def list(self, request: ApiRequest, sent: wire.ListSchedules) -> wire.SchedulePage:
         """Active and paused ones. Paginated: send nextCursor back as cursor until a response has none. Even an empty page may
         have one, if few schedules have the status."""
-        views, cursor = await self._schedules.list(self._parser.list_request(sent))
-        listed = await self._schedules.turns.each(map(schedule_answer, views))
+        listed, cursor = await self._schedules.list_answers(self._parser.list_request(sent), schedule_answer)
         return wire.SchedulePage(listed, UNSET if cursor is None else cursor)
 
     @_operation("pauseSchedule", "/api/v1/schedules/pause", Role.WRITE)

@@ -140,8 +140,7 @@ class TimerHandlers:
     async def list(self, request: ApiRequest, sent: wire.ListTimers) -> wire.TimerPage:
         """Paginated: send nextCursor back as cursor until a response has none. executeAfter is inclusive, executeBefore
         exclusive."""
-        views, cursor = await self._service.list(self._parser.list_request(sent))
-        listed = await self._service.turns.each(map(timer_answer, views))
+        listed, cursor = await self._service.list_answers(self._parser.list_request(sent), timer_answer)
         return wire.TimerPage(listed, UNSET if cursor is None else cursor)
 
     @_operation(
