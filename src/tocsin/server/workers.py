@@ -134,8 +134,9 @@ class Parent:
         for worker in self._workers:
             worker.wanted = False
             worker.signal(signal.SIGTERM)
-        await asyncio.wait(keepers)
+        # From now on the port is open as long as a worker accepts connections from it.
         self._listener.close()
+        await asyncio.wait(keepers)
         self._folder.cleanup()
         for keeper in keepers:
             keeper.result()
