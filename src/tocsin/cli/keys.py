@@ -9,7 +9,7 @@ import contextlib
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import typer
 
@@ -18,14 +18,11 @@ from tocsin.cli.command import Refused, WrongUsage, command, group
 from tocsin.cli.options import LOCAL_STORE, NO_SERVER, AsJson, NamedServer, StoreOptions, client_of, duration_us, given
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from tocsin.keys import KeyRequest
     from tocsin.model.access import ApiKey
     from tocsin.model.audit import AuditAction, Detail
-    from tocsin.ports.store import Store, StoredRow
     from tocsin.ports.store import Store as OpenStore
-    from tocsin.settings import Settings
+    from tocsin.server.first_key import Touched
 
 #: Time before its expiry from which the list marks a key as expiring soon.
 SOON_US = 14 * 86_400 * 1_000_000
@@ -248,6 +245,7 @@ class _InStore:
         from tocsin.keys import ApiKeys, make
         from tocsin.model.access import Role
         from tocsin.model.errors import InvalidInput, TooManyKeys
+        from tocsin.server.first_key import touched_by_first_key
 
         try:
             made, secret = make(request, now_us)
@@ -362,68 +360,6 @@ async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str,
         await put_audit(store, entry)
     except StoreError as error:
         raise Refused(f"{done} the audit entry could not be stored: {error}") from error
-
-
-#: Touched timers that are counted, and stored ones that are examined for it: enough to decide by, in a few seconds.
-COUNTED_MAX, EXAMINED_MAX = 10_000, 200_000
-#: Rows of one page.
-_PAGE_ROWS = 1_000
-#: Hosts that the question names.
-_HOSTS_SHOWN = 3
-
-
-class Touched(NamedTuple):
-    """The pending timers and schedules that the first key suspends: how many were found, the destinations of the first few,
-    and whether there may be more."""
-
-    found: int
-    hosts: tuple[str, ...]
-    more: bool
-
-
-async def touched_by_first_key(store: Store, shards: int, settings: Settings) -> Touched:
-    """Which pending timers the settings forbid to call once there is a key, by the texts of their URLs: an address or
-    localhost is recognised, the name of another host isn't resolved. Raises StoreError."""
-    from tocsin.http_client.egress import EgressPolicy
-    from tocsin.http_client.target import parse_url
-    from tocsin.model.errors import RecordUndecodable
-    from tocsin.model.timer import decode_record
-    from tocsin.server.peers import loopback
-    from tocsin.service_calls.engine_timers import NAMESPACE
-
-    count, hosts, examined = 0, dict[str, None](), 0
-    reachable = any(not loopback(host) for host in (settings.host, *settings.origin_hosts()))
-    if reachable or settings.egress_allow_private is not None:
-        # The key changes nothing about what is called.
-        return Touched(0, (), more=False)
-    policy = EgressPolicy(allow=settings.egress_allow)
-    async for row in _pending(store, shards):
-        examined += 1
-        if count >= COUNTED_MAX or examined > EXAMINED_MAX:
-            return Touched(count, tuple(hosts), more=True)
-        if row.namespace == NAMESPACE:
-            continue
-        try:
-            url = decode_record(row.record).url
-        except RecordUndecodable:
-            continue
-        if policy.check_url(url) is not None:
-            count += 1
-            if len(hosts) < _HOSTS_SHOWN:
-                hosts[parse_url(url).origin.destination] = None
-    return Touched(count, tuple(hosts), more=False)
-
-
-async def _pending(store: Store, shards: int) -> AsyncIterator[StoredRow]:
-    from tocsin.ports.store import KEY_MAX, KEY_MIN
-
-    for shard_id in range(shards):
-        after = KEY_MIN
-        while after < KEY_MAX:
-            page = await store.load(shard_id, after, KEY_MAX, _PAGE_ROWS)
-            for row in page.rows:
-                yield row
-            after = page.complete_to
 
 
 def confirm(touched: Touched) -> None:

@@ -23,6 +23,7 @@ from tocsin.ports.observer import Observer
 from tocsin.ports.records import Records
 from tocsin.ports.store import Store
 from tocsin.server.audit import Audit, new_entry_id
+from tocsin.server.first_key import touched_by_first_key
 from tocsin.server.observers import Observers
 from tocsin.server.peers import loopback
 from tocsin.server.sign_ins import SignIns
@@ -160,7 +161,7 @@ class Access:
 
 
 async def open_access(
-    ends: AsyncExitStack, settings: Settings, store: Store, node: str, observers: Observers
+    ends: AsyncExitStack, settings: Settings, store: Store, shards: int, node: str, observers: Observers
 ) -> Access:
     """Reads the keys, and keeps reading them. Raises ConfigError if other machines reach the server and no key exists."""
     exposed = [settings.host, *settings.origin_hosts()]
@@ -174,8 +175,19 @@ async def open_access(
     )
     await keys.refresh()
     if settings.admin_key_file is not None and keys.empty:
+        # Counted before, so that a failure leaves no key of which nobody knows what it suspends.
+        touched = await touched_by_first_key(store, shards, settings)
         await _create_admin_key(store, settings.admin_key_file, node)
         await keys.refresh()
+        if touched.found:
+            _log.warning(
+                "first key suspends timers",
+                effect="pending timers and schedules that lead to private addresses are suspended when they are due",
+                timers=touched.found,
+                more=touched.more,
+                destinations=", ".join(touched.hosts),
+                remedy="list their addresses in egress.allow and restart",
+            )
     if keys.required and keys.empty:
         why = f"ui.origins: {', '.join(settings.ui_origins)}" if loopback(settings.host) else settings.host
         raise ConfigError(

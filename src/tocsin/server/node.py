@@ -151,7 +151,7 @@ class Server:
         total_shards = await store.open(settings.shards)
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
         identity = self._identity(listener.getsockname()[1], peers)
-        access = await open_access(ends, settings, store, identity.name, watching)
+        access = await open_access(ends, settings, store, total_shards, identity.name, watching)
         files = database_files(settings)
         paths = {"database": files.get(TIMERS), "agent_database": files.get(CALLS) if settings.has_agent() else None}
         watching.metrics.registry.register(
