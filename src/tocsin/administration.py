@@ -120,15 +120,21 @@ async def delete_api_key(records: Records, key_id: str) -> bool:
 async def shared_secret(records: Records, name: str, fresh: str) -> str:
     """The secret of that name that all nodes of this store share: the stored one, or else `fresh`, which is then stored.
     Concurrent callers all get the same one."""
-    record = await records.record(SECRETS, name)
-    if record is None:
+    secret = await stored_secret(records, name)
+    if secret is None:
         await records.put_record(SECRETS, name, fresh, None)
-        record = await records.record(SECRETS, name)
-    if record is None:
+        secret = await stored_secret(records, name)
+    if secret is None:
         raise StoreUnavailable(f"the secret {name} was removed meanwhile")
-    if not record.value:
+    return secret
+
+
+async def stored_secret(records: Records, name: str) -> str | None:
+    """The secret of that name that all nodes of this store share; None if there is none yet."""
+    record = await records.record(SECRETS, name)
+    if record is not None and not record.value:
         raise StoreCorrupted(f"the secret {name} is damaged; restore it from a backup")
-    return record.value
+    return None if record is None else record.value
 
 
 # -- sign-ins, each under its API key, so that those of one key are a range

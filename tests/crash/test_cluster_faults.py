@@ -30,6 +30,7 @@ from tests.support.cluster import (
     view,
 )
 from tests.support.server import ServerProcess
+from tocsin.settings.values import STORED_SECRET
 
 _WORKERS = 3
 #: Longer than the other nodes, and a database that keeps a transaction open for it, wait for a silent node.
@@ -100,14 +101,17 @@ async def test_a_database_restart_under_load_loses_nothing(
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("database", databases())
-async def test_a_rolling_restart_fails_no_request(
+async def test_a_rolling_restart_with_another_secret_fails_no_request(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     async with three_nodes(tmp_path, [await new_database(request, database)] * 3) as run:
-        for server in run.servers:
-            assert await server.stop() == 0
-            await server.start()
-            await shared_by(run.servers, set(NAMES))
+        # Each restart replaces the secret of the nodes as well, twice.
+        for secret, former in (("a" * 32, STORED_SECRET), ("b" * 32, "a" * 32)):
+            for server in run.servers:
+                server.env |= {"TOCSIN_CLUSTER_SECRET": secret, "TOCSIN_CLUSTER_SECRET_FORMER": former}
+                assert await server.stop() == 0
+                await server.start()
+                await shared_by(run.servers, set(NAMES))
         await run.reckoned()
         assert dict(run.load.failures) == {}
 

@@ -106,6 +106,16 @@ MUTATIONS = [
         caught_by=_WINDOW + "test_handed_over_result_is_ignored_after_the_timer_changed",
     ),
     mutation(
+        "a node that stops as the last one leaves its results to nobody",
+        25,
+        leave_out("tocsin.timers.engine.ownership:Ownership._may_use", "self._results.pending"),
+    ),
+    mutation(
+        "a node that stops does not wait for the others' announcements",
+        0,
+        rewrite("tocsin.timers.engine.supervisor:Supervisor.leave", "asyncio.sleep", to="return"),
+    ),
+    mutation(
         "whether a timer has expired is only checked when it is created",
         27,
         always(DISPATCHER + "_end_expired", "conclusion is None"),

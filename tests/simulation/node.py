@@ -182,6 +182,15 @@ class Node:
         if supervisor is not None:
             await self.inside(supervisor.kill())
 
+    async def depart(self) -> None:
+        """Stops the node like its process: first it finds out whether another one stays."""
+        supervisor = self.supervisor
+        if supervisor is not None:
+            await self.inside(supervisor.leave())
+            if not supervisor.has_successor():
+                await self.inside(supervisor.drain())
+        await self.close()
+
     async def close(self) -> None:
         """Stops the node gracefully."""
         self._record("close")

@@ -144,6 +144,8 @@ class Receiver:
     def _decide(self, token: int, invocation: Invocation) -> tuple[Outcome, float, ReceiverAnswer]:
         """(outcome, seconds, result of the attempt)."""
         world, rng = self._world, self._rng
+        if token in world.answers_in_s:
+            return Response(200), world.answers_in_s[token], ReceiverAnswer.DONE
         chance = rng.random()
         delay_s = rng.choice((0.001, 0.01, rng.uniform(0, 0.3), rng.uniform(0, 3.0)))
         hangs = invocation.namespace == CROWD_NAMESPACE and not world.healed

@@ -25,6 +25,7 @@ from tocsin.timers.engine.rows import Row, stored
 
 from .chaos import Chaos
 from .clients import Client
+from .departure import Departure
 from .ledger import NAMESPACE_POLICY, Ledger, Violation, is_expired
 from .network import Network
 from .node import Node
@@ -102,6 +103,8 @@ class World:
                 resume_rows=50,
             )  # fmt: skip
         self.healed_at_us = 0
+        #: When timers are answered whose receiver is well, by token.
+        self.answers_in_s: dict[int, float] = {}
         self.paused_namespaces: set[str] = set()
         #: The token of each `webhook-id`.
         self.fired: dict[str, int] = {}
@@ -325,8 +328,7 @@ class World:
         await asyncio.sleep(self.limits.store_timeout_us / 1e6 + 2.0)
         self._reckon()
         orderly = {node.context.incarnation for node in self.nodes if node.context is not None}
-        for node in self.nodes:
-            await node.close()
+        await Departure(self).run()
         # Any node may claim at once a shard that is released, or whose owner is no longer a member.
         orderly &= {member.incarnation for member in await self.store.members()}
         owned = [state for state in await self.store.shards() if state.owner in orderly]

@@ -66,6 +66,10 @@ class PostgresServer(ServerProgram):
             await connection.close()
         return self.url(name)
 
+    def require_passwords(self) -> None:
+        """From its next start on, the server asks every session for a password; no role has one."""
+        (self._data / "pg_hba.conf").write_text("host all all all scram-sha-256\n")
+
     def kill(self) -> None:
         """Sends SIGKILL to the server's main process and its backends, and waits: a crash of the server."""
         assert self.process is not None

@@ -447,7 +447,7 @@ async def test_claim_that_succeeds_while_the_node_closes_is_released(node: Node)
     claim = node.store.claim
 
     async def claim_at_the_end(shard_id: int, **how: object) -> int | None:
-        node.supervisor.lease.leaving = True
+        node.supervisor.ownership.closing = True
         return await claim(shard_id, **how)  # type: ignore[arg-type]
 
     node.store.claim = claim_at_the_end  # type: ignore[method-assign]

@@ -59,23 +59,24 @@ async def test_health_is_answered_until_the_store_is_reachable(listener: socket.
     (await asyncio.start_server(lambda reader, writer: None, sock=listener)).close()
 
 
-async def test_a_stop_ends_the_wait_and_the_try_under_way(listener: socket.socket) -> None:
-    stopping, second, cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
+@pytest.mark.parametrize("away", [0, 1])
+async def test_a_stop_ends_the_try_under_way(listener: socket.socket, away: int) -> None:
+    stopping, hangs, cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
     tries = 0
 
     async def start() -> None:
         nonlocal tries
         tries += 1
-        if tries == 1:
+        if tries <= away:
             raise StoreUnreachable("away")
-        second.set()
+        hangs.set()
         try:
             await asyncio.Event().wait()
         finally:
             cancelled.set()
 
     starting = asyncio.create_task(start_when_reachable(start, listener, stopping))
-    await second.wait()
+    await hangs.wait()
     stopping.set()
     assert not await starting
     assert cancelled.is_set()

@@ -18,14 +18,15 @@ from tests.support.patience import PATIENCE_S
 
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.server.sockets import bind
+from tocsin.server.stop_requests import StopRequests
 from tocsin.server.workers import READY, STARTED, VARIABLE, ControlPipe, Parent, worker_slot
 from tocsin.settings import load_settings
 
-#: Appends its process id to a file, then follows its words: `s`, `r`, `w` (waits for SIGTERM), `f` (waits for the file
-#: `go`) or an exit code. Before its first word SIGTERM kills it.
+#: Appends its process id to a file, then follows its words: `s`, `r`, `w` (waits for SIGTERM), `c` (closes the port), `f`
+#: (waits for the file `go`) or an exit code. Before its first word SIGTERM kills it.
 _WORKER = """
 import os, pathlib, signal, socket, sys, time
-number, _, line = map(int, os.environ["TOCSIN_WORKER"].split(",")[:3])
+number, port, line = map(int, os.environ["TOCSIN_WORKER"].split(",")[:3])
 line = socket.socket(fileno=line)
 folder = pathlib.Path(sys.argv[1])
 with (folder / f"pids-{number}").open("a") as pids:
@@ -36,6 +37,8 @@ for word in sys.argv[2].split():
         line.send(word.encode())
     elif word == "w":
         signal.sigwait({signal.SIGTERM})
+    elif word == "c":
+        os.close(port)
     elif word == "f":
         while not (folder / "go").exists():
             time.sleep(0.01)
@@ -141,6 +144,24 @@ async def test_a_stop_during_the_start_of_workers_is_obeyed(
     assert await one.end() == 0
 
 
+async def test_the_port_is_closed_when_no_worker_accepts_connections_any_more(
+    family: Callable[..., Family], tmp_path: Path
+) -> None:
+    one = family("s r w c f 0")
+    await one.all_ready()
+    one.listener.listen()
+    address = one.listener.getsockname()
+    one.parent._stop.set()
+    async with asyncio.timeout(PATIENCE_S):
+        with pytest.raises(ConnectionRefusedError):
+            while True:
+                socket.create_connection(address, PATIENCE_S).close()
+                await asyncio.sleep(0.01)
+    assert not one.running.done()
+    (tmp_path / "go").touch()
+    assert await one.end() == 0
+
+
 async def test_a_worker_that_fails_to_start_stops_all(family: Callable[..., Family]) -> None:
     one = family("3")
     async with asyncio.timeout(PATIENCE_S):
@@ -224,7 +245,11 @@ async def test_a_second_signal_kills_workers_that_do_not_stop(
 ) -> None:
     one = family("s r f")
     await one.all_ready()
+    one.parent._stop_requests = StopRequests(iter((5.0, 5.1, 6.0)).__next__)
+    # One request: a service manager may signal all processes.
     one.parent._stop_wanted(number)
+    one.parent._stop_wanted(number)
+    assert one.parent._failed is None
     one.parent._stop_wanted(number)
     async with asyncio.timeout(PATIENCE_S):
         assert await one.running == code

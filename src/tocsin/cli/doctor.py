@@ -13,7 +13,7 @@ from tocsin.cli.command import Failure, Refused
 from tocsin.cli.options import LOCAL_STORE, NO_SERVER, AsJson, NamedServer, StoreOptions, client_of
 
 if TYPE_CHECKING:
-    from tocsin.server.doctor import Finding
+    from tocsin.server.findings import Finding
     from tocsin.settings import Settings
 
 #: How long a server may take to answer a check.
@@ -22,9 +22,9 @@ _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 def doctor(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE, as_json: AsJson = False) -> None:
-    """Check settings, disk, ports, store, clock, keys, other nodes and, with --server or TOCSIN_URL, a running server. One
-    line for each, with what to do about it. Exit code 1 if a check fails. Changes nothing, and is safe while a
-    server runs."""
+    """Check settings, disk, ports, store, clock, keys, other nodes, the agent's database and broker and, with --server or
+    TOCSIN_URL, a running server. One line for each, with what to do about it. Exit code 1 if a check fails. Changes
+    nothing, and is safe while a server runs."""
     findings = []
     for finding in _findings(server, store):
         findings.append(finding)
@@ -52,13 +52,14 @@ def _print(finding: Finding) -> None:
 def _findings(server: NamedServer, store: StoreOptions) -> Iterator[Finding]:
     from tocsin.model.errors import ConfigError
     from tocsin.server import doctor as checks
+    from tocsin.server.findings import Finding, Verdict
 
-    yield checks.Finding("versions", checks.Verdict.OK, _versions())
+    yield Finding("versions", Verdict.OK, _versions())
     try:
         settings = store.settings()
     except ConfigError as error:
         for line in str(error).splitlines():
-            yield checks.Finding("settings", checks.Verdict.FAIL, line, "docs/reference/settings.md lists all")
+            yield Finding("settings", Verdict.FAIL, line, "docs/reference/settings.md lists all")
     else:
         yield from checks.check_settings(settings, vars(store))
         yield from checks.check_disk(settings)
@@ -83,10 +84,11 @@ def _versions() -> str:
 def _store(settings: Settings) -> list[Finding]:
     import asyncio
 
+    from tocsin.server.agent_checks import check_agent
     from tocsin.server.doctor import check_store
 
     async def found() -> list[Finding]:
-        return [finding async for finding in check_store(settings)]
+        return [finding for check in (check_store, check_agent) async for finding in check(settings)]
 
     return asyncio.run(found())
 
@@ -106,7 +108,7 @@ def _server(url: str, key: str | None) -> Iterator[Finding]:
     """The server named by the options: is it ready, which version, does the key read its metrics?"""
     from tocsin.cli.client import ServerRefused
     from tocsin.cli.operations import read_metrics, selected
-    from tocsin.server.doctor import Finding, Verdict
+    from tocsin.server.findings import Finding, Verdict
 
     with client_of(url, key, answer_timeout_s=_ANSWER_TIMEOUT_S) as client:
         try:
@@ -116,14 +118,16 @@ def _server(url: str, key: str | None) -> Iterator[Finding]:
                 "server", Verdict.FAIL, f"{url} is not ready: {error}", "docs/runbooks has a page for each reason"
             )
         except Failure as error:
-            yield Finding("server", Verdict.FAIL, str(error))
+            yield Finding(
+                "server", Verdict.FAIL, str(error), "start it, or correct --server: host, port and certificate"
+            )
             return
         else:
             yield Finding("server", Verdict.OK, f"{url} is ready")
         try:
             build = selected(read_metrics(client), ["tocsin_build_info"])[0]
         except Failure as error:
-            yield Finding("metrics", Verdict.FAIL, str(error))
+            yield Finding("metrics", Verdict.FAIL, str(error), "give a key that it knows with --key or TOCSIN_KEY")
         else:
             yield Finding("metrics", Verdict.OK, " ".join(build))
 

@@ -61,9 +61,9 @@ def serve(
     ] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Run a server. SIGTERM or Ctrl-C stops it after requests and callbacks in flight have finished; a second one stops it
-    immediately, with exit code 143 or 130. While its database can't be reached at its start, it waits for it. With several
-    workers, SIGHUP restarts them one after another.
+    """Run a server. SIGTERM or Ctrl-C stops it after requests and callbacks in flight have finished; another one, a second
+    later or more, stops it immediately, with exit code 143 or 130. While its database can't be reached at its start, it waits
+    for it. With several workers, SIGHUP restarts them one after another.
 
     Every option is also a setting of the file and the environment (TOCSIN_PORT, …); `tocsin config show` lists them all.
     """

@@ -163,8 +163,7 @@ class Access:
 async def open_access(
     ends: AsyncExitStack, settings: Settings, store: Store, shards: int, node: str, observers: Observers
 ) -> Access:
-    """Reads the keys, and keeps reading them. Raises ConfigError if other machines reach the server and no key exists.
-    `shards` is the store's number of shards."""
+    """Reads the keys, and keeps reading them. Raises ConfigError if other machines reach the server and no key exists."""
     exposed = [settings.host, *settings.origin_hosts()]
     published = any(not loopback(host) for host in exposed)
     keys = Keyring(
@@ -176,18 +175,19 @@ async def open_access(
     )
     await keys.refresh()
     if settings.admin_key_file is not None and keys.empty:
+        # Counted before, so that a failure leaves no key of which nobody knows what it suspends.
         touched = await touched_by_first_key(store, shards, settings)
         await _create_admin_key(store, settings.admin_key_file, node)
-        if touched.found:
-            # As `tocsin keys create` asks about; here nobody can be asked.
-            _log.warning(
-                "timers to private addresses suspended",
-                found=touched.found,
-                more=touched.more,
-                destinations=touched.hosts,
-                remedy="list their addresses in egress.allow",
-            )
         await keys.refresh()
+        if touched.found:
+            _log.warning(
+                "first key suspends timers",
+                effect="pending timers and schedules that lead to private addresses are suspended when they are due",
+                timers=touched.found,
+                more=touched.more,
+                destinations=", ".join(touched.hosts),
+                remedy="list their addresses in egress.allow and restart",
+            )
     if keys.required and keys.empty:
         why = f"ui.origins: {', '.join(settings.ui_origins)}" if loopback(settings.host) else settings.host
         raise ConfigError(

@@ -12,16 +12,16 @@ import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
 
 from tocsin.administration import api_keys
+from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.model.errors import ConfigError, SchemaNotMigrated, TocsinError
 from tocsin.model.instants import format_instant
-from tocsin.ports.store import FORMAT, Member, Store
+from tocsin.ports.store import FORMAT, KEY_MAX, KEY_MIN, Member, ShardBatch, Store
+from tocsin.server.findings import STORE_TIMEOUT_S, Finding, Verdict
 from tocsin.server.neighbours import alive_members, fault_of
-from tocsin.server.peers import loopback
+from tocsin.server.peers import loopback, secrets_of
 from tocsin.server.sockets import bind, url_of
 from tocsin.server.stores import newest_schema, open_store
 from tocsin.settings import Origin, Settings, sources, unknown_variables
@@ -36,25 +36,6 @@ FREE_BYTES_LOW = 512 * 2**20
 FREE_BYTES_MIN = 2**20
 #: A slower round trip to the store delays every commit noticeably.
 ROUND_TRIP_S_HIGH = 0.1
-#: How long a store may take to answer at all.
-STORE_TIMEOUT_S = 30.0
-
-
-class Verdict(StrEnum):
-    """What a check found. Only `fail` makes the command fail."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-class Finding(NamedTuple):
-    """One line: what was checked, what was found, and what to do about it."""
-
-    check: str
-    verdict: Verdict
-    text: str
-    mend: str = ""
 
 
 def check_settings(settings: Settings, flags: dict[str, object]) -> Iterator[Finding]:
@@ -183,8 +164,7 @@ async def _check_shared(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _questions(settings: Settings, store: Store, text: str) -> list[Finding]:
-    # No such member exists: the statement needs the right to write, and an available primary, and changes nothing.
-    await store.forget_member(os.urandom(16))
+    await _use_rights(store)
     began_s, began_us = time.monotonic(), time.time_ns() // 1_000
     store_us = await store.now()
     trip_s = time.monotonic() - began_s
@@ -209,9 +189,24 @@ async def _questions(settings: Settings, store: Store, text: str) -> list[Findin
     return findings
 
 
+async def _use_rights(store: Store) -> None:
+    """Writes that find nothing to change, and reads: they need the rights on the tables, and an available primary. That
+    timers can be inserted only a claim would show. Raises StoreError."""
+    await store.forget_member(os.urandom(16))
+    await store.put_record("doctor", "none", "-", 1)
+    await store.delete_records("doctor", ["none"])
+    # Nobody has this claim, so the fence refuses the batch.
+    await store.apply([ShardBatch(0, 0, os.urandom(16))])
+    await store.load(0, KEY_MIN, KEY_MAX, 1)
+    await store.purge_history(0, 1)
+
+
 async def _check_neighbours(settings: Settings, store: Store) -> list[Finding]:
     alive, silent = await alive_members(store, settings.engine.heartbeat_interval_us / 1e6)
-    findings = [await _neighbour(settings, member) for member in alive]
+    findings = []
+    if alive:
+        known = await secrets_of(settings, store, create=False)
+        findings = [await _neighbour(settings, known, member) for member in alive]
     if silent:
         names = ", ".join(sorted({member.node for member in silent}))
         mend = "start them again; if they are gone on purpose, their rows disappear by themselves"
@@ -219,8 +214,8 @@ async def _check_neighbours(settings: Settings, store: Store) -> list[Finding]:
     return findings or [Finding("neighbours", Verdict.OK, "no node uses this store")]
 
 
-async def _neighbour(settings: Settings, member: Member) -> Finding:
-    fault = await fault_of(settings, member)
+async def _neighbour(settings: Settings, known: ClusterSecrets, member: Member) -> Finding:
+    fault = await fault_of(settings, known, member)
     if fault is None:
         return Finding("neighbours", Verdict.OK, f"{member.node}: alive and reachable")
     return Finding(

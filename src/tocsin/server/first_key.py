@@ -1,5 +1,5 @@
-"""What the first API key changes for timers that are pending already: a server that required none until then calls private
-addresses, and afterwards only those that `egress.allow` lists."""
+"""What the first API key changes: a server without keys may call private addresses, one with keys only those that its
+settings allow."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.target import parse_url
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.timer import decode_record
+from tocsin.ports.forward import REFUSED
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Store, StoredRow
 from tocsin.server.peers import loopback
 from tocsin.service_calls.engine_timers import NAMESPACE
@@ -45,7 +46,8 @@ async def touched_by_first_key(store: Store, shards: int, settings: Settings) ->
         examined += 1
         if count >= COUNTED_MAX or examined > EXAMINED_MAX:
             return Touched(count, tuple(hosts), more=True)
-        if row.namespace == NAMESPACE:
+        # One that is refused already is no different with a key.
+        if row.namespace == NAMESPACE or row.suspended == REFUSED:
             continue
         try:
             url = decode_record(row.record).url
@@ -59,17 +61,16 @@ async def touched_by_first_key(store: Store, shards: int, settings: Settings) ->
 
 
 async def _pending(store: Store, shards: int) -> AsyncIterator[StoredRow]:
-    """Those that wait for their instants, and those that are suspended, whatever for."""
+    """The live rows of each shard, then its suspended ones, which wait for a namespace or a destination."""
     for shard_id in range(shards):
-        after = KEY_MIN
-        while after < KEY_MAX:
-            page = await store.load(shard_id, after, KEY_MAX, _PAGE_ROWS)
-            for row in page.rows:
-                yield row
-            after = page.complete_to
-        after = KEY_MIN
-        while after < KEY_MAX:
-            page = await store.load_suspended(shard_id, after, _PAGE_ROWS)
-            for row in page.rows:
-                yield row
-            after = page.complete_to
+        for suspended in (False, True):
+            after = KEY_MIN
+            while after < KEY_MAX:
+                page = await (
+                    store.load_suspended(shard_id, after, _PAGE_ROWS)
+                    if suspended
+                    else store.load(shard_id, after, KEY_MAX, _PAGE_ROWS)
+                )
+                for row in page.rows:
+                    yield row
+                after = page.complete_to

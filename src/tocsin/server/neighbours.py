@@ -7,16 +7,19 @@ import os
 import ssl
 from typing import NamedTuple
 
-from tocsin.cluster.handshake import GREETING, HELLO_BYTES, NONCE_BYTES, WELCOME_BYTES, Handshake
+from tocsin.cluster.handshake import GREETING, HELLO_BYTES, NONCE_BYTES, WELCOME_BYTES, ClusterSecrets, Handshake
 from tocsin.model.errors import ConfigError
 from tocsin.ports.store import Member, Store
 from tocsin.server.peers import tls_of
 from tocsin.settings import Settings
-from tocsin.timers.engine.membership import Flag, address_of, flags_of
+from tocsin.timers.engine.membership import Flag, address_of, flags_of, secret_marks_of
 
 #: Heartbeats may be delayed by a busy store; this many intervals pass between the two reads.
 _INTERVALS = 2.5
 _CONNECT_TIMEOUT_S = 3.0
+_SECRET_MEND = (
+    "give all nodes the same cluster.secret; to replace it, name the former one in cluster.secret_former meanwhile"
+)
 
 
 class Fault(NamedTuple):
@@ -38,8 +41,8 @@ async def alive_members(store: Store, heartbeat_interval_s: float) -> tuple[list
     return alive, [member for member in after if member not in alive]
 
 
-async def fault_of(settings: Settings, member: Member) -> Fault | None:
-    """What is wrong with a living member: its clock, its address, TLS, or the cluster's secret."""
+async def fault_of(settings: Settings, known: ClusterSecrets, member: Member) -> Fault | None:
+    """What is wrong with a living member: its clock, its address, TLS, or that it accepts none of the secrets known here."""
     if Flag.SKEWED in flags_of(member):
         return Fault("its clock differs from the store's, so it fires nothing", "synchronize it with NTP")
     address = address_of(member)
@@ -47,7 +50,7 @@ async def fault_of(settings: Settings, member: Member) -> Fault | None:
         return Fault("it takes no requests of other nodes", "give it an address with advertise", serious=False)
     try:
         async with asyncio.timeout(_CONNECT_TIMEOUT_S):
-            return await _greeted(settings, member, address)
+            return await _greeted(settings, known, member, address)
     except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
         return _unreachable(address, error)
 
@@ -64,7 +67,7 @@ def _unreachable(address: str, error: Exception) -> Fault:
     return Fault(f"alive, but {address} can't be reached: {reason}", "open its port, or correct its setting advertise")
 
 
-async def _greeted(settings: Settings, member: Member, address: str) -> Fault | None:
+async def _greeted(settings: Settings, known: ClusterSecrets, member: Member, address: str) -> Fault | None:
     host, _, port = address.rpartition(":")
     try:
         tls = tls_of(settings, lambda event: None)
@@ -76,10 +79,10 @@ async def _greeted(settings: Settings, member: Member, address: str) -> Fault | 
         hello = await reader.readexactly(HELLO_BYTES)
         if not hello.startswith(GREETING):
             return Fault(f"{address} is no Tocsin", "correct its setting advertise")
-        if settings.cluster_secret is None:
-            # The store has it then, if the nodes share one at all; nothing is claimed about it.
-            return None
-        shaking = Handshake(settings.cluster_secret, os.urandom(16), os.urandom(NONCE_BYTES))
+        secret = known.known_to(secret_marks_of(member))
+        if secret is None:
+            return Fault("its cluster.secret is another one", _SECRET_MEND)
+        shaking = Handshake(secret, os.urandom(16), os.urandom(NONCE_BYTES))
         proven = shaking.prove(hello, member.incarnation)
         if proven is None:
             return Fault(f"another node answers at {address}", "correct advertise: each node needs its own address")
@@ -90,7 +93,7 @@ async def _greeted(settings: Settings, member: Member, address: str) -> Fault | 
         except asyncio.IncompleteReadError:
             answer = b""
         if answer != welcome:
-            return Fault("its cluster.secret is another one", "give all nodes the same cluster.secret")
+            return Fault("its cluster.secret is another one", _SECRET_MEND)
         return None
     finally:
         writer.close()

@@ -383,6 +383,7 @@ class Server:
 
 async def _drain(engine: Engine, agent: ServiceAgent | None) -> None:
     """Awaits what is in flight while the API still serves, unless another node takes over: then it need not."""
+    await engine.supervisor.leave()
     if not engine.supervisor.has_successor():
         await asyncio.gather(engine.supervisor.drain(), *([] if agent is None else [agent.drain()]))
 

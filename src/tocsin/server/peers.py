@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from tocsin.administration import shared_secret
+from tocsin.administration import shared_secret, stored_secret
 from tocsin.cluster.handshake import ClusterSecrets, mark_of_chosen, mark_of_stored
 from tocsin.cluster.tls import PeerTls, TlsFiles
 from tocsin.ports.observer import Event
@@ -74,14 +74,20 @@ def tls_of(settings: Settings, observe: Callable[[Event], None]) -> PeerTls | No
     return PeerTls(TlsFiles(certificate, key, ca, settings.cluster_tls_name), observe)
 
 
-async def secrets_of(settings: Settings, store: Store) -> ClusterSecrets:
-    """The secrets by which this node and others know one another: chosen ones, or the random one that the store keeps. Raises
+async def secrets_of(settings: Settings, store: Store, *, create: bool = True) -> ClusterSecrets:
+    """The secrets by which this node and others know one another: chosen ones, or the random one that the store keeps. What
+    the store lacks is created; without `create` nothing is written, and stands for a secret that no node knows. Raises
     StoreError."""
-    salt = await shared_secret(store, "cluster-salt", secrets.token_hex(16))
+
+    async def kept(name: str, size: int) -> str:
+        fresh = secrets.token_hex(size)
+        return await shared_secret(store, name, fresh) if create else await stored_secret(store, name) or fresh
+
+    salt = await kept("cluster-salt", 16)
 
     async def secret_and_mark(chosen: str | None) -> tuple[str, str]:
         if chosen is None:
-            stored = await shared_secret(store, "cluster", secrets.token_hex(32))
+            stored = await kept("cluster", 32)
             return stored, mark_of_stored(stored, salt)
         return chosen, await asyncio.to_thread(mark_of_chosen, chosen, salt)
 

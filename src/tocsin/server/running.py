@@ -17,6 +17,7 @@ from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import open_dev_folder
 from tocsin.server.node import Server
 from tocsin.server.sockets import raise_descriptor_limit
+from tocsin.server.stop_requests import StopRequests
 from tocsin.server.workers import EXIT_FORCED, READY, STARTED, ControlPipe, serve_workers, worker_slot
 from tocsin.settings import Settings
 from tocsin.telemetry.logs import configure_logging
@@ -66,8 +67,10 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
 
     place = worker_slot() if settings.workers > 1 else None
 
+    requests = StopRequests()
+
     def stop(number: int) -> None:
-        if wanted.is_set():
+        if requests.insists():
             # A second signal does not wait for slow receivers: this is no worse than a crash, which loses nothing.
             log.warning("shutdown forced", effect="callbacks in flight are repeated after the next start")
             sys.stderr.flush()

@@ -34,7 +34,7 @@ async def start_when_reachable(
     start: Callable[[], Awaitable[None]], listener: socket.socket, stopping: asyncio.Event
 ) -> bool:
     """Calls `start` until it does not fail because of a store that can't be reached; raises its other errors. Returns False,
-    at once, if `stopping` is set while it waits for the store.
+    at once, if `stopping` is set before a start has succeeded.
 
     From the first failure until the end, health checks are answered on the socket: the process is alive and not ready.
     """
@@ -44,8 +44,8 @@ async def start_when_reachable(
         ends.push_async_callback(end_tasks, stop)
         while True:
             trying = asyncio.ensure_future(start())
-            # A first try is not interrupted: it may be a start that succeeds.
-            await asyncio.wait({trying, stop} if tries else {trying}, return_when=asyncio.FIRST_COMPLETED)
+            # Whatever a try waits for, such as a port that never responds, a stop does not.
+            await asyncio.wait({trying, stop}, return_when=asyncio.FIRST_COMPLETED)
             if not trying.done():
                 await end_tasks(trying)
                 return False

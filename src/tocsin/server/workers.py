@@ -25,6 +25,7 @@ from tocsin.model.errors import ConfigError
 from tocsin.model.retry import backoff_us
 from tocsin.server.extras import require_extras
 from tocsin.server.sockets import bind, url_of
+from tocsin.server.stop_requests import StopRequests
 from tocsin.settings import Settings
 from tocsin.tasks import end_tasks
 from tocsin.telemetry.logs import configure_logging
@@ -102,7 +103,7 @@ class Parent:
         self._workers = [_Worker(number) for number in range(settings.workers)]
         self._log = structlog.get_logger("tocsin.workers")
         self._stop = asyncio.Event()
-        self._stops = 0
+        self._stop_requests = StopRequests()
         self._rolling: asyncio.Task[None] | None = None
         self._roll_again = False
         self._failed: int | None = None
@@ -134,8 +135,9 @@ class Parent:
         for worker in self._workers:
             worker.wanted = False
             worker.signal(signal.SIGTERM)
-        await asyncio.wait(keepers)
+        # From now on the port is open as long as a worker accepts connections from it.
         self._listener.close()
+        await asyncio.wait(keepers)
         self._folder.cleanup()
         for keeper in keepers:
             keeper.result()
@@ -146,9 +148,8 @@ class Parent:
             await worker.started.wait()
 
     def _stop_wanted(self, number: int) -> None:
-        self._stops += 1
         self._stop.set()
-        if self._stops > 1:
+        if self._stop_requests.insists():
             self._failed = EXIT_FORCED + number
             for worker in self._workers:
                 worker.signal(signal.SIGKILL)

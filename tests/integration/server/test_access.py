@@ -125,22 +125,20 @@ async def test_a_new_server_on_a_public_address_takes_its_first_admin_key_from_a
         await server.start()
 
 
-async def test_a_first_key_from_a_file_names_the_timers_that_it_suspends(tmp_path: Path) -> None:
+async def test_a_first_key_from_a_file_reports_what_it_suspends(tmp_path: Path) -> None:
+    file = tmp_path / "admin.key"
+    file.write_text("k" * 64)
+    file.chmod(0o600)
     server = ServerProcess(tmp_path / "data", "--no-agent")
     await server.start()
-    for host in ("127.0.0.1:9", "hook.example"):
-        status, _ = await Caller(server, None)(
-            "timers/create", namespace="default", id=host, delay="1h", callbackUrl=f"http://{host}/"
-        )
-        assert status == 200
+    for url in (PRIVATE[0], PUBLIC):
+        await Api(server).create(url, url, delay="1h")
     assert await server.stop() == 0
-    file = tmp_path / "admin.key"
-    file.write_text("0123456789abcdef" * 4)
-    server = ServerProcess(server.data_dir, "--no-agent", env={"TOCSIN_ADMIN_KEY_FILE": str(file)})
+    server.env["TOCSIN_ADMIN_KEY_FILE"] = str(file)
     await server.start()
     assert await server.stop() == 0
-    (line,) = [line for line in server.log().splitlines() if "timers to private addresses suspended" in line]
-    assert "http://127.0.0.1:9" in line and "hook.example" not in line and "egress.allow" in line
+    (line,) = [json.loads(line) for line in server.log().splitlines() if "first key suspends timers" in line]
+    assert (line["timers"], line["more"], line["destinations"]) == (1, False, "http://127.0.0.1:80")
 
 
 async def _responses(server: ServerProcess, key: str) -> set[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import re
 import signal
@@ -278,9 +279,14 @@ async def test_a_second_signal_does_not_wait_for_the_callback_in_flight(
         assert process is not None
         process.send_signal(number)
         await until_draining(server)
-        process.send_signal(number)
+        ending = asyncio.create_task(process.wait())
         async with asyncio.timeout(PATIENCE_S):
-            assert await process.wait() == code
+            while not ending.done():
+                # What follows within a second is taken for the same request.
+                with contextlib.suppress(ProcessLookupError):
+                    process.send_signal(number)
+                await asyncio.wait({ending}, timeout=0.3)
+        assert ending.result() == code
         await server.start()
         assert (await Api(server).get("slow"))["status"] == "pending"
         await receiver.count("slow", 2)

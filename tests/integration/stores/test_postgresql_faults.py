@@ -136,6 +136,18 @@ async def test_missing_server_is_unavailable() -> None:
     assert "secret" not in str(refused.value)
 
 
+async def test_wrong_password_is_unavailable_and_not_shown(postgresql: PostgresServer) -> None:
+    url = await postgresql.create_database()
+    postgresql.stop()
+    postgresql.require_passwords()
+    postgresql.start()
+    with pytest.raises(StoreUnavailable, match="password authentication failed") as refused:
+        await PostgresStore(url.replace("postgres@", "postgres:s3cr3t@")).open(4)
+    # A start does not wait for another password.
+    assert refused.type is StoreUnavailable
+    assert "s3cr3t" not in str(refused.value)
+
+
 async def test_a_missing_database_and_a_bad_url_are_named(shared_postgresql: PostgresServer) -> None:
     with pytest.raises(StoreUnavailable, match="missing"):
         await PostgresStore(shared_postgresql.url("missing")).open(4)

@@ -72,6 +72,18 @@ class _Settings(PostgresSettings):
         }
 
 
+def _connecting(url: str, settings: SqlSettings) -> _Settings:
+    return _Settings(
+        url,
+        connect_timeout_s=settings.connect_timeout_s,
+        statement_timeout_s=settings.statement_timeout_ms / 1e3,
+        lock_timeout_s=settings.lock_timeout_ms / 1e3,
+        acquire_timeout_s=settings.pool_timeout_s,
+        application_name="tocsin agent",
+        idle_ms=settings.idle_transaction_timeout_ms,
+    )
+
+
 class _Pool(PostgresPool):
     """The outcome of a transaction is unknown only if its connection broke once the commit had been requested. Whatever may
     succeed later is StoreUnavailable, so that DefiniteFailure remains for wrong values."""
@@ -88,6 +100,29 @@ class _Pool(PostgresPool):
         if getattr(error, "sqlstate", None) in _PASSING:
             return StoreUnavailable(f"{self._settings.safe_url}: {error}")
         return super().translate_error(error, activity, connection)
+
+
+_RIGHTS = """
+    SELECT to_regclass('agent_meta') IS NOT NULL, ARRAY(
+        SELECT name FROM unnest($1::text[]) AS given (name)
+        WHERE to_regclass(name) IS NOT NULL AND NOT (
+            has_table_privilege(to_regclass(name), 'SELECT') AND has_table_privilege(to_regclass(name), 'INSERT')
+            AND has_table_privilege(to_regclass(name), 'UPDATE') AND has_table_privilege(to_regclass(name), 'DELETE')
+        ) ORDER BY name
+    )
+"""
+
+
+async def missing_rights(url: str, settings: SqlSettings) -> tuple[str, list[str] | None]:
+    """The database's URL without its password, and the tables that its user can't read and write; None if the agent has no
+    tables there. Neither locks nor changes anything. Raises StoreError, ConfigError."""
+    connecting = _connecting(url, settings)
+    pool = _Pool(connecting, 1)
+    try:
+        ((has_tables, lacking),) = await pool.run(Activity.READING, lambda session: session.fetch(_RIGHTS, _TABLES))
+    finally:
+        await pool.close()
+    return connecting.safe_url, lacking if has_tables else None
 
 
 class PostgresSession:
@@ -158,15 +193,7 @@ class PostgresqlDatabase(AgentDatabase):
     def __init__(self, url: str, settings: SqlSettings, claimant: Claimant) -> None:
         super().__init__(settings)
         refuse_missing_files("agent.database", url)
-        self._connecting = _Settings(
-            url,
-            connect_timeout_s=settings.connect_timeout_s,
-            statement_timeout_s=settings.statement_timeout_ms / 1e3,
-            lock_timeout_s=settings.lock_timeout_ms / 1e3,
-            acquire_timeout_s=settings.pool_timeout_s,
-            application_name="tocsin agent",
-            idle_ms=settings.idle_transaction_timeout_ms,
-        )
+        self._connecting = _connecting(url, settings)
         self._name = self._connecting.safe_url
         self._claimant = claimant
         self._commits = _Commits()

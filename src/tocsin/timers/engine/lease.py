@@ -64,7 +64,7 @@ class NodeLease:
         api_url: str = "",
         secret_marks: Sequence[str] = (),
     ) -> None:
-        #: This node stops: it claims nothing any more and hands its shards over. Heartbeats announce it.
+        #: This node stops: if others stay, it claims nothing any more and hands its shards over. Heartbeats announce it.
         self.leaving = False
         #: This node has read timers of a newer release. Heartbeats announce it.
         self.outdated = False

@@ -48,6 +48,8 @@ class Ownership:
         self.all_owned = asyncio.Event()
         #: Until when (boot time) attempts in flight are awaited, once this node has begun to stop.
         self.drain_until: int | None = None
+        #: This node hands over or releases all shards. It claims only those for which results of its attempts wait (rule 25).
+        self.closing = False
         self._context = context
         self._placement = placement
         self._lease = lease
@@ -77,15 +79,23 @@ class Ownership:
             if shard.window is None:
                 if not wanted:
                     self._disown(shard)
-                elif self._backing_off_until.get(shard_id, 0) <= boot_us and placement.may_claim(shard_id, boot_us):
+                elif (
+                    self._may_use(shard_id)
+                    and self._backing_off_until.get(shard_id, 0) <= boot_us
+                    and placement.may_claim(shard_id, boot_us)
+                ):
                     task = self._guarded(shard, self.claim(shard))
                     self._claims.add(task)
                     task.add_done_callback(self._claims.discard)
-            elif not wanted and settled:
+            elif not wanted and settled and not self._lease.leaving:
                 self._guarded(shard, self._hand_over(shard))
             elif not shard.draining:
                 shard.try_refused_again()
                 self._guarded(shard, sweep(shard, self._context, self._dispatcher))
+
+    def _may_use(self, shard_id: int) -> bool:
+        """Whether this node has a use for the shard: at its end, only to write results for which no owner is left."""
+        return not self.closing or shard_id in self._results.pending
 
     def _guarded(self, shard: Shard, work: Coroutine[Any, Any, object]) -> asyncio.Task[Any]:
         """Runs the only work on the shard."""
@@ -103,6 +113,7 @@ class Ownership:
 
     async def close(self) -> None:
         """Releases every shard gracefully. A claim under way that succeeds releases its shard by itself."""
+        self.closing = True
         if self._claims:
             await asyncio.wait(self._claims)
         self._placement.changed_here()
@@ -142,13 +153,13 @@ class Ownership:
             # The next try is another claim.
             self._context.observe(ClaimFailed(shard.shard_id, f"reading the namespaces failed: {error}"))
             return
-        if self._lease.leaving:
+        if not self._may_use(shard.shard_id):
             await self._release(shard, epoch)
         elif self._lease.lapses != lapses:
             self._context.observe(ClaimFailed(shard.shard_id, "the node lease expired in the meantime"))
             self._placement.refresh()
         else:
-            shard.own(epoch)
+            shard.own(epoch, draining=self.closing)
 
     def _back_off(self, shard: Shard, interval_us: int) -> None:
         self._backing_off_until[shard.shard_id] = self._context.clock.boottime_us() + interval_us

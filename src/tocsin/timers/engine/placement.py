@@ -77,9 +77,11 @@ class ObservedPlacement:
     # ------------------------------------------------------------------ decisions
 
     def wanted(self, shard_id: int) -> bool:
-        """Whether this node should own the shard."""
-        exclusive = self._context.store.capabilities.exclusive
-        return exclusive or self.membership.wanted(shard_id) == self.incarnation
+        """Whether this node should own the shard. One that is leaving still should where no other node stays."""
+        if self._context.store.capabilities.exclusive:
+            return True
+        wanted = self.membership.wanted(shard_id)
+        return wanted == self.incarnation or (wanted is None and self._lease.leaving)
 
     def settled(self, boot_us: int) -> bool:
         """Whether this node may act on its view: its heartbeats succeed, and no member has joined for a while."""

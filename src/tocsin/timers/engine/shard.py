@@ -4,6 +4,7 @@ attempts that end after its hand-over."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -81,8 +82,9 @@ class Shard:
 
     # ------------------------------------------------------------------ ownership
 
-    def own(self, epoch: int) -> None:
-        """Starts an empty window after a successful claim, with the attempts that are still in flight as orphaned ones."""
+    def own(self, epoch: int, *, draining: bool = False) -> None:
+        """Starts an empty window after a successful claim, with the attempts that are still in flight as orphaned ones.
+        `draining`: the shard only takes writes, and dispatches nothing."""
         context = self._context
         self.window = Window(
             self.shard_id,
@@ -94,7 +96,7 @@ class Shard:
         )
         self._orphaned = []
         self.suspended = Suspended()
-        self.draining = self.closed = False
+        self.draining, self.closed = draining, False
         context.observe(ShardClaimed(self.shard_id, epoch))
         self.changed()
 
@@ -215,14 +217,14 @@ class HandedOverResults:
     def __init__(self, context: Context, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
         #: Set when other nodes can be reached; while None, a hand-over waits for the attempts in flight.
         self.submit: Submit | None = None
-        #: Results not yet confirmed by an owner.
-        self.pending = 0
+        #: How many results of each shard no owner has confirmed yet.
+        self.pending: Counter[int] = Counter()
         self._context = context
         self._spawn = spawn
 
     def send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
         """Begins to send the conclusion of an attempt that has ended."""
-        self.pending += 1
+        self.pending[shard_id] += 1
         self._spawn(self._send(shard_id, attempt, conclusion))
 
     async def _send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
@@ -235,7 +237,7 @@ class HandedOverResults:
                     break
                 await asyncio.sleep(limits.store_retry_interval_us / 1e6)
         finally:
-            self.pending -= 1
+            self.pending -= Counter((shard_id,))
         if isinstance(answer, TocsinError) and not isinstance(answer, TimerNotFound | TimerNotPending):
             self._context.observe(WriteRefused(shard_id, attempt.row.key[1], str(answer)))
 

@@ -112,8 +112,10 @@ class Supervisor:
 
     async def supervise(self) -> None:
         """Reads who owns the shards and begins what follows: claims, hand-overs, sweeps, removal of dead members."""
-        if await self.placement.read() and not self.lease.leaving:
-            self.ownership.reconcile()
+        if not await self.placement.read():
+            return
+        self.ownership.reconcile()
+        if not self.lease.leaving:
             await forget_dead(self._context, self.membership, self.placement.states.values())
 
     def has_successor(self) -> bool:
@@ -123,12 +125,25 @@ class Supervisor:
         successor = self.membership.successor(0)
         return successor is not None and bool(self.membership.address(successor))
 
+    async def leave(self) -> None:
+        """Announces that this node stops. Where others could take over, it waits for a heartbeat's time, in which those that
+        stop together with it announce it, too: `has_successor` knows then whether one stays."""
+        clock, limits = self._context.clock, self._context.limits
+        drain_until = clock.boottime_us() + limits.drain_timeout_us
+        self.lease.leaving = True
+        await self.lease.beat_or_report()
+        if self.has_successor():
+            await asyncio.sleep(limits.heartbeat_interval_us / 1e6)
+            await self.placement.read()
+        if not self.has_successor():
+            self.ownership.drain_until = drain_until
+
     async def drain(self) -> None:
         """Without another node that takes over: waits until no attempt is in flight, for at most `drain_timeout` together
         with `close`. Writes are accepted all the time. Timers that fall due still fire until the attempts that are in flight
         now have ended: nobody else would fire them. Returns at once when another node can take over."""
         clock, windows = self._context.clock, [shard.window for shard in self.dispatcher.shards.values()]
-        deadline = self.ownership.drain_until = clock.boottime_us() + self._context.limits.drain_timeout_us
+        deadline = self.ownership.drain_until = self.ownership.drain_deadline_us()
         began = [
             (window, f) for window in windows if window is not None for fs in window.in_flight.values() for f in fs
         ]
@@ -140,16 +155,20 @@ class Supervisor:
             began = [(window, f) for window, f in began if f in window.in_flight.get(f.row.key[1], ())]
 
     async def close(self) -> None:
-        """Releases every shard gracefully, waits for callbacks in flight up to `drain_timeout`, then stops."""
-        deadline = self.ownership.drain_deadline_us()
-        self.lease.leaving = True
-        # Once the others know that this node leaves, they claim each shard as soon as it is released.
-        await self.lease.beat_or_report()
+        """Releases every shard gracefully, waits for callbacks in flight up to `drain_timeout`, then stops. Where no other
+        node is left to take their results, this one claims their shards once more."""
+        deadline = self.ownership.drain_until = self.ownership.drain_deadline_us()
+        if not self.lease.leaving:
+            # Once the others know that this node leaves, they claim each shard as soon as it is released.
+            self.lease.leaving = True
+            await self.lease.beat_or_report()
         await self.ownership.close()
         while self.dispatcher.in_flight or self.results.pending:
             if self._context.clock.boottime_us() >= deadline:
                 break
             await asyncio.sleep(POLL_INTERVAL_S)
+        # What was claimed for results.
+        await self.ownership.close()
         await self._stop()
         try:
             await self._context.bounded(self._context.store.forget_member(self._context.incarnation))
@@ -158,7 +177,7 @@ class Supervisor:
 
     async def kill(self) -> None:
         """Stops at once, as a crash would; for simulations."""
-        self.lease.leaving = True
+        self.lease.leaving = self.ownership.closing = True
         await self._stop()
 
     async def _stop(self) -> None:
