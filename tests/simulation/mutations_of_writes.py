@@ -76,6 +76,12 @@ MUTATIONS = [
         always(WINDOW + "due", "self._suspending"),
         caught_by=_WINDOW + "test_row_that_is_suspended_because_it_was_not_sent_does_not_fire_meanwhile",
     ),
+    mutation(
+        "the suspension of a former row ends that of the present one",
+        14,
+        always(WINDOW + "committed", "self._suspending.get(op.uuid) == op.expected"),
+        caught_by=_WINDOW + "test_row_about_to_be_suspended_does_not_fire_after_the_suspension_of_a_former_row",
+    ),
     # loads
     mutation("a write does not overrule the load", 9, drop(WINDOW + "loaded", "uuid in self._changed_since_load")),
     mutation(

@@ -1,23 +1,13 @@
 """The window of one shard under one claim: a pure state machine. It is given what happened and returns what to do, without
 I/O and without a clock.
 
-The states of a timer's durable row as memory sees them, and what moves it:
+`transitions.py` is the table of a timer's states and of what may follow from which event. The way of most timers:
 
-                            load joins / commit (key ≤ horizon)
-        beyond the horizon ─────────────────────────────────────► WINDOW ◄─────────────┐
-               ▲                                           ▲       │   │ defer         │ commit of the retry,
-               │ truncate                         not sent │       │   └─► (deferred)  │ key ≤ horizon
-               └───────────────────────────────────────────│───────│                   │
-                                                           │       ▼ dispatch          │
-                                          superseded       └── IN FLIGHT ──next────► RETRYING
-                        AWAITING WRITE ◄──────────────────────────│        attempt
-                                   │                               └──final attempt──► FINISHED
-                                   │                                  (or expired)      │
-                                   │ commit of the superseding write                    │ commit of the batch that
-                                   ▼                                                    ▼ deletes it
-                         wherever that write puts it                                   gone
+    ABSENT ─load, commit─► WAITING ─dispatch─► IN_FLIGHT ─final attempt─► FINISHED ─commit─► ABSENT
+                              ▲                    │
+                              └─commit─ RETRYING ◄─┘ next attempt
 
-A row for which it is too late passes through IN FLIGHT without a request (`end_unfired`).
+A row for which it is too late passes through IN_FLIGHT without a request (`end_unfired`).
 
 Rule numbers refer to ARCHITECTURE.md, "Rules of the engine". `tests/properties` and `tests/simulation` check this code under
 random interleavings and faults; `make mutants` shows that each rule is needed.
@@ -155,6 +145,13 @@ class Window:
         timer, uuid = row.timer, row.key[1]
         self.accept(WriteOp(OpKind.SUSPEND, uuid, timer.namespace, expected=row.generation, reason=reason))
         return reason
+
+    def suspend_retrying(self, row: Row, reason: str) -> None:
+        """Suspends a row whose retry can't be written, in place of the retry."""
+        uuid = row.key[1]
+        del self.retrying[uuid]
+        self.awaiting_write[uuid] = row
+        self.suspend(row, reason)
 
     def move_on(self, row: Row) -> None:
         """Queues that a schedule's late row is planned again. It must be deferred, and does not fire until then."""
@@ -457,7 +454,9 @@ class Window:
                 self._forget_client_op(op.uuid)
                 self._reinstate(op.uuid, boot_us)
             elif op.kind is OpKind.SUSPEND or op.kind is OpKind.MOVE_ON:
-                self._suspending.pop(op.uuid, None)
+                # Another row of the timer may be about to be suspended since.
+                if self._suspending.get(op.uuid) == op.expected:
+                    del self._suspending[op.uuid]
             elif op.kind is OpKind.SCHEDULE:
                 self._forget_change(op.uuid)
         for op in results:
