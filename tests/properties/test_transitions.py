@@ -22,7 +22,7 @@ def test_rare_transition_is_in_the_table_and_occurs(transition: Transition) -> N
 def test_transition_that_the_table_does_not_permit_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def answered(window: Window, attempt: InFlightAttempt, conclusion: FinalAttempt, boot_us: int) -> bool:
         # As if it had not been sent.
-        window._end_attempt(attempt)
+        window._attempts.end(attempt)
         window._add(attempt.row)
         return True
 
@@ -41,6 +41,6 @@ def test_timer_that_moves_without_an_event_is_reported() -> None:
     bench = Bench()
     bench.create(10)
     bench.commit(bench.assemble())
-    bench.window._remove(bench.window.rows.popitem()[0])
+    bench.window._waiting.remove(bench.window.rows.popitem()[0])
     with pytest.raises(ForbiddenTransition, match="WAITING without an event ABSENT"):
         bench.window.check_all()
