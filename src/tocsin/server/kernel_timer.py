@@ -31,7 +31,7 @@ class KernelTimer:
     def __init__(self, wake: Callable[[], None]) -> None:
         if sys.platform != "linux":
             raise OSError("timerfd needs Linux")
-        # The calls don't block. Other than CDLL's they keep the interpreter lock, which other threads might take meanwhile.
+        # Unlike those of CDLL, the calls keep the interpreter lock, which another thread could hold for milliseconds.
         kernel = ctypes.PyDLL(None, use_errno=True)
         # Its flags are those of files.
         self._descriptor = kernel.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
