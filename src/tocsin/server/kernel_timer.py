@@ -64,7 +64,9 @@ class KernelTimer:
 
     def _on_expiry(self) -> None:
         self._is_set = False
-        self._wake()
-        if not self._is_set:
-            # Like each new setting, this makes the descriptor unreadable, so that it need not be read.
-            self._arm(0)
+        try:
+            self._wake()
+        finally:
+            if not self._is_set:
+                # Like each new setting, this makes the descriptor unreadable, so that it need not be read.
+                self._arm(0)
