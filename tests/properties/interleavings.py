@@ -14,6 +14,7 @@ import msgspec
 from tests.simulation.ledger import ABSENT, Ledger, ReceiverAnswer, Violation
 from tests.simulation.link import at_once
 from tests.simulation.receiver import payload_of, token_of
+from tests.support.checked_window import CheckedWindow, TransitionCheck
 from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, Status, Timer, decode_record
@@ -53,10 +54,10 @@ class Letter:
 class Owner:
     """The owner of one claim, in place of the engine around the window."""
 
-    def __init__(self, node: int, incarnation: bytes, epoch: int, orphaned: list[InFlightAttempt], now: int) -> None:
+    def __init__(self, node: int, window: CheckedWindow, now: int) -> None:
         self.node = node
-        self.incarnation = incarnation
-        self.window = Window(0, epoch, incarnation, orphaned=orphaned)
+        self.incarnation = window.incarnation
+        self.window = window
         self.letter: Letter | None = None
         self.load: tuple[LoadRequest, Loaded | None] | None = None
         self.waiting: list[Row] = []
@@ -71,6 +72,7 @@ class Interleaving:
     def __init__(self, seed: int) -> None:
         self._rng = rng = random.Random(f"interleaving/{seed}")
         self.trace: list[tuple[Any, ...]] = []
+        self.transitions = TransitionCheck(self._broken)
         self.faulty = seed % 3 != 0
         self._fired: set[bytes] | None = None if self.faulty else set()
         # In-flight attempts that will turn out not to have been sent.
@@ -123,7 +125,7 @@ class Interleaving:
             self._drop(owner)
         self._claims += 1
         granted = at_once(self.store.claim(0, expected_epoch=epoch, owner=incarnation))
-        owner = Owner(node, incarnation, granted, orphaned, self.now)
+        owner = Owner(node, CheckedWindow(self.transitions, 0, granted, incarnation, orphaned=orphaned), self.now)
         self.owners.append(owner)
         self.record("claim", node, granted)
         return owner
@@ -471,17 +473,18 @@ class Interleaving:
         live = self.store._shards[0].live
         self.ledger.check({uuid: token_of(decode_record(row.record).payload) for uuid, row in live.items()})
         for owner in self.owners:
+            owner.window.check_all()
             self._check_memory(owner.window)
         present = self._present()
         if present is not None:
             self._check_complete(present)
 
     def _check_memory(self, window: Window) -> None:
-        if window.bytes != sum(row.size for row in window.rows.values()):
-            self._broken("ACCOUNT", f"{window.bytes} bytes")
+        if window.row_bytes != sum(row.size for row in window.rows.values()):
+            self._broken("ACCOUNT", f"{window.row_bytes} bytes")
         if window.in_flight_count != sum(len(attempts) for attempts in window.in_flight.values()):
             self._broken("ACCOUNT", f"{window.in_flight_count} attempts")
-        known = {*window._order, *window._deferred}
+        known = {*window._waiting._order, *window._waiting._deferred}
         for row in window.rows.values():
             if row.key not in known:
                 self._broken("ACCOUNT", f"{row.key[1].hex()[:4]} is in no order")

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.simulation.link import at_once
+from tests.support.checked_window import CheckedWindow, TransitionCheck
 from tocsin.model.condition import KEYS_MAX, Condition, OnConflict, Outcome
 from tocsin.model.errors import IdempotencyConflict, TimerExists, TimerNotFound, TimerNotPending
 from tocsin.model.instants import US_PER_DAY
@@ -19,7 +20,6 @@ from tocsin.ports.store import Applied
 from tocsin.stores.memory import MemoryStore
 from tocsin.timers.engine.assembly import Assembly
 from tocsin.timers.engine.rows import Batch, ExistingRow, FinalAttempt, NextAttempt, OpKind, Row, WriteOp, decoded_row
-from tocsin.timers.engine.window import Window
 
 _CHUNK = 250
 _PENDING = Status.PENDING
@@ -114,7 +114,7 @@ class Run:
         self.claims += 1
         self.owner = self.claims.to_bytes(16, "big")
         epoch = at_once(self.store.claim(0, expected_epoch=self.claims - 1, owner=self.owner))
-        self.window = Window(0, epoch, self.owner)
+        self.window = CheckedWindow(TransitionCheck(), 0, epoch, self.owner)
 
     def load(self) -> None:
         request = self.window.announce_load((self.now + self.rng.choice((5, 1_000)), b"\xff" * 16))

@@ -147,7 +147,8 @@ MUTATIONS = [
         "an expired timer ends although a client is about to move it",
         27,
         rewrite(
-            WINDOW + "end_unfired", to="self._end_attempt(self.dispatch(row))\nself._conclude(row, conclusion, boot_us)"
+            WINDOW + "end_unfired",
+            to="self._attempts.end(self.dispatch(row))\nself._conclude(row, conclusion, boot_us)",
         ),
         caught_by=_EXPIRY + "test_update_before_the_end_of_an_expired_timer_sets_a_new_limit",
     ),

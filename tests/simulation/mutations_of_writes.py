@@ -8,6 +8,7 @@ from .mutation_operators import always, drop, insert, leave_out, never, only_if,
 WINDOW = "tocsin.timers.engine.window:Window."
 ASSEMBLY = "tocsin.timers.engine.assembly:Assembly."
 STORE = "tocsin.stores.memory:MemoryStore."
+_FIRST_WAITING = "tocsin.timers.engine.waiting_rows:WaitingRows.first_key"
 _WINDOW = "tests/unit/test_window.py::"
 
 
@@ -37,7 +38,7 @@ MUTATIONS = [
     mutation(
         "a commit beyond the horizon leaves the former row in the window",
         8,
-        only_if(WINDOW + "committed", "self._remove", condition="row is None or row.key <= self.horizon"),
+        only_if(WINDOW + "committed", "self._waiting.remove", condition="row is None or row.key <= self.horizon"),
     ),
     mutation("a commit restores a row that has moved on", 8, never(WINDOW + "committed", "self._known")),
     mutation(
@@ -75,6 +76,12 @@ MUTATIONS = [
         24,
         always(WINDOW + "due", "self._suspending"),
         caught_by=_WINDOW + "test_row_that_is_suspended_because_it_was_not_sent_does_not_fire_meanwhile",
+    ),
+    mutation(
+        "the suspension of a former row ends that of the present one",
+        14,
+        always(WINDOW + "committed", "self._suspending.get(op.uuid) == op.expected"),
+        caught_by=_WINDOW + "test_row_about_to_be_suspended_does_not_fire_after_the_suspension_of_a_former_row",
     ),
     # loads
     mutation("a write does not overrule the load", 9, drop(WINDOW + "loaded", "uuid in self._changed_since_load")),
@@ -227,12 +234,18 @@ MUTATIONS = [
         never(ASSEMBLY + "batch", "op.deadline_us is not None", "self._boot_us"),
     ),
     # the delete watermark
-    mutation("the delete watermark passes the window", 11, leave_out(WINDOW + "first_unfinished", "self._order")),
     mutation(
-        "the delete watermark passes deferred timers", 11, leave_out(WINDOW + "first_unfinished", "self._deferred")
+        "the delete watermark passes the window", 11, replace(_FIRST_WAITING, "self._top(self._order)", by="None")
     ),
     mutation(
-        "the delete watermark passes in-flight attempts", 11, drop(WINDOW + "first_unfinished", "min(limit, key)")
+        "the delete watermark passes deferred timers",
+        11,
+        replace(_FIRST_WAITING, "self._top(self._deferred)", by="None"),
+    ),
+    mutation(
+        "the delete watermark passes in-flight attempts",
+        11,
+        replace(WINDOW + "first_unfinished", "self._attempts.first_key()", by="self._waiting.first_key()"),
     ),
     mutation("the delete watermark passes superseded results", 11, drop(WINDOW + "first_unfinished", "waiting.key")),
     mutation("the delete watermark passes retrying timers", 11, drop(WINDOW + "first_unfinished", "row.key")),

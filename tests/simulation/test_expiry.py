@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.simulation.crowd import SECOND, Crowd
-from tests.unit.test_window import UUID, Bench
+from tests.support.window_bench import UUID, Bench
 from tocsin.administration import namespaces, put_namespace
 from tocsin.model.answer import Response
 from tocsin.model.errors import TimerNotPending

@@ -1,4 +1,5 @@
-"""The simulation covers every fault and every consequence: a simulation proves nothing about events that do not occur in it.
+"""The simulation covers every fault and every consequence, and together with the interleavings every transition of a timer: a
+simulation proves nothing about events that do not occur in it.
 (Two nodes that claim one shard at the same time are rare: three seeds of two hundred.)"""
 
 from __future__ import annotations
@@ -7,9 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from tests.properties.interleavings import Interleaving
+from tests.properties.rare_transitions import RARE
+from tests.support.checked_window import PERMITTED
+
 from .world import World
 
 _SEEDS = 90
+_INTERLEAVINGS = 100
 
 #: Faults, by their names in the trace.
 MISHAPS = {
@@ -88,10 +94,17 @@ def kinds(trace: list[tuple[Any, ...]]) -> Iterator[str]:
                 yield name
 
 
-def test_every_fault_and_consequence_occurs() -> None:
+def test_every_fault_and_consequence_and_every_transition_occurs() -> None:
     happened: Counter[str] = Counter()
+    reached = set(RARE)
     for seed in range(_SEEDS):
         world = World(seed)
         assert world.run() is None
         happened.update(kinds(world.trace))
+        reached |= world.transitions.reached
+    for seed in range(_INTERLEAVINGS):
+        interleaving = Interleaving(seed)
+        assert interleaving.run() is None
+        reached |= interleaving.transitions.reached
+    assert PERMITTED - reached == set()
     assert {kind for kind in MISHAPS | CONSEQUENCES if not happened[kind]} == set()

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from tests.support.checked_window import TransitionCheck
 from tests.support.simulation_loop import NoEnd, NothingScheduled, SimulationLoop, TimeNotAdvancing
 from tocsin.administration import put_namespace
 from tocsin.cluster.limits import ClusterLimits
@@ -80,6 +81,7 @@ class World:
         self.unsent_rate = self.rng("unsent").choice((0.0, 0.05, 0.3))
         self.violation: Violation | None = None
         self.ledger = Ledger(self.broken, self._expired)
+        self.transitions = TransitionCheck(self.broken)
         self.runs = RunLedger(self.ledger.root, self.broken)
         self.total_shards = rng.randint(1, 3)
         # A node that was frozen or cut off for long enough is removed, and joins again.
@@ -276,7 +278,8 @@ class World:
     def run(self) -> Violation | None:
         """Runs the seed from the start to the final checks."""
         try:
-            self.loop.run_until_complete(self._main())
+            with self.transitions.installed():
+                self.loop.run_until_complete(self._main())
         except (NothingScheduled, TimeNotAdvancing, NoEnd) as error:
             self.broken("STANDSTILL", str(error))
         for context in self.loop.unhandled:

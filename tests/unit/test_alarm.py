@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tocsin.testing.clock import FakeClock
-from tocsin.timers.engine.dispatcher import Alarm
+from tocsin.timers.engine.alarm import Alarm, LoopWakeUp
 
 
 class CoarseLoop:
@@ -41,7 +41,7 @@ def test_the_alarm_is_never_early_and_does_not_spin(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)
     due = clock.now_us() + wait_us
     woken: list[int] = []
-    alarm = Alarm(clock, lambda shard_id: woken.append(clock.now_us() - due))
+    alarm = Alarm(clock, lambda shard_id: woken.append(clock.now_us() - due), LoopWakeUp)
     alarm.set(3, due, clock.now_us())
     loop.run()
     (late_us,) = woken
@@ -56,7 +56,7 @@ def test_postponements_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)
     now = clock.now_us()
     woken: list[int] = []
-    alarm = Alarm(clock, woken.append)
+    alarm = Alarm(clock, woken.append, LoopWakeUp)
     # One shard has the nearest timer, another one's first timer is postponed again and again, as a watchdog's.
     alarm.set(0, now + 250_000_000, now)
     for number in range(20_000):

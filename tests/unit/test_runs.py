@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.test_window import OWNER, UUID, Bench, at_once
+from tests.support.window_bench import UUID, Bench, at_once
 
 from tocsin.model.condition import Condition
 from tocsin.model.errors import InvalidInput
@@ -17,7 +17,6 @@ from tocsin.model.run import Run, RunStatus, encode_run
 from tocsin.model.timer import Attempt, Changes, CreateKey, Status, Timer
 from tocsin.ports.store import HistoryRow, RunRow, within
 from tocsin.timers.engine.rows import FinalAttempt, NextAttempt, OpKind, WriteOp, decoded_row
-from tocsin.timers.engine.window import Window
 from tocsin.timers.history import runs_page
 
 
@@ -214,7 +213,7 @@ def test_each_owner_keeps_one_state_of_a_run_that_is_not_in_memory() -> None:
     bench.write()
     bench.attempt_failed(11, 20_000)
     bench.write()
-    bench.window = Window(0, at_once(bench.store.claim(0, expected_epoch=1, owner=OWNER)), OWNER)
+    bench.claim(1)
     for at, again_at in ((20_001, 40_000), (40_001, 60_000), (60_001, 90_000)):
         bench.load_up_to(at)
         bench.attempt_failed(at, again_at)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from tests.unit.test_window import OWNER, Bench, at_once
+from tests.support.window_bench import Bench, at_once
 
 from tocsin.model.errors import BacklogFull, InvalidInput, ScheduleEnded, TocsinError
 from tocsin.model.schedule import (
@@ -41,7 +41,6 @@ from tocsin.timers.engine.rows import (
     conclusion_op,
     decoded_row,
 )
-from tocsin.timers.engine.window import Window
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -339,13 +338,10 @@ def test_a_page_shows_an_attempt_that_outlived_its_claim_the_present_row() -> No
     bench.fire(SECOND)
     attempt = bench.attempt
     # Another owner changes the definition.
-    other = bench.window
-    other.in_flight.clear()
-    other.rows[UUID] = attempt.row
-    other.in_flight_count = 0
+    bench.claim(1)
+    bench.load()
     bench.renamed("http://two/")
-    epoch = at_once(bench.store.claim(0, expected_epoch=1, owner=OWNER))
-    bench.window = Window(0, epoch, OWNER, orphaned=[attempt])
+    bench.claim(2, orphaned=[attempt])
     bench.load()
     assert bench.window.due(SECOND) is None
     assert bench.finish()
@@ -395,9 +391,8 @@ def test_a_result_handed_over_meets_a_definition_changed_by_the_next_owner() -> 
     bench.window.hand_over(SECOND)
     bench.commit(bench.assemble())
     identity = bench.attempt.handed_over_as
-    epoch = at_once(bench.store.claim(0, expected_epoch=1, owner=OWNER))
-    former, bench.window = bench.window, Window(0, epoch, OWNER)
-    assert not former.in_flight_count
+    assert not bench.window.in_flight_count
+    bench.claim(1)
     bench.load()
     # Other timing does not replan it: its attempt has begun.
     bench.ask(Edit(DefinitionChanges(every_us=2 * SECOND)), changes=Changes(url="http://two/"))

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Coroutine
-from typing import Any
-
 import msgspec
 import pytest
+from tests.support.window_bench import OTHER, OWNER, UUID, Bench, at_once, completed
 
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome
 from tocsin.model.errors import DefiniteFailure, IdempotencyConflict, ShardUnavailable, TimerExists, TimerNotPending
-from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, CreateKey, Status, Timer, decode_record, encode_record
-from tocsin.ports.store import Applied, ShardBatch, StoredRow, generation
-from tocsin.stores.memory import MemoryStore
-from tocsin.timers.engine.assembly import Assembly
+from tocsin.ports.store import ShardBatch, StoredRow, generation
 from tocsin.timers.engine.rows import (
-    Batch,
     ExistingRow,
     FinalAttempt,
     NextAttempt,
@@ -25,90 +18,7 @@ from tocsin.timers.engine.rows import (
     Row,
     WriteOp,
     conclusion_op,
-    decoded_row,
 )
-from tocsin.timers.engine.window import Window
-
-UUID, OTHER = b"u" * 16, b"v" * 16
-OWNER = b"o" * 16
-FAR = (10_000, b"\xff" * 16)
-
-
-def at_once(call: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine of the memory store, which never waits."""
-    try:
-        call.send(None)
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("the memory store waited")
-
-
-def completed(timer: Timer) -> Timer:
-    return msgspec.structs.replace(timer, status=Status.COMPLETED)
-
-
-class Bench:
-    """A window that owns its shard in a memory store."""
-
-    def __init__(self) -> None:
-        self.store = MemoryStore()
-        epoch = at_once(self.store.claim(0, expected_epoch=0, owner=OWNER))
-        self.row_bytes_max, self.row_reserve_bytes = sys.maxsize, 0
-        self.window = Window(0, epoch, OWNER)
-        self.answers: list[Any] = []
-        self.answered = lambda op, answer: self.answers.append(answer)
-        self.load()
-
-    def load(self) -> None:
-        request = self.window.announce_load((self.window.horizon[0] + 1 if self.window.rows else 10_000, FAR[1]))
-        if request is not None:
-            page = at_once(self.store.load(0, request.after, request.up_to, 100))
-            self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
-
-    def create(self, at: int, uuid: bytes = UUID) -> WriteOp:
-        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.answered)
-        self.window.accept(op)
-        return op
-
-    def history_rule(self, _: str) -> tuple[HistoryMode, int]:
-        return HistoryMode.ALL, 1_000
-
-    def assemble(self, *, rows_max: int = 100, finished_max: int = 100, exact_after: int = 1_000) -> Batch:
-        uuids = self.window.to_fetch(rows_max)
-        found = at_once(self.store.fetch(0, uuids))
-        assembly = Assembly(
-            self.window,
-            now_us=0,
-            boot_us=0,
-            history_rule=self.history_rule,
-            fetched={uuid: found.get(uuid) for uuid in uuids},
-            row_bytes_max=self.row_bytes_max,
-            row_reserve_bytes=self.row_reserve_bytes,
-        )
-        return assembly.batch(
-            rows_max=rows_max, bytes_max=100_000, finished_max=finished_max, exact_after_us=exact_after
-        )
-
-    def apply(self, batch: Batch) -> None:
-        assert at_once(self.store.apply([batch.store])) == [Applied.DURABLE]
-
-    def commit(self, batch: Batch) -> None:
-        self.apply(batch)
-        self.window.committed(batch, 0)
-        for op, answer in zip(batch.ops, batch.answers, strict=True):
-            op.answer(answer)
-
-    def fire(self, now: int = 100) -> Row:
-        row = self.window.due(now)
-        assert row is not None
-        self.attempt = self.window.dispatch(row)
-        return row
-
-    def finish(self) -> bool:
-        return self.window.answered(self.attempt, FinalAttempt(completed(self.attempt.row.timer)), 0)
-
-    def stored(self) -> dict[bytes, Any]:
-        return self.store._shards[0].live
 
 
 def test_bisected_batch_includes_the_finished_timer_that_it_rewrites() -> None:
@@ -267,6 +177,24 @@ def test_row_about_to_be_suspended_does_not_fire_when_loaded_again() -> None:
     assert row is not None
     bench.window.defer()
     bench.window.accept(WriteOp(OpKind.SUSPEND, UUID, "n", expected=row.generation, reason="namespace:n"))
+    bench.window.truncate(0)
+    bench.load()
+    assert UUID in bench.window.rows
+    assert bench.window.due(100) is None
+
+
+def test_row_about_to_be_suspended_does_not_fire_after_the_suspension_of_a_former_row() -> None:
+    bench = Bench()
+    bench.create(10)
+    bench.commit(bench.assemble())
+    # The client's write comes first, so that the former row's suspension has no effect.
+    bench.create(20)
+    for _ in range(2):
+        row = bench.window.due(100)
+        assert row is not None
+        bench.window.defer()
+        bench.window.suspend(row, "namespace:n")
+        bench.commit(bench.assemble(rows_max=1))
     bench.window.truncate(0)
     bench.load()
     assert UUID in bench.window.rows

@@ -1,4 +1,4 @@
-"""The clock port, and that of a wall clock that can be set forward, for the API of `tocsin dev`."""
+"""The ports of the clock, of a wake-up, and of a wall clock that can be set forward, for the API of `tocsin dev`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,17 @@ class Clock(Protocol):
 
     def boottime_us(self) -> int:
         """Microseconds since some fixed moment. It never jumps, and advances while the machine sleeps (CLOCK_BOOTTIME)."""
+
+
+class WakeUp(Protocol):
+    """Calls the function that it was made with, on the event loop: once for each setting, unless another one replaces it."""
+
+    def set(self, delay_us: int) -> None:
+        """Wakes this many microseconds from now by a monotonic clock, or as soon as possible after that. It may wake earlier:
+        after a setting that another one has just replaced."""
+
+    def close(self) -> None:
+        """Cancels the setting, for good: it must not be set again."""
 
 
 class AdvanceMode(Enum):

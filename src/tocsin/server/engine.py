@@ -15,6 +15,7 @@ from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.ports.clock import Clock
 from tocsin.ports.http import Caller
 from tocsin.ports.store import Store
+from tocsin.server.kernel_timer import wake_up
 from tocsin.server.observers import Observers
 from tocsin.server.peers import Peers
 from tocsin.settings import Settings
@@ -106,6 +107,7 @@ async def start_engine(
         observe=observers.observe,
         random=random.Random(),
         incarnation=parts.identity.incarnation,
+        wake_up=wake_up,
         confirm_time=parts.clock.confirm,
     )
     supervisor = Supervisor(

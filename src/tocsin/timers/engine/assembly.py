@@ -382,10 +382,8 @@ class Assembly:
         window.pending.popleft()
         if present is None:
             window.refuse(op, DefiniteFailure(f"the timer can't be written: {reason}"), self._boot_us)
-            return
-        del window.retrying[op.uuid]
-        window.awaiting_write[op.uuid] = present
-        window.suspend(present, f"bad_record: {reason}")
+        else:
+            window.suspend_retrying(present, f"bad_record: {reason}")
 
     # ------------------------------------------------------------------ finished timers
 

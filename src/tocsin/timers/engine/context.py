@@ -12,10 +12,11 @@ from typing import TypeVar
 from tocsin.administration import NAMESPACES, namespaces
 from tocsin.model.errors import OutcomeUnknown, StoreError, StoreFull
 from tocsin.model.namespace import RETENTION_DEFAULT_US, DamagedNamespace, HistoryMode, Namespace
-from tocsin.ports.clock import Clock
+from tocsin.ports.clock import Clock, WakeUp
 from tocsin.ports.http import Caller
 from tocsin.ports.observer import Event, NamespaceDamaged
 from tocsin.ports.store import Store
+from tocsin.timers.engine.alarm import LoopWakeUp
 from tocsin.timers.engine.limits import EngineLimits
 
 T = TypeVar("T")
@@ -40,6 +41,8 @@ class Context:
     observe: Callable[[Event], None]
     random: random.Random
     incarnation: bytes
+    #: Makes the wake-up at which due timers fire.
+    wake_up: Callable[[Callable[[], None]], WakeUp] = LoopWakeUp
     #: Namespaces whose timers this process handles itself, each with the caller that is invoked instead of `caller`.
     internal: Mapping[str, Caller] = field(default_factory=dict)
     namespaces: dict[str, Namespace] = field(default_factory=dict)

@@ -73,7 +73,7 @@ class Loader:
         share = context.share_timers
         if not window.rows:
             return min(limits.load_page_rows, share)
-        if window.bytes >= context.share_bytes // 2:
+        if window.row_bytes >= context.share_bytes // 2:
             return 0
         room = share - len(window.rows)
         # Small pages while a full window drains would cost one read for every few timers.

@@ -165,7 +165,7 @@ class Shard:
 
     def _count(self) -> None:
         window = self.window
-        now = (len(window.rows), window.bytes) if window is not None else (0, 0)
+        now = (len(window.rows), window.row_bytes) if window is not None else (0, 0)
         self._context.window_timers += now[0] - self._counted[0]
         self._context.window_bytes += now[1] - self._counted[1]
         self._counted = now
@@ -179,8 +179,8 @@ class Shard:
         keep = len(window.rows)
         if keep > share:
             keep = max(share * 3 // 4, 1)
-        if window.bytes > share_bytes:
-            keep = min(keep, max(len(window.rows) * 3 * share_bytes // (4 * window.bytes), 1))
+        if window.row_bytes > share_bytes:
+            keep = min(keep, max(len(window.rows) * 3 * share_bytes // (4 * window.row_bytes), 1))
         if keep < len(window.rows):
             window.truncate(keep)
             self._count()

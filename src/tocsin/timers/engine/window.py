@@ -1,23 +1,13 @@
 """The window of one shard under one claim: a pure state machine. It is given what happened and returns what to do, without
 I/O and without a clock.
 
-The states of a timer's durable row as memory sees them, and what moves it:
+`transitions.py` is the table of a timer's states and of what may follow from which event. The way of most timers:
 
-                            load joins / commit (key ≤ horizon)
-        beyond the horizon ─────────────────────────────────────► WINDOW ◄─────────────┐
-               ▲                                           ▲       │   │ defer         │ commit of the retry,
-               │ truncate                         not sent │       │   └─► (deferred)  │ key ≤ horizon
-               └───────────────────────────────────────────│───────│                   │
-                                                           │       ▼ dispatch          │
-                                          superseded       └── IN FLIGHT ──next────► RETRYING
-                        AWAITING WRITE ◄──────────────────────────│        attempt
-                                   │                               └──final attempt──► FINISHED
-                                   │                                  (or expired)      │
-                                   │ commit of the superseding write                    │ commit of the batch that
-                                   ▼                                                    ▼ deletes it
-                         wherever that write puts it                                   gone
+    ABSENT ─load, commit─► WAITING ─dispatch─► IN_FLIGHT ─final attempt─► FINISHED ─commit─► ABSENT
+                              ▲                    │
+                              └─commit─ RETRYING ◄─┘ next attempt
 
-A row for which it is too late passes through IN FLIGHT without a request (`end_unfired`).
+A row for which it is too late passes through IN_FLIGHT without a request (`end_unfired`).
 
 Rule numbers refer to ARCHITECTURE.md, "Rules of the engine". `tests/properties` and `tests/simulation` check this code under
 random interleavings and faults; `make mutants` shows that each rule is needed.
@@ -27,11 +17,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Sequence
-from heapq import heapify, heappop, heappush
-from itertools import islice
 
 from tocsin.model.errors import RequestExpired, TocsinError
-from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, generation
+from tocsin.ports.store import KEY_MIN, FireKey, generation
+from tocsin.timers.engine.in_flight import AttemptsInFlight
 from tocsin.timers.engine.recurring import suspended_reason
 from tocsin.timers.engine.rows import (
     LAST_SUPERSEDING,
@@ -47,13 +36,12 @@ from tocsin.timers.engine.rows import (
     WriteOp,
     conclusion_op,
 )
+from tocsin.timers.engine.waiting_rows import WaitingRows
 
 #: Operations that depend on nothing but memory.
 _WITHOUT_STORE = frozenset((OpKind.CREATE, OpKind.RETRY, OpKind.HAND_OVER, OpKind.RECUR))
 #: Those of them that write the row, if at all.
 _WRITING = _WITHOUT_STORE - {OpKind.HAND_OVER}
-#: Rows of each heap among which `longest_wait_us` looks for the oldest.
-_WAITS_CHECKED_MAX = 100
 #: Characters of a reason for suspending a row. An error that quotes the row is cut.
 REASON_CHARS_MAX = 500
 EXPIRED = "the request's time budget ran out; nothing was written"
@@ -89,10 +77,10 @@ class Window:
         # Whether batches have a watermark; without `range_delete` the batch also has the deletes of all that it covers.
         self.delete_watermark = delete_watermark or range_delete
         self.horizon: FireKey = KEY_MIN
-        self.rows: dict[bytes, Row] = {}
-        self.bytes = 0
-        self.in_flight: dict[bytes, tuple[InFlightAttempt, ...]] = {}
-        self.in_flight_count = 0
+        self._waiting = WaitingRows()
+        self.rows = self._waiting.by_uuid
+        self._attempts = AttemptsInFlight()
+        self.in_flight = self._attempts.by_uuid
         self.finished: dict[bytes, Finished] = {}
         # Rows that neither fire nor are deleted by range until a write decides about them: a client's, accepted before the
         # row's attempt ended; a suspension; or a delete that the store has refused and that is tried again.
@@ -113,17 +101,23 @@ class Window:
         self._claim = generation(epoch, incarnation, 0)[:-8]
         # How the names of its firings begin.
         self._firings = f"{epoch:x}-"
-        # Keys of self.rows, some of them outdated: `_order` waits for the instant, `_deferred` for a busy destination.
-        self._order: list[FireKey] = []
-        self._deferred: list[FireKey] = []
-        self._in_flight_order: list[tuple[FireKey, bytes]] = []
         self._load: LoadRequest | None = None
         self._load_number = 0
         self._changed_since_load: dict[bytes, Row | None] = {}
         for attempt in orphaned:
             # Only a load shows whether its row is still the durable one (rule 3).
             attempt.superseded = attempt.stale = True
-            self._add_attempt(attempt)
+            self._attempts.add(attempt)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the records of `rows`."""
+        return self._waiting.bytes
+
+    @property
+    def in_flight_count(self) -> int:
+        """Attempts in flight."""
+        return self._attempts.count
 
     # ------------------------------------------------------------------ acceptance
 
@@ -156,6 +150,13 @@ class Window:
         self.accept(WriteOp(OpKind.SUSPEND, uuid, timer.namespace, expected=row.generation, reason=reason))
         return reason
 
+    def suspend_retrying(self, row: Row, reason: str) -> None:
+        """Suspends a row whose retry can't be written, in place of the retry."""
+        uuid = row.key[1]
+        del self.retrying[uuid]
+        self.awaiting_write[uuid] = row
+        self.suspend(row, reason)
+
     def move_on(self, row: Row) -> None:
         """Queues that a schedule's late row is planned again. It must be deferred, and does not fire until then."""
         self.accept(WriteOp(OpKind.MOVE_ON, row.key[1], row.timer.namespace, expected=row.generation))
@@ -168,24 +169,16 @@ class Window:
 
     def next_key(self) -> FireKey | None:
         """The smallest key that waits for its instant; None if there is none."""
-        return self._top(self._order)
+        return self._waiting.next_key()
 
     def longest_wait_us(self, now_us: int) -> int:
         """How long the oldest due row has waited, deferred rows included, in microseconds; 0 when none is due. Where many
         rows were accepted long after their instants, it is that of the oldest among the rows checked."""
-        longest = 0
-        for heap in (self._order, self._deferred):
-            top = self._top(heap)
-            if top is None or top[0] > now_us:
-                continue
-            for key in islice(heap, _WAITS_CHECKED_MAX):
-                if self._current(key):
-                    longest = max(longest, self.rows[key[1]].waited_us(now_us))
-        return longest
+        return self._waiting.longest_wait_us(now_us)
 
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `defer`."""
-        while (key := self._top(self._order)) is not None and key[0] <= now_us:
+        while (key := self._waiting.next_key()) is not None and key[0] <= now_us:
             row = self.rows[key[1]]
             if self._suspending.get(key[1]) != row.generation:
                 return row
@@ -195,16 +188,11 @@ class Window:
 
     def defer(self) -> None:
         """Defers the row that `due` returned, because its destination is busy: it stays, and `due` no longer returns it."""
-        key = heappop(self._order)
-        while self._order and self._order[0] == key:
-            heappop(self._order)
-        heappush(self._deferred, key)
-        if len(self._deferred) > 2 * len(self.rows) + 1_000:
-            self._deferred = self._compacted(self._deferred)
+        self._waiting.defer()
 
     def put_back(self, row: Row) -> None:
         """Returns a deferred row to the order of instants: it is no longer due, or has to be dispatched again."""
-        heappush(self._order, row.key)
+        self._waiting.put_back(row)
 
     def holds(self, row: Row) -> bool:
         """Whether this very row is still in the window. Check it before dispatching a deferred row."""
@@ -213,32 +201,19 @@ class Window:
     def dispatch(self, row: Row) -> InFlightAttempt:
         """Moves the row from the window to an in-flight attempt, until `answered` or `not_sent`."""
         uuid = row.key[1]
-        del self.rows[uuid]
-        self.bytes -= row.size
+        self._waiting.remove(uuid)
         superseded = uuid in self._client_ops
         if superseded:
             # A load may have returned the row before its commit is confirmed, while former attempts go on: their results
             # must not take the place of this one's.
             self._forget_former(row)
         attempt = InFlightAttempt(row, superseded)
-        self._add_attempt(attempt)
+        self._attempts.add(attempt)
         return attempt
-
-    def _add_attempt(self, attempt: InFlightAttempt) -> None:
-        row = attempt.row
-        uuid = row.key[1]
-        others = self.in_flight.get(uuid)
-        self.in_flight[uuid] = (attempt,) if others is None else (*others, attempt)
-        self.in_flight_count += 1
-        heappush(self._in_flight_order, (row.key, row.identity))
-        if len(self._in_flight_order) > 2 * self.in_flight_count + 1_000:
-            # Otherwise entries of ended attempts would pile up behind one slow attempt at the top.
-            self._in_flight_order = [(f.row.key, f.row.identity) for fs in self.in_flight.values() for f in fs]
-            heapify(self._in_flight_order)
 
     def answered(self, attempt: InFlightAttempt, conclusion: Conclusion, boot_us: int) -> bool:
         """Takes an attempt's result. False when it decides nothing because the timer has been changed since (rule 10)."""
-        if not self._end_attempt(attempt):
+        if not self._attempts.end(attempt):
             return False
         row = attempt.row
         if attempt.superseded:
@@ -260,7 +235,7 @@ class Window:
 
         With `suspended`, the row that would be due again is suspended for that reason instead; returns whether it is."""
         row = attempt.row
-        if not self._end_attempt(attempt) or attempt.stale or row.key > self.horizon:
+        if not self._attempts.end(attempt) or attempt.stale or row.key > self.horizon:
             return False
         if suspended_reason(row.timer) is not None:
             return False
@@ -270,23 +245,9 @@ class Window:
         self._add(row)
         return suspended is not None
 
-    def _end_attempt(self, attempt: InFlightAttempt) -> bool:
-        """Removes the attempt from those in flight; False if this window doesn't know it."""
-        uuid = attempt.row.key[1]
-        attempts = self.in_flight.get(uuid, ())
-        others = tuple(f for f in attempts if f is not attempt)
-        if len(others) == len(attempts):
-            return False
-        if others:
-            self.in_flight[uuid] = others
-        else:
-            del self.in_flight[uuid]
-        self.in_flight_count -= 1
-        return True
-
     def deciding(self, uuid: bytes, identity: bytes) -> InFlightAttempt | None:
         """The in-flight attempt whose result decides about the durable row of that identity, if there is one."""
-        return next((f for f in self.in_flight.get(uuid, ()) if not f.stale and f.row.identity == identity), None)
+        return self._attempts.deciding(uuid, identity)
 
     def hand_over(self, margin_us: int) -> None:
         """Records durably that the in-flight attempts remain with this node, whoever owns the shard next (rule 25). Without a
@@ -380,18 +341,7 @@ class Window:
     def first_unfinished(self, rewritten: Container[bytes]) -> FireKey:
         """The smallest key of a row in memory that has not finished: a range delete must not reach it. A retrying timer does
         not count if its uuid is in `rewritten`."""
-        limit = KEY_MAX
-        for heap in (self._order, self._deferred):
-            top = self._top(heap)
-            if top is not None and top < limit:
-                limit = top
-        attempts = self._in_flight_order
-        while attempts:
-            key, identity = attempts[0]
-            if any(f.row.identity == identity for f in self.in_flight.get(key[1], ())):
-                limit = min(limit, key)
-                break
-            heappop(attempts)
+        limit = min(self._waiting.first_key(), self._attempts.first_key())
         for waiting in self.awaiting_write.values():
             limit = min(limit, waiting.key)
         for uuid, row in self.retrying.items():
@@ -439,7 +389,7 @@ class Window:
                 self._forget_former(row)
                 self._adopt(row)
                 continue
-            self._remove(uuid)
+            self._waiting.remove(uuid)
             # A refused delete may have been tried again since the batch was assembled.
             self.finished.pop(uuid, None)
             self.awaiting_write.pop(uuid, None)
@@ -457,7 +407,9 @@ class Window:
                 self._forget_client_op(op.uuid)
                 self._reinstate(op.uuid, boot_us)
             elif op.kind is OpKind.SUSPEND or op.kind is OpKind.MOVE_ON:
-                self._suspending.pop(op.uuid, None)
+                # Another row of the timer may be about to be suspended since.
+                if self._suspending.get(op.uuid) == op.expected:
+                    del self._suspending[op.uuid]
             elif op.kind is OpKind.SCHEDULE:
                 self._forget_change(op.uuid)
         for op in results:
@@ -473,7 +425,7 @@ class Window:
             conclusion = self.superseded.get(op.uuid)
             attempt = self.deciding(op.uuid, op.expected)
             if attempt is not None:
-                self._end_attempt(attempt)
+                self._attempts.end(attempt)
                 attempt.handed_over_as = row.identity
             elif conclusion is not None and (of := self.awaiting_write[op.uuid]).identity == op.expected:
                 results.append(conclusion_op(of, row.identity, conclusion))
@@ -509,8 +461,7 @@ class Window:
             if attempt.row.identity == row.identity:
                 attempt.stale, attempt.superseded = False, uuid in self._client_ops
                 if attempt.row.generation < row.generation:
-                    attempt.row = row
-                    heappush(self._in_flight_order, (row.key, row.identity))
+                    self._attempts.replace_row(attempt, row)
         for rows in (self.awaiting_write, self.retrying):
             former = rows.get(uuid)
             if former is not None and former.identity == row.identity and former.generation < row.generation:
@@ -635,16 +586,12 @@ class Window:
 
     def truncate(self, keep: int) -> None:
         """Drops all but the `keep` earliest rows. The horizon shrinks, and a load under way becomes void (rule 13)."""
-        if len(self.rows) <= keep:
+        key = self._waiting.truncate(keep)
+        if key is None:
             return
-        keys = sorted(row.key for row in self.rows.values())
-        for key in keys[keep:]:
-            self._remove(key[1])
-        self.horizon = min(self.horizon, key_before(keys[keep]))
+        self.horizon = min(self.horizon, key_before(key))
         self._load = None
         self._changed_since_load = {}
-        self._order = self._compacted(self._order)
-        self._deferred = self._compacted(self._deferred)
 
     # ------------------------------------------------------------------ inside
 
@@ -680,36 +627,4 @@ class Window:
         return retried is not None and retried.identity == identity
 
     def _add(self, row: Row) -> None:
-        uuid = row.key[1]
-        former = self.rows.get(uuid)
-        if former is not None:
-            self.bytes -= former.size
-        self.rows[uuid] = row
-        self.bytes += row.size
-        heappush(self._deferred if self._suspending.get(uuid) == row.generation else self._order, row.key)
-        if len(self._order) > 2 * len(self.rows) + 1_000:
-            # Otherwise outdated keys far from the top would pile up for the whole look-ahead.
-            self._order = self._compacted(self._order)
-
-    def _compacted(self, heap: list[FireKey]) -> list[FireKey]:
-        kept = list({key: None for key in heap if self._current(key)})
-        heapify(kept)
-        return kept
-
-    def _remove(self, uuid: bytes) -> None:
-        row = self.rows.pop(uuid, None)
-        if row is not None:
-            self.bytes -= row.size
-
-    def _current(self, key: FireKey) -> bool:
-        row = self.rows.get(key[1])
-        return row is not None and row.key == key
-
-    def _top(self, heap: list[FireKey]) -> FireKey | None:
-        while heap:
-            key = heap[0]
-            row = self.rows.get(key[1])
-            if row is not None and row.key == key:
-                return key
-            heappop(heap)
-        return None
+        self._waiting.add(row, deferred=self._suspending.get(row.key[1]) == row.generation)

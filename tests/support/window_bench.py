@@ -1,0 +1,104 @@
+"""A window that owns its shard in a memory store, for tests of single transitions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import msgspec
+
+from tests.support.checked_window import CheckedWindow, TransitionCheck
+from tocsin.model.namespace import HistoryMode
+from tocsin.model.timer import Status, Timer
+from tocsin.ports.store import Applied
+from tocsin.stores.memory import MemoryStore
+from tocsin.timers.engine.assembly import Assembly
+from tocsin.timers.engine.rows import Batch, FinalAttempt, InFlightAttempt, OpKind, Row, WriteOp, decoded_row
+
+UUID, OTHER = b"u" * 16, b"v" * 16
+OWNER = b"o" * 16
+FAR = (10_000, b"\xff" * 16)
+
+
+def at_once(call: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine of the memory store, which never waits."""
+    try:
+        call.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("the memory store waited")
+
+
+def completed(timer: Timer) -> Timer:
+    return msgspec.structs.replace(timer, status=Status.COMPLETED)
+
+
+class Bench:
+    """A window that owns its shard in a memory store."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.row_bytes_max, self.row_reserve_bytes = sys.maxsize, 0
+        self.transitions = TransitionCheck()
+        self.window: CheckedWindow
+        self.claim(0)
+        self.answers: list[Any] = []
+        self.answered = lambda op, answer: self.answers.append(answer)
+        self.load()
+
+    def claim(self, expected_epoch: int, orphaned: Sequence[InFlightAttempt] = ()) -> None:
+        """An empty window under a new claim."""
+        epoch = at_once(self.store.claim(0, expected_epoch=expected_epoch, owner=OWNER))
+        self.window = CheckedWindow(self.transitions, 0, epoch, OWNER, orphaned=orphaned)
+
+    def load(self) -> None:
+        request = self.window.announce_load((self.window.horizon[0] + 1 if self.window.rows else 10_000, FAR[1]))
+        if request is not None:
+            page = at_once(self.store.load(0, request.after, request.up_to, 100))
+            self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
+
+    def create(self, at: int, uuid: bytes = UUID) -> WriteOp:
+        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.answered)
+        self.window.accept(op)
+        return op
+
+    def history_rule(self, _: str) -> tuple[HistoryMode, int]:
+        return HistoryMode.ALL, 1_000
+
+    def assemble(self, *, rows_max: int = 100, finished_max: int = 100, exact_after: int = 1_000) -> Batch:
+        uuids = self.window.to_fetch(rows_max)
+        found = at_once(self.store.fetch(0, uuids))
+        assembly = Assembly(
+            self.window,
+            now_us=0,
+            boot_us=0,
+            history_rule=self.history_rule,
+            fetched={uuid: found.get(uuid) for uuid in uuids},
+            row_bytes_max=self.row_bytes_max,
+            row_reserve_bytes=self.row_reserve_bytes,
+        )
+        return assembly.batch(
+            rows_max=rows_max, bytes_max=100_000, finished_max=finished_max, exact_after_us=exact_after
+        )
+
+    def apply(self, batch: Batch) -> None:
+        assert at_once(self.store.apply([batch.store])) == [Applied.DURABLE]
+
+    def commit(self, batch: Batch) -> None:
+        self.apply(batch)
+        self.window.committed(batch, 0)
+        for op, answer in zip(batch.ops, batch.answers, strict=True):
+            op.answer(answer)
+
+    def fire(self, now: int = 100) -> Row:
+        row = self.window.due(now)
+        assert row is not None
+        self.attempt = self.window.dispatch(row)
+        return row
+
+    def finish(self) -> bool:
+        return self.window.answered(self.attempt, FinalAttempt(completed(self.attempt.row.timer)), 0)
+
+    def stored(self) -> dict[bytes, Any]:
+        return self.store._shards[0].live
