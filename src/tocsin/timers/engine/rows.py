@@ -169,7 +169,7 @@ class InFlightAttempt:
         self.row = row
         self.superseded = superseded
         self.stale = False
-        self.number = 0
+        self.number = row.timer.attempts + 1
         self.fired_at = 0
         self.handed_over_as = b""
 
