@@ -59,7 +59,8 @@ class Pool:
         A request that is made again goes on a fresh connection; one that must not be sent twice, only on a fresh one or on
         one so recently used that the receiver has hardly closed it.
         """
-        destination, given_up = self._destinations.get(request.origin.destination), list[Connection]()
+        destination = self._destinations.get(request.origin.destination)
+        given_up: list[Connection] = []
         while destination is not None and destination.idle and not request.replayed:
             connection = next(reversed(destination.idle))
             if connection.closing:

@@ -55,13 +55,12 @@ class Sender:
         chosen, given_up = self._pool.choose(request, now_ns)
         if given_up:
             _abort(given_up)
-        if chosen is Choice.OPEN:
-            self._open(request)
-        elif chosen is Choice.WAIT:
-            if request.sent_at is None:
-                request.deadline_ns = now_ns + self._limits.connection_wait_max_us * 1_000
-        else:
+        if isinstance(chosen, Connection):
             chosen.start(request, self._clock.now_us())
+        elif chosen is Choice.OPEN:
+            self._open(request)
+        elif request.sent_at is None:
+            request.deadline_ns = now_ns + self._limits.connection_wait_max_us * 1_000
 
     def is_waiting(self, request: RequestInFlight) -> bool:
         """Whether the request waits for a free connection."""
