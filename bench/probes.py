@@ -78,7 +78,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     ),
     "invoke": ("tocsin.http_client.http:HttpCaller.invoke",),
     "receive": ("tocsin.http_client.connection:Connection.data_received",),
-    "result": ("tocsin.timers.engine.dispatcher:Dispatcher._done",),
+    "result": ("tocsin.timers.engine.attempt:Attempt.ended",),
     "observe": ("tocsin.ports.observer:fan_out()",),
     "garbage collection": (),
 }

@@ -21,7 +21,7 @@ from tocsin.model.timer import Changes, Status, Timer, decode_record
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Loaded, ShardBatch
 from tocsin.stores.memory import MemoryStore
 from tocsin.timers.engine.assembly import Assembly
-from tocsin.timers.engine.attempts import conclude_expired
+from tocsin.timers.engine.attempt import conclude_expired
 from tocsin.timers.engine.rows import (
     Batch,
     Conclusion,

@@ -10,8 +10,8 @@ from itertools import pairwise
 import h11
 import pytest
 
-from tocsin.http_client.attempt import Attempt, AttemptOutcome
 from tocsin.http_client.connection import Connection, ResponseCache
+from tocsin.http_client.in_flight import RequestInFlight, RequestOutcome
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.target import parse_url
 from tocsin.model.answer import NoResponse, Response
@@ -45,18 +45,20 @@ class Wire(asyncio.Transport):
 class Recorder:
     """What the connection reported to its owner."""
 
-    outcomes: list[AttemptOutcome] = field(default_factory=list)
+    outcomes: list[RequestOutcome] = field(default_factory=list)
     reusable: bool = False
     losses: int = 0
 
-    def answered(self, connection: Connection, attempt: Attempt, outcome: AttemptOutcome, reusable: bool) -> None:
+    def answered(
+        self, connection: Connection, request: RequestInFlight, outcome: RequestOutcome, reusable: bool
+    ) -> None:
         """See Owner."""
         self.outcomes.append(outcome)
         self.reusable = reusable
         if not reusable:
             connection.abort()
 
-    def dropped(self, connection: Connection, attempt: Attempt, outcome: NoResponse, replayable: bool) -> None:
+    def dropped(self, connection: Connection, request: RequestInFlight, outcome: NoResponse, replayable: bool) -> None:
         """See Owner."""
         self.outcomes.append(outcome)
         connection.abort()
@@ -66,12 +68,12 @@ class Recorder:
         self.losses += 1
 
 
-def deliver(pieces: list[bytes], cache: ResponseCache) -> tuple[AttemptOutcome, bool]:
+def deliver(pieces: list[bytes], cache: ResponseCache) -> tuple[RequestOutcome, bool]:
     """The outcome of a request answered by these pieces, and whether a second request might have gone on the connection."""
     owner, wire = Recorder(), Wire()
     connection = Connection(owner, LIMITS, ORIGIN.destination, cache)
     connection.connection_made(wire)
-    connection.start(Attempt(ORIGIN, b"", False, 1_000_000, lambda exchange: None), 0)
+    connection.start(RequestInFlight(ORIGIN, b"", False, 1_000_000, lambda exchange: None), 0)
     taken = 0
     for piece in pieces:
         if wire.ended:

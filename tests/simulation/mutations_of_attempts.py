@@ -8,9 +8,11 @@ from .mutation_operators import always, drop, leave_out, narrow, never, replace,
 
 WINDOW = "tocsin.timers.engine.window:Window."
 DISPATCHER = "tocsin.timers.engine.dispatcher:Dispatcher."
+ATTEMPT = "tocsin.timers.engine.attempt:Attempt."
 _RARE = "tests/simulation/test_rare_interleavings.py::"
 _EXPIRY = "tests/simulation/test_expiry.py::"
-_CONCLUDE_EXPIRED = "tocsin.timers.engine.attempts:conclude_expired"
+_CONCLUDE = "tocsin.timers.engine.attempt:conclude"
+_CONCLUDE_EXPIRED = "tocsin.timers.engine.attempt:conclude_expired"
 _LATENESS = "tests/simulation/test_lateness.py::"
 _WINDOW = "tests/unit/test_window.py::"
 _REFUSED = "test_refused_timer_is_suspended_and_fires_after_a_claim_with_other_settings"
@@ -20,9 +22,9 @@ MUTATIONS = [
     mutation(
         "a failed attempt completes its timer",
         0,
-        replace("tocsin.timers.engine.attempts:conclude", "Status.FAILED", by="Status.COMPLETED"),
+        replace(_CONCLUDE, "Status.FAILED", by="Status.COMPLETED"),
     ),
-    mutation("a failed attempt is the last one", 0, always("tocsin.timers.engine.attempts:conclude", "verdict.final")),
+    mutation("a failed attempt is the last one", 0, always(_CONCLUDE, "verdict.final")),
     mutation(
         "one attempt fewer than the policy allows",
         0,
@@ -47,13 +49,13 @@ MUTATIONS = [
     mutation(
         "a destination whose last deferred timer is gone is never forgotten",
         0,
-        drop(DISPATCHER + "_fire_first", "self._admission.settle"),
+        drop(DISPATCHER + "_fire_first", "self.admission.settle"),
         caught_by=_RARE + "test_destination_is_forgotten_when_its_last_deferred_timer_is_canceled",
     ),
     mutation(
         "a request that was not sent counts",
         24,
-        never(DISPATCHER + "_done", "NotSent"),
+        never(ATTEMPT + "ended", "NotSent"),
         caught_by=_LATENESS + "test_unsent_attempt_is_repeated_soon_and_not_counted",
     ),
     mutation(
@@ -70,7 +72,7 @@ MUTATIONS = [
     mutation(
         "a refused address counts as an attempt",
         24,
-        narrow(DISPATCHER + "_done", "NotSent", and_="not isinstance(outcome, Refused)"),
+        narrow(ATTEMPT + "ended", "NotSent", and_="not isinstance(outcome, Refused)"),
         caught_by=_LATENESS + _REFUSED,
     ),
     mutation(
@@ -94,7 +96,7 @@ MUTATIONS = [
     mutation(
         "the result of a handed-over attempt is forgotten",
         25,
-        drop(DISPATCHER + "_done", "self.results.send"),
+        drop(ATTEMPT + "_record", "self._dispatcher.results.send"),
         caught_by=_RARE + "test_result_of_a_handed_over_attempt_reaches_the_new_owner",
     ),
     mutation(
@@ -118,7 +120,7 @@ MUTATIONS = [
     mutation(
         "whether a timer has expired is only checked when it is created",
         27,
-        always(DISPATCHER + "_end_expired", "conclusion is None"),
+        always("tocsin.timers.engine.attempt:end_expired", "conclusion is None"),
     ),
     mutation(
         "a deferred timer fires however late it is",
@@ -129,7 +131,7 @@ MUTATIONS = [
     mutation(
         "a retry is planned for after the timer has expired",
         27,
-        never("tocsin.timers.engine.attempts:conclude", "again_at > limit"),
+        never(_CONCLUDE, "again_at > limit"),
         caught_by=_EXPIRY + "test_retry_that_would_begin_too_late_is_not_planned",
     ),
     mutation(

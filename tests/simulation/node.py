@@ -256,7 +256,7 @@ class Node:
                 yield f"{self.name}: {account}: {left}"
 
     def _accounts(self, supervisor: Supervisor) -> Iterator[tuple[str, object]]:
-        dispatcher, admission = supervisor.dispatcher, supervisor.dispatcher._admission
+        dispatcher, admission = supervisor.dispatcher, supervisor.dispatcher.admission
         yield "callbacks in flight", dispatcher.in_flight or admission._in_flight_of
         yield "timers that wait for a destination", dispatcher.waiting or admission._deferred
         yield "queues that wait for a turn", admission.blocked

@@ -17,7 +17,7 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Changes, Status, Timer, decode_record
 from tocsin.ports.observer import TimerExpired
-from tocsin.timers.engine.attempts import conclude, conclude_expired
+from tocsin.timers.engine.attempt import conclude, conclude_expired
 from tocsin.timers.engine.idempotency import keeps
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.rows import FinalAttempt, InFlightAttempt, NextAttempt, OpKind, Row, WriteOp
@@ -71,7 +71,7 @@ def test_timer_whose_attempt_was_handed_over_and_lost_has_failed() -> None:
 @pytest.mark.parametrize(("expire_after_s", "retried"), [(12, True), (11, True), (10.5, False)])
 def test_retry_that_would_begin_too_late_is_not_planned(expire_after_s: float, retried: bool) -> None:
     attempt = InFlightAttempt(row_of(limited(expire_after_s)), superseded=False)
-    attempt.number, attempt.fired_at = 1, 100 * SECOND
+    attempt.fired_at = 100 * SECOND
     conclusion, word = conclude(attempt, Response(503), SECOND, None, EngineLimits(), now_us=101 * SECOND, jitter=0.0)
     assert isinstance(conclusion, NextAttempt if retried else FinalAttempt)
     if not retried:

@@ -42,7 +42,7 @@ def test_destination_is_forgotten_when_its_last_deferred_timer_is_canceled() -> 
 
     async def cancel() -> None:
         await asyncio.sleep(6.5 - crowd.loop.time())
-        admission = crowd.supervisor.dispatcher._admission
+        admission = crowd.supervisor.dispatcher.admission
         assert "fine" in admission.destinations
         assert admission.blocked
         crowd.supervisor.shards[0].accept(WriteOp(OpKind.DELETE, timer_uuid("a", "w"), "a"))

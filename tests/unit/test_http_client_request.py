@@ -31,7 +31,7 @@ LIMITS = CallbackLimits()
 
 
 def an_invocation(**changes: Any) -> Invocation:
-    return Invocation(
+    usual = Invocation(
         namespace="orders",
         timer_id="order 4711",
         execute_at=NOW,
@@ -45,7 +45,8 @@ def an_invocation(**changes: Any) -> Invocation:
         timeout_us=1_000_000,
         secrets=(),
         traceparent=None,
-    )._replace(**changes)
+    )
+    return msgspec.structs.replace(usual, **changes)
 
 
 def composed(**changes: Any) -> tuple[str, dict[str, str], bytes]:

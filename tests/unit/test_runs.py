@@ -14,7 +14,7 @@ from tocsin.model.condition import Condition
 from tocsin.model.errors import InvalidInput
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import Run, RunStatus, encode_run
-from tocsin.model.timer import Attempt, Changes, CreateKey, Status, Timer
+from tocsin.model.timer import Changes, CreateKey, LoggedAttempt, Status, Timer
 from tocsin.ports.store import HistoryRow, RunRow, within
 from tocsin.timers.engine.rows import FinalAttempt, NextAttempt, OpKind, WriteOp, decoded_row
 from tocsin.timers.history import runs_page
@@ -53,7 +53,7 @@ class Runs(Bench):
     def _after(self, at: int, error: str | None, answer: str | None) -> Timer:
         self.fire(100_000)
         before = self.attempt.row.timer
-        entry = Attempt(at, 5, 503 if error else 200, error, answer)
+        entry = LoggedAttempt(at, 5, 503 if error else 200, error, answer)
         first = at if before.first_attempt_at is None else before.first_attempt_at
         return msgspec.structs.replace(
             before, attempts=before.attempts + 1, first_attempt_at=first, attempt_log=(*before.attempt_log, entry)
@@ -122,7 +122,7 @@ def test_every_run_is_a_chapter(limit: int) -> None:
         (30, "superseded", [31]),
         (10, "rescheduled", [11, 21]),
     ]
-    assert bench.pages()[1].attempts == (Attempt(61, 5, 503, "HTTP_503", "busy"),)
+    assert bench.pages()[1].attempts == (LoggedAttempt(61, 5, 503, "HTTP_503", "busy"),)
 
 
 def test_a_run_without_attempts_leaves_no_row_when_its_timer_moves() -> None:
@@ -156,7 +156,7 @@ def test_an_attempt_that_a_clients_write_overtook_is_recorded() -> None:
     bench.fire()
     bench.create(20)
     timer = msgspec.structs.replace(
-        bench.attempt.row.timer, attempts=1, first_attempt_at=11, attempt_log=(Attempt(11, 5, 503, "HTTP_503"),)
+        bench.attempt.row.timer, attempts=1, first_attempt_at=11, attempt_log=(LoggedAttempt(11, 5, 503, "HTTP_503"),)
     )
     bench.window.answered(bench.attempt, NextAttempt(timer, 15), 0)
     bench.write()

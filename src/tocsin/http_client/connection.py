@@ -11,9 +11,9 @@ from typing import Protocol, cast
 
 import httptools
 
-from tocsin.http_client.attempt import Attempt, AttemptOutcome
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.faults import check_descriptors, local_fault
+from tocsin.http_client.in_flight import RequestInFlight, RequestOutcome
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.resolver import Resolver
 from tocsin.http_client.target import Origin
@@ -30,10 +30,12 @@ _READ_LENGTHS = frozenset(map(len, (b"retry-after", *_FRAMING)))
 class Owner(Protocol):
     """Receives the outcome of requests on a connection: for each `start`, exactly one of the first two methods is called."""
 
-    def answered(self, connection: Connection, attempt: Attempt, outcome: AttemptOutcome, reusable: bool) -> None:
+    def answered(
+        self, connection: Connection, request: RequestInFlight, outcome: RequestOutcome, reusable: bool
+    ) -> None:
         """The exchange ended, with a response or an invalid one. Unless `reusable`, the owner aborts the connection."""
 
-    def dropped(self, connection: Connection, attempt: Attempt, outcome: NoResponse, replayable: bool) -> None:
+    def dropped(self, connection: Connection, request: RequestInFlight, outcome: NoResponse, replayable: bool) -> None:
         """The receiver closed the connection. `replayable`: it was a reused connection, and no byte was received."""
 
     def lost(self, connection: Connection) -> None:
@@ -42,7 +44,7 @@ class Owner(Protocol):
 
 class ResponseCache:
     """The parsed response for the exact bytes of each of the latest whole responses; it starts over when it is full. The
-    connections of a pool share it; either all of their attempts want headers, or none does.
+    connections of a pool share it; either all of their requests want headers, or none does.
 
     Receivers often repeat the same response, and a parser in its initial state parses the same bytes the same way. That
     takes a sixth off the client's CPU time for a callback (`bench/http_client.py` measures it).
@@ -90,10 +92,10 @@ class Connection(asyncio.Protocol):
         "_transport",
         "_used",
         "_wants_headers",
-        "attempt",
         "destination",
         "idle_since_ns",
         "lost",
+        "request",
         "rules",
     )
 
@@ -110,7 +112,7 @@ class Connection(asyncio.Protocol):
         self._used = False
         self._wants_headers = False
         self.destination = destination
-        self.attempt: Attempt | None = None
+        self.request: RequestInFlight | None = None
         self.idle_since_ns = 0
         self.lost = False
         self._reset()
@@ -133,19 +135,19 @@ class Connection(asyncio.Protocol):
         """Whether the connection is closing, even if that has not been reported yet."""
         return self._transport is None or self._transport.is_closing()
 
-    def start(self, attempt: Attempt, now_us: int) -> None:
-        """Sends the attempt's request in one write. Only for an idle connection."""
-        assert self.attempt is None and self._transport is not None
-        self.attempt = attempt
-        self._wants_headers = attempt.wants_headers
-        attempt.connection = self
-        if attempt.sent_at is None:
-            attempt.sent_at = now_us
-        self._transport.write(attempt.request)
+    def start(self, request: RequestInFlight, now_us: int) -> None:
+        """Sends the request in one write. Only for an idle connection."""
+        assert self.request is None and self._transport is not None
+        self.request = request
+        self._wants_headers = request.wants_headers
+        request.connection = self
+        if request.sent_at is None:
+            request.sent_at = now_us
+        self._transport.write(request.data)
 
     def abort(self) -> None:
-        """Closes immediately. The attempt in flight is dropped; only `lost` is called."""
-        self.attempt = None
+        """Closes immediately. The request in flight is dropped; only `lost` is called."""
+        self.request = None
         if self._transport is not None:
             self._transport.abort()
 
@@ -157,16 +159,16 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parses a part of a response, or finds the whole response in the cache; the last part ends the exchange."""
-        attempt = self.attempt
-        if attempt is None:
+        request = self.request
+        if request is None:
             # Unsolicited data could be mistaken for the response to the next request.
             self.abort()
             return
-        first = self._raw_bytes == 0 and not attempt.head_only
+        first = self._raw_bytes == 0 and not request.head_only
         if first and (known := self._cache.get(data)) is not None:
             self._used = True
-            self.attempt = None
-            self._owner.answered(self, attempt, known, True)
+            self.request = None
+            self._owner.answered(self, request, known, True)
             return
         self._raw_bytes += len(data)
         problem = None
@@ -178,39 +180,39 @@ class Connection(asyncio.Protocol):
             problem = f"the response is not HTTP/1.1: {error}"
         limits = self._limits
         if self._body_bytes > limits.response_body_bytes_max:
-            self._settle(attempt, self._answer(attempt), False)
+            self._settle(request, self._answer(request), False)
         elif self._raw_bytes - self._body_bytes > limits.response_head_bytes_max + _CHUNK_OVERHEAD * self._body_bytes:
-            self._settle(attempt, NoResponse("BAD_RESPONSE", "the response's headers exceed the size limit"), False)
+            self._settle(request, NoResponse("BAD_RESPONSE", "the response's headers exceed the size limit"), False)
         elif self._complete:
             reusable = self._keep_alive and not self._extra and problem is None
-            again = attempt.replayable and not attempt.replayed
+            again = request.replayable and not request.replayed
             if self._status == _REQUEST_TIMEOUT and self._used and not reusable and again:
                 # The receiver sent it on the idle connection before the request arrived (RFC 9110 section 15.5.9).
-                self.attempt = None
-                self._owner.dropped(self, attempt, NoResponse("CONNECTION_CLOSED"), True)
+                self.request = None
+                self._owner.dropped(self, request, NoResponse("CONNECTION_CLOSED"), True)
                 return
-            answer = self._answer(attempt)
+            answer = self._answer(request)
             if first and reusable:
                 self._cache.put(data, answer)
-            self._settle(attempt, answer, reusable)
+            self._settle(request, answer, reusable)
         elif problem is not None:
-            self._settle(attempt, NoResponse("BAD_RESPONSE", problem), False)
+            self._settle(request, NoResponse("BAD_RESPONSE", problem), False)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the attempt in flight: with its response, if that ends with the connection; else as dropped."""
+        """Ends the request in flight: with its response, if that ends with the connection; else as dropped."""
         self.lost = True
-        attempt, self.attempt = self.attempt, None
+        request, self.request = self.request, None
         del self._parser  # Breaks a reference cycle.
         self._owner.lost(self)
-        if attempt is None:
+        if request is None:
             return
         if exc is None and self._headers_done and self._ends_with_connection:
-            self._owner.answered(self, attempt, self._answer(attempt), False)
+            self._owner.answered(self, request, self._answer(request), False)
             return
         where = "before its response" if self._raw_bytes == 0 else "during its response"
         detail = f"the receiver closed the connection {where}" + (f" ({exc})" if exc else "")
         replayable = self._used and self._raw_bytes == 0
-        self._owner.dropped(self, attempt, NoResponse("CONNECTION_CLOSED", detail), replayable)
+        self._owner.dropped(self, request, NoResponse("CONNECTION_CLOSED", detail), replayable)
 
     # -- called by the parser, while it is being fed
 
@@ -219,7 +221,7 @@ class Connection(asyncio.Protocol):
         self._extra = self._complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Reads the few relevant headers, and keeps all of them if the attempt wants headers. Trailers are ignored."""
+        """Reads the few relevant headers, and keeps all of them if the request wants headers. Trailers are ignored."""
         if self._wants_headers and not self._headers_done and len(self._headers) < self._limits.response_headers_max:
             self._headers.append((name.decode("latin-1"), value.decode("latin-1").strip()))
         if len(name) not in _READ_LENGTHS or self._complete:
@@ -237,7 +239,7 @@ class Connection(asyncio.Protocol):
         self._status = self._parser.get_status_code()
         self._keep_alive = self._parser.should_keep_alive()
         self._headers_done = self._status >= 200
-        if self._headers_done and self.attempt is not None and self.attempt.head_only:
+        if self._headers_done and self.request is not None and self.request.head_only:
             self._complete = True
 
     def on_body(self, body: bytes) -> None:
@@ -259,21 +261,21 @@ class Connection(asyncio.Protocol):
 
     # -- internal
 
-    def _settle(self, attempt: Attempt, outcome: AttemptOutcome, reusable: bool) -> None:
-        self.attempt = None
+    def _settle(self, request: RequestInFlight, outcome: RequestOutcome, reusable: bool) -> None:
+        self.request = None
         if reusable:
             self._used = True
-            if attempt.head_only:
+            if request.head_only:
                 # The parser still waits for the body that a response to HEAD announces but doesn't have.
                 self._parser = httptools.HttpResponseParser(self)
             self._reset()
-        self._owner.answered(self, attempt, outcome, reusable)
+        self._owner.answered(self, request, outcome, reusable)
 
-    def _answer(self, attempt: Attempt) -> Response | Reply:
+    def _answer(self, request: RequestInFlight) -> Response | Reply:
         body = b"".join(self._body)
         response_body_bytes_max = self._limits.response_body_bytes_max
         truncated = len(body) > response_body_bytes_max
-        if attempt.wants_headers:
+        if request.wants_headers:
             return Reply(self._status, tuple(self._headers), body[:response_body_bytes_max], truncated)
         return Response(self._status, body[:response_body_bytes_max], self._retry_after, truncated)
 
@@ -317,7 +319,7 @@ class Connector:
         for index, ip in enumerate(addresses):
             share_s = max(0, deadline_ns - time.monotonic_ns()) / 1e9 / (len(addresses) - index)
             try:
-                # The last address has all the remaining time: the caller enforces the attempt's deadline.
+                # The last address has all the remaining time: the caller enforces the request's deadline.
                 async with asyncio.timeout(share_s if index < len(addresses) - 1 else None):
                     return await self._dial(origin, ip, make)
             except ssl.SSLError as error:

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeVar
 
-from tocsin.http_client.attempt import Attempt, AttemptOutcome, Deadlines, OnceOnlyAttempt, RequestAttempt
 from tocsin.http_client.connection import Connector
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.faults import NO_CONNECTION_SLOT, PROCESS_STALLED
+from tocsin.http_client.in_flight import CallInFlight, Deadlines, OnceOnlyCall, RequestInFlight, RequestOutcome
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.http_client.plain import IDEMPOTENT, compose_plain
-from tocsin.http_client.pool import Pool
 from tocsin.http_client.request import InvalidRequest, compose
 from tocsin.http_client.resolver import Lookup, Resolver, SystemLookup
+from tocsin.http_client.sender import Sender
 from tocsin.http_client.target import InvalidUrl, parse_url
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused
 from tocsin.ports.clock import Clock
@@ -34,7 +34,7 @@ class HttpCaller:
     """Implements `tocsin.ports.http.Caller` and `tocsin.ports.http.Requester`, with a separate connection pool for each,
     so that neither can exhaust the other's. All methods are called on one event loop's thread.
 
-    An attempt costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,
+    A request costs no task once a connection to its destination is open. NoResponse codes: TIMEOUT, CONNECTION_FAILED,
     CONNECTION_CLOSED, NAME_NOT_RESOLVED, TLS_FAILED, BAD_RESPONSE, SHUTDOWN, INVALID_SECRET; and, final,
     INVALID_REQUEST. NotSent codes: see `faults`. A refused address is Refused for `invoke`, and for `send` the final
     NoResponse EGRESS_REFUSED. `signed_by` is the clock of `webhook-timestamp` if that
@@ -57,10 +57,10 @@ class HttpCaller:
         self._system_lookup = SystemLookup()
         self._resolver = Resolver(limits, lookup or self._system_lookup)
         connector = Connector(self._resolver, egress, tls)
-        self._timers = Pool(limits, limits.connections_max, connector, clock, self._finish)
-        self._calls = Pool(limits, limits.agent_connections_max, connector, clock, self._finish)
+        self._timers = Sender(limits, limits.connections_max, connector, clock, self._finish)
+        self._calls = Sender(limits, limits.agent_connections_max, connector, clock, self._finish)
         self._deadlines = Deadlines(limits.timeout_check_interval_us, self._expired)
-        self._in_flight = self._deadlines.attempts
+        self._in_flight = self._deadlines.requests
         self._target = lru_cache(maxsize=limits.targets_cached_max)(parse_url)
         self._closed = False
 
@@ -95,7 +95,7 @@ class HttpCaller:
             self._refuse(done, Exchange(_invalid(error), None, 0))
             return
         head_only = invocation.method == "HEAD"
-        self._begin(self._timers, Attempt(target.origin, data, head_only, invocation.timeout_us, done))
+        self._begin(self._timers, RequestInFlight(target.origin, data, head_only, invocation.timeout_us, done))
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
         """Sends a service call's request; `done` gets the result, never from inside this call."""
@@ -105,15 +105,15 @@ class HttpCaller:
         except (InvalidUrl, InvalidRequest) as error:
             self._refuse(done, Result(_invalid(error), None, 0))
             return
-        kind = RequestAttempt if request.method in IDEMPOTENT else OnceOnlyAttempt
+        kind = CallInFlight if request.method in IDEMPOTENT else OnceOnlyCall
         self._begin(self._calls, kind(target.origin, data, request.method == "HEAD", request.timeout_us, done))
 
-    def _begin(self, pool: Pool, attempt: Attempt) -> None:
+    def _begin(self, sender: Sender, request: RequestInFlight) -> None:
         if self._closed:
-            self._refuse(attempt.done, attempt.record(NoResponse("SHUTDOWN"), None, 0))
+            self._refuse(request.done, request.record(NoResponse("SHUTDOWN"), None, 0))
             return
-        pool.assign(attempt)
-        self._deadlines.add(attempt)
+        sender.send(request)
+        self._deadlines.add(request)
 
     def rules_changed(self) -> None:
         """To be called after the egress policy has changed: connections that it permitted before are not used any more."""
@@ -121,52 +121,52 @@ class HttpCaller:
         self._calls.rules_changed()
 
     async def close(self) -> None:
-        """Ends all attempts as SHUTDOWN and closes all connections. Idempotent; later attempts end as SHUTDOWN as well."""
+        """Ends all requests as SHUTDOWN and closes all connections. Idempotent; later ones end as SHUTDOWN as well."""
         self._closed = True
-        for attempt in list(self._in_flight):
-            self._end(attempt, NoResponse("SHUTDOWN"))
+        for request in list(self._in_flight):
+            self._end(request, NoResponse("SHUTDOWN"))
         self._deadlines.close()
         self._resolver.close()
         self._system_lookup.close()
         await asyncio.gather(self._timers.close(), self._calls.close())
 
-    def _expired(self, attempt: Attempt, late_ns: int) -> None:
-        timeout_s = attempt.timeout_ns / 1e9
-        if self._pool(attempt).is_waiting(attempt):
+    def _expired(self, request: RequestInFlight, late_ns: int) -> None:
+        timeout_s = request.timeout_ns / 1e9
+        if self._sender(request).is_waiting(request):
             waited_s = self._limits.connection_wait_max_us / 1e6
             outcome: Outcome = NotSent(NO_CONNECTION_SLOT, f"no connection was free within {waited_s:g} s")
-        elif attempt.sent_at is not None:
+        elif request.sent_at is not None:
             outcome = NoResponse("TIMEOUT", f"no complete response within {timeout_s:g} s")
-        elif late_ns >= max(attempt.timeout_ns * _STALL_SHARE, _STALL_NS_MIN):
+        elif late_ns >= max(request.timeout_ns * _STALL_SHARE, _STALL_NS_MIN):
             outcome = NotSent(PROCESS_STALLED, f"this process was stalled for {late_ns / 1e9:.1f} s")
         else:
             outcome = NoResponse("TIMEOUT", f"no connection was established within {timeout_s:g} s")
-        self._end(attempt, outcome)
+        self._end(request, outcome)
 
-    def _pool(self, attempt: Attempt) -> Pool:
-        return self._calls if isinstance(attempt, RequestAttempt) else self._timers
+    def _sender(self, request: RequestInFlight) -> Sender:
+        return self._calls if isinstance(request, CallInFlight) else self._timers
 
-    def _end(self, attempt: Attempt, outcome: Outcome) -> None:
-        if not attempt.finished:
-            attempt.finished = True
-            self._pool(attempt).withdraw(attempt)
-            self._report(attempt, outcome)
+    def _end(self, request: RequestInFlight, outcome: Outcome) -> None:
+        if not request.finished:
+            request.finished = True
+            self._sender(request).withdraw(request)
+            self._report(request, outcome)
 
-    def _finish(self, attempt: Attempt, outcome: AttemptOutcome) -> None:
-        attempt.finished = True
-        self._report(attempt, outcome)
+    def _finish(self, request: RequestInFlight, outcome: RequestOutcome) -> None:
+        request.finished = True
+        self._report(request, outcome)
 
-    def _report(self, attempt: Attempt, outcome: AttemptOutcome) -> None:
-        self._in_flight.discard(attempt)
-        if isinstance(outcome, NotSent) and attempt.sent_at is not None:
+    def _report(self, request: RequestInFlight, outcome: RequestOutcome) -> None:
+        self._in_flight.discard(request)
+        if isinstance(outcome, NotSent) and request.sent_at is not None:
             detail = f"the receiver closed the connection before its response; not sent again: {outcome.detail}"
             outcome = NoResponse("CONNECTION_CLOSED", detail)
-        elif isinstance(outcome, Refused) and isinstance(attempt, RequestAttempt):
+        elif isinstance(outcome, Refused) and isinstance(request, CallInFlight):
             # A service call is not suspended: it fails, and whoever submitted it decides.
             outcome = NoResponse("EGRESS_REFUSED", outcome.detail, final=True)
-        duration_us = (time.monotonic_ns() - attempt.started_ns) // 1_000
-        # The connection's outcome is of the type that the attempt's record holds.
-        _notify(attempt.done, attempt.record(outcome, attempt.sent_at, duration_us))  # type: ignore[arg-type]
+        duration_us = (time.monotonic_ns() - request.started_ns) // 1_000
+        # The connection's outcome is of the type that the request's record holds.
+        _notify(request.done, request.record(outcome, request.sent_at, duration_us))  # type: ignore[arg-type]
 
     def _refuse(self, done: Callable[[T], None], result: T) -> None:
         asyncio.get_running_loop().call_soon(_notify, done, result)

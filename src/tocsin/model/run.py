@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from tocsin.model.errors import RecordUndecodable
-from tocsin.model.timer import UNUSABLE, Attempt, Status, Timer
+from tocsin.model.timer import UNUSABLE, LoggedAttempt, Status, Timer
 
 
 class RunStatus(StrEnum):
@@ -45,7 +45,7 @@ class Run(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     firing: str = ""
     made: int = 0
     first_attempt_at: int | None = None
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[LoggedAttempt, ...] = ()
     missed: tuple[MissedInstants, ...] = ()
 
     @property

@@ -71,7 +71,7 @@ class Status(StrEnum):
     EXPIRED = "expired"
 
 
-class Attempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class LoggedAttempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One call of the webhook: when it began, how long it took, the response's status (0: no response), and the error.
     `answer` is the beginning of the response's body, unless the receiver just accepted the call."""
 
@@ -118,7 +118,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     attempts: int = 0
     first_attempt_at: int | None = None
     last_error: str | None = None
-    attempt_log: tuple[Attempt, ...] = ()
+    attempt_log: tuple[LoggedAttempt, ...] = ()
     status: Status = Status.PENDING
     executed_at: int | None = None
     keys: tuple[CreateKey, ...] = ()

@@ -75,7 +75,7 @@ class Requester(Protocol):
         9110 section 9.2.2) is never sent twice."""
 
 
-class Invocation(NamedTuple):
+class Invocation(msgspec.Struct, frozen=True, gc=False):
     """One attempt to make. `message_id` is the same for all attempts of one firing. The request is signed with each of
     `secrets`; unsigned without any. A `body` is sent unchanged, with the envelope in headers; without one, the envelope with
     the `payload` is the body."""

@@ -18,6 +18,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+import msgspec
+
 from tocsin import __version__
 from tocsin.model.answer import NotSent, Response
 from tocsin.model.errors import TocsinError, Unavailable
@@ -162,7 +164,7 @@ class Tracer:
                 context, created, begun_ns, time.time_ns(), attributes
             )
 
-        return invocation._replace(traceparent=_traceparent(context.trace_id, context.span_id)), ended
+        return msgspec.structs.replace(invocation, traceparent=_traceparent(context.trace_id, context.span_id)), ended
 
     def observe(self, event: Event) -> None:
         """Exports an attempt when the engine has judged its answer."""

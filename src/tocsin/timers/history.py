@@ -14,7 +14,7 @@ import msgspec
 
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
 from tocsin.model.run import Run, RunStatus, decode_run, run_of
-from tocsin.model.timer import Attempt, decode_record
+from tocsin.model.timer import LoggedAttempt, decode_record
 from tocsin.ports.store import PAGE_BYTES_MAX, HistoryRow, RunRow, Store, StoredRow
 
 #: Reads of the ends of runs: those with a generation less than the given one, at most that many, and that many bytes of
@@ -120,7 +120,7 @@ def _ended(row: HistoryRow | RunRow) -> Run:
     except RecordUndecodable as error:
         # Of a run's row nothing else is left.
         at, status = (row.execute_at, row.status) if isinstance(row, HistoryRow) else (0, RunStatus.FAILED)
-        reason = Attempt(at, 0, error=f"what is stored of this run can't be read: {error}")
+        reason = LoggedAttempt(at, 0, error=f"what is stored of this run can't be read: {error}")
         return _named(Run(at, RunStatus(status), attempts=(reason,)), row.generation)
 
 

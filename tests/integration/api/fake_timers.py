@@ -26,7 +26,7 @@ from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import Answers, HistoryMode, Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import RunStatus, run_of
-from tocsin.model.timer import Attempt, Changes, Status, Timer
+from tocsin.model.timer import Changes, LoggedAttempt, Status, Timer
 from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.engine.rows import OpKind, WriteOp
@@ -276,7 +276,7 @@ class FakeTimerService(TimerService):
 
     def finish(self, namespace: str, timer_id: str, now_us: int) -> None:
         """Makes a timer look as if it had failed after two attempts."""
-        log = (Attempt(now_us, 1_500, 503, "HTTP_503"), Attempt(now_us + 1, 2_000, 0, "TIMEOUT"))
+        log = (LoggedAttempt(now_us, 1_500, 503, "HTTP_503"), LoggedAttempt(now_us + 1, 2_000, 0, "TIMEOUT"))
         self.timers[namespace, timer_id] = msgspec.structs.replace(
             self.timers[namespace, timer_id],
             status=Status.FAILED,

@@ -139,7 +139,7 @@ def answer_with(*pieces: bytes, close: bool = False) -> Script:
 def an_invocation(url: str, **changes: Any) -> Invocation:
     """An ordinary attempt with a generous timeout."""
     now_us = time.time_ns() // 1_000
-    return Invocation(
+    usual = Invocation(
         namespace="n",
         timer_id="t",
         execute_at=now_us,
@@ -153,7 +153,8 @@ def an_invocation(url: str, **changes: Any) -> Invocation:
         timeout_us=20_000_000,
         secrets=(),
         traceparent=None,
-    )._replace(**changes)
+    )
+    return msgspec.structs.replace(usual, **changes)
 
 
 class Client:

@@ -276,11 +276,12 @@ async def test_destinations_without_connections_take_no_memory(receive: Any, cli
         exchange = await client.call(f"http://live{n}.example:{receiver.port}/{n}")
         assert exchange.outcome == Response(200, b"/%d" % n)
     caller = client.caller
-    assert len(caller._timers._destinations) == caller.connections <= 200
+    pool = caller._timers._pool
+    assert len(pool._destinations) == caller.connections <= 200
     assert len(caller._timers._cache._entries) <= 10
     assert (len(caller._resolver._known), caller.resolving, caller._target.cache_info().currsize) == (10, 0, 10)
     await caller.close()
-    assert (caller._timers._destinations, caller._timers._idle, caller._timers._waiting) == ({}, {}, {})
+    assert (pool._destinations, pool.idle, pool.waiting) == ({}, {}, {})
 
 
 async def _echo_the_path(peer: Peer) -> None:

@@ -147,7 +147,7 @@ async def test_a_closing_connection_is_not_reused(receive: Any, client: Any) -> 
     """Unsolicited data closes an idle connection, reported a moment later: non-idempotent requests must not use it."""
     receiver = await receive(keep_answering)
     assert (await send(client, receiver.url)).outcome == TOOK
-    (connection,) = client.caller._calls._connections
+    (connection,) = client.caller._calls._pool.open
     connection.data_received(OK)
     assert (await send(client, receiver.url)).outcome == TOOK
     assert receiver.connections == 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tocsin.ports.forward import Obstacle
@@ -42,6 +43,9 @@ TURNS_MAX = 16
 #: limit.
 IDLE_DESTINATIONS_MAX = 10_000
 IDLE_DESTINATION_US = 300_000_000
+#: Back-off of a destination to which a request could not be sent: the first, doubled each time up to the second. The cause is
+#: on this machine and may pass in a moment; immediate retries would add to the load.
+_BACK_OFF_FIRST_US, _BACK_OFF_US_MAX = 20_000, 1_000_000
 
 
 class Queue:
@@ -101,6 +105,16 @@ class Destination:
     def has_room(self) -> bool:
         """Whether one more request may be sent to it."""
         return self.in_flight < self.limit and self.back_off is None
+
+    def start_back_off(self, over: Callable[[Destination], None]) -> None:
+        """Starts a back-off, unless one is under way, because a request could not be sent; calls `over` at its end."""
+        if self.back_off is None:
+            self.back_off_us = min(max(2 * self.back_off_us, _BACK_OFF_FIRST_US), _BACK_OFF_US_MAX)
+            self.back_off = asyncio.get_running_loop().call_later(self.back_off_us / 1e6, self._back_off_over, over)
+
+    def _back_off_over(self, over: Callable[[Destination], None]) -> None:
+        self.back_off = None
+        over(self)
 
     def end_back_off(self) -> None:
         """Ends the back-off, because a request was sent."""
@@ -186,9 +200,11 @@ class Admission:
             del self._in_flight_of[namespace]
 
     def learn(self, destination: Destination, *, silent: bool, boot_us: int) -> None:
-        """Adapts the destination's limit, by additive increase and multiplicative decrease: one that does not answer gets
-        ever fewer of the node's slots."""
+        """Notes that a request was sent, which ends a back-off, and adapts the destination's limit, by additive increase and
+        multiplicative decrease: one that does not answer gets ever fewer of the node's slots."""
         limits = self._limits
+        if destination.back_off_us:
+            destination.end_back_off()
         if silent:
             least = min(limits.destination_in_flight_min, limits.destination_in_flight_max)
             destination.limit = max(destination.limit // 2, least)

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
-from tocsin.model.answer import NoResponse, NotSent, Refused
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import REFUSED, Obstacle
-from tocsin.ports.http import Exchange, Invocation
-from tocsin.ports.observer import (
-    AttemptFinished,
-    AttemptNotSent,
-    DispatchPaused,
-    DispatchResumed,
-    TimerExpired,
-    TimerSuspended,
-)
+from tocsin.ports.observer import DispatchPaused, DispatchResumed
 from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Queue
 from tocsin.timers.engine.alarm import Alarm
-from tocsin.timers.engine.attempts import conclude, conclude_expired
+from tocsin.timers.engine.attempt import Attempt, HandedOverResults, end_expired
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.recurring import gives_way
-from tocsin.timers.engine.rows import InFlightAttempt, NextAttempt, Row
-from tocsin.timers.engine.shard import HandedOverResults, Shard
-
-#: Back-off of a destination to which a request could not be sent: the first, doubled each time up to the second. The cause is
-#: on this machine and may pass in a moment; immediate retries would add to the load.
-_BACK_OFF_FIRST_US, _BACK_OFF_US_MAX = 20_000, 1_000_000
+from tocsin.timers.engine.rows import Row
+from tocsin.timers.engine.shard import Shard
 
 
 class Dispatcher:
@@ -35,8 +21,8 @@ class Dispatcher:
 
     def __init__(self, context: Context, results: HandedOverResults) -> None:
         self.results = results
-        self._context = context
-        self._admission = Admission(context)
+        self.context = context
+        self.admission = Admission(context)
         self._alarm = Alarm(context.clock, self._woken, context.wake_up)
         self._starved: dict[Shard, None] = {}
         # Shards with more due timers that wait for a turn of the event loop, and whether the next turn is scheduled.
@@ -54,28 +40,28 @@ class Dispatcher:
         """Why nothing fires now; None while timers fire."""
         if self._paused is not None:
             return self._paused
-        return None if self._context.clock.boottime_us() < self._lease_until else "lease"
+        return None if self.context.clock.boottime_us() < self._lease_until else "lease"
 
     @property
     def in_flight(self) -> int:
         """Callbacks in flight."""
-        return self._admission.in_flight
+        return self.admission.in_flight
 
     @property
     def waiting(self) -> int:
         """Due timers deferred in memory until there is a slot. Some may have been changed since."""
-        return self._admission.waiting
+        return self.admission.waiting
 
     @property
     def destinations(self) -> int:
         """Destinations in use, or remembered with a reduced limit because they did not answer."""
-        return len(self._admission.destinations)
+        return len(self.admission.destinations)
 
     def pause(self, reason: str, detail: str = "") -> None:
         """Stops firing until `resume`."""
         if self._paused != reason:
             self._paused = reason
-            self._context.observe(DispatchPaused(reason, detail))
+            self.context.observe(DispatchPaused(reason, detail))
 
     def renew(self, lease_until: int) -> None:
         """Extends the node lease: the node may dispatch until this boot time (rule 6)."""
@@ -90,13 +76,13 @@ class Dispatcher:
         self._clock_base = clock_base_us
         if self._paused is not None:
             reason, self._paused = self._paused, None
-            self._context.observe(DispatchResumed(reason))
+            self.context.observe(DispatchResumed(reason))
         # Answers that arrived during the pause freed slots for none of these.
         self._starved.clear()
         for shard in list(self.shards.values()):
             self.dispatch_due(shard)
-        for destination in list(self._admission.destinations.values()):
-            self._next(destination, self._context.clock.now_us())
+        for destination in list(self.admission.destinations.values()):
+            self.serve_waiting(destination)
 
     def clock_moved(self, by_us: int) -> None:
         """The wall clock was set forward on purpose: that is no jump."""
@@ -105,12 +91,12 @@ class Dispatcher:
     def _may_dispatch(self, now_us: int) -> bool:
         if self._paused is not None:
             return False
-        boot = self._context.clock.boottime_us()
+        boot = self.context.clock.boottime_us()
         if boot >= self._lease_until:
             self.pause("lease", "no heartbeat, or no read of the namespaces, has succeeded within its lease")
             return False
         drift = now_us - boot - self._clock_base
-        if abs(drift) > self._context.limits.clock_skew_max_us:
+        if abs(drift) > self.context.limits.clock_skew_max_us:
             self.pause("clock_jump", f"the wall clock jumped by {drift / 1e6:.3f} s relative to the boot time clock")
             return False
         return True
@@ -126,7 +112,7 @@ class Dispatcher:
         self.shards.pop(shard.shard_id, None)
         self._starved.pop(shard, None)
         self._alarm.forget(shard.shard_id)
-        self._admission.drop(shard)
+        self.admission.drop(shard)
 
     def dispatch_due(self, shard: Shard) -> None:
         """Fires what is due in the shard, as far as the limits allow, and sets the alarm for its next timer."""
@@ -139,15 +125,15 @@ class Dispatcher:
         window = shard.window
         if window is None or shard.draining:
             return
-        now = self._context.clock.now_us()
+        now = self.context.clock.now_us()
         if not self._may_dispatch(now):
             return
-        limits = self._context.limits
+        limits = self.context.limits
         for _ in range(limits.dispatch_rows_per_turn):
             row = window.due(now)
             if row is None:
                 break
-            if self._admission.free <= 0:
+            if self.admission.free <= 0:
                 self._starved[shard] = None
                 break
             self._fire_or_defer(shard, row, now)
@@ -183,22 +169,22 @@ class Dispatcher:
         """Fires a due row, or defers it until there is a slot for it, or suspends it (rule 14)."""
         window = shard.window
         assert window is not None
-        timer, admission = row.timer, self._admission
+        timer, admission = row.timer, self.admission
         if timer.schedule is not None and self._waits(shard, row, now):
             window.defer()
             return
-        namespace = self._context.namespaces.get(timer.namespace)
+        namespace = self.context.namespaces.get(timer.namespace)
         if namespace is not None and namespace.paused:
             window.defer()
             self._suspend(shard, row, f"namespace:{timer.namespace}")
             return
-        if timer.expire_after_us is not None and self._end_expired(shard, row, now):
+        if timer.expire_after_us is not None and end_expired(self.context, shard, row, now):
             return
-        caller = self._context.internal.get(timer.namespace, self._context.caller)
+        caller = self.context.internal.get(timer.namespace, self.context.caller)
         destination = admission.destination(caller.destination(timer.url), caller)
         has_room = destination.has_room
         if has_room and admission.has_slot(timer.namespace):
-            self._fire(shard, row, destination, now)
+            Attempt.begin(self, shard, row, destination, now).send()
             return
         window.defer()
         if admission.may_wait(shard, row, destination):
@@ -220,147 +206,18 @@ class Dispatcher:
         shard.lane.schedule(shard, urgent=False)
         return True
 
-    def _end_expired(self, shard: Shard, row: Row, now: int) -> bool:
-        """Ends a due row for which no attempt may begin any more (rule 27); False if one may."""
-        conclusion, window, context = conclude_expired(row, now), shard.window, self._context
-        if conclusion is None:
-            return False
-        assert window is not None
-        if window.end_unfired(row, conclusion, context.clock.boottime_us()):
-            shard.lane.schedule(shard, urgent=False)
-            timer = conclusion.timer
-            late_us = now - (timer.expires_at or now)
-            context.observe(TimerExpired(shard.shard_id, timer.namespace, timer.id, timer.status.value, late_us))
-        return True
-
     def _suspend(self, shard: Shard, row: Row, reason: str) -> None:
         """Queues the suspension of a deferred row."""
         window = shard.window
         assert window is not None
         window.suspend(row, reason)
-        self._suspended(shard, row, reason)
+        shard.note_suspension(row, reason)
 
-    def _suspended(self, shard: Shard, row: Row, reason: str) -> None:
-        """Has the queued suspension of a row written, and remembers its reason."""
-        shard.lane.schedule(shard, urgent=False)
-        shard.suspended.note(reason)
-        self._context.observe(TimerSuspended(shard.shard_id, row.key[1], reason))
+    # ------------------------------------------------------------------ what waits for a slot
 
-    def _fire(self, shard: Shard, row: Row, destination: Destination, now: int) -> None:
-        window = shard.window
-        assert window is not None
-        attempt = window.dispatch(row)
-        timer = row.timer
-        attempt.number, attempt.fired_at = timer.attempts + 1, now
-        self._admission.begin(destination, timer.namespace)
-        namespace = self._context.namespaces.get(timer.namespace)
-        destination.caller.invoke(
-            Invocation(
-                timer.namespace,
-                timer.id,
-                timer.execute_at,
-                now,
-                attempt.number,
-                timer.payload,
-                f"msg_{row.key[1].hex()}_{timer.firing}",
-                timer.url,
-                timer.method,
-                timer.headers,
-                timer.timeout_us,
-                () if namespace is None or namespace.secret is None else namespace.signing.at(now),
-                timer.traceparent,
-                timer.body,
-            ),
-            partial(self._done, shard, attempt, destination),
-        )
-
-    # ------------------------------------------------------------------ answers
-
-    def _done(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, exchange: Exchange) -> None:
-        context = self._context
-        now = context.clock.now_us()
-        outcome = exchange.outcome
-        timer = attempt.row.timer
-        self._admission.end(destination, timer.namespace)
-        if isinstance(outcome, NotSent):
-            self._not_sent(shard, attempt, destination, outcome)
-            return
-        conclusion, word = conclude(
-            attempt,
-            outcome,
-            exchange.duration_us,
-            context.namespaces.get(timer.namespace),
-            context.limits,
-            now_us=now,
-            jitter=context.random.random(),
-        )
-        window, boot_us = shard.window, context.clock.boottime_us()
-        if attempt.handed_over_as:
-            self.results.send(shard.shard_id, attempt, conclusion)
-        elif window is None:
-            shard.forget_attempt(attempt)
-            word = "superseded"
-        elif window.answered(attempt, conclusion, boot_us):
-            shard.lane.schedule(shard, urgent=False)
-        else:
-            word = "superseded"
-        lag = attempt.row.waited_us(exchange.sent_at) if exchange.sent_at is not None else None
-        context.observe(
-            AttemptFinished(
-                shard.shard_id,
-                timer.namespace,
-                timer.id,
-                attempt.number,
-                word,
-                conclusion.timer.last_error,
-                lag,
-                exchange.duration_us,
-                destination.name,
-            )
-        )
-        self._admission.learn(destination, silent=isinstance(outcome, NoResponse), boot_us=boot_us)
-        if destination.back_off_us:
-            destination.end_back_off()
-        self._next(destination, now)
-
-    def _not_sent(self, shard: Shard, attempt: InFlightAttempt, destination: Destination, outcome: NotSent) -> None:
-        """Rule 24: the row is due as before, as if it had not been dispatched; its destination backs off for a moment. Where
-        the settings forbid the address, the row is suspended instead."""
-        timer, refused = attempt.row.timer, isinstance(outcome, Refused)
-        detail = f"{outcome.detail} ({outcome.addresses})" if isinstance(outcome, Refused) else outcome.detail
-        self._context.observe(
-            AttemptNotSent(
-                shard.shard_id,
-                timer.namespace,
-                timer.id,
-                attempt.number,
-                outcome.code,
-                detail or None,
-                destination.name,
-            )
-        )
-        if destination.back_off is None and not refused:
-            destination.back_off_us = min(max(2 * destination.back_off_us, _BACK_OFF_FIRST_US), _BACK_OFF_US_MAX)
-            delay_s = destination.back_off_us / 1e6
-            destination.back_off = asyncio.get_running_loop().call_later(delay_s, self._back_off_over, destination)
-        if attempt.handed_over_as:
-            row = attempt.row
-            self.results.send(shard.shard_id, attempt, NextAttempt(row.timer, row.key[0]))
-        elif refused:
-            if shard.not_sent(attempt, REFUSED):
-                self._suspended(shard, attempt.row, REFUSED)
-        else:
-            # It is due again, and deferred until the back-off ends.
-            shard.not_sent(attempt)
-        self._next(destination, self._context.clock.now_us())
-
-    def _back_off_over(self, destination: Destination) -> None:
-        destination.back_off = None
-        self._next(destination, self._context.clock.now_us())
-
-    def _next(self, destination: Destination, now: int) -> None:
+    def serve_waiting(self, destination: Destination) -> None:
         """Gives a freed slot to what waits for this destination, then to what waits for any slot."""
-        admission = self._admission
+        admission, now = self.admission, self.context.clock.now_us()
         if self._may_dispatch(now):
             if destination.queues:
                 self._serve(destination, now)
@@ -374,7 +231,7 @@ class Dispatcher:
 
     def _serve(self, destination: Destination, now: int) -> None:
         """Fires what waits for this destination, round robin over its queues, while it and the namespaces have room."""
-        queues, admission = destination.queues, self._admission
+        queues, admission = destination.queues, self.admission
         passed = 0
         while passed < len(queues) and destination.has_room:
             name, queue = next(iter(queues.items()))
@@ -393,7 +250,7 @@ class Dispatcher:
 
         Namespaces that are not checked now are checked at the next answer; at the last answer, every namespace has slots.
         """
-        blocked, admission = self._admission.blocked, self._admission
+        blocked, admission = self.admission.blocked, self.admission
         passed = 0
         while blocked and passed < min(len(blocked), TURNS_MAX):
             namespace = next(iter(blocked))
@@ -414,9 +271,9 @@ class Dispatcher:
 
     def _fire_first(self, queue: Queue, now: int) -> None:
         """Fires the first row of the queue if it is still current and due."""
-        row, shard = self._admission.take(queue), queue.shard
+        row, shard = self.admission.take(queue), queue.shard
         if shard.window is not None and not shard.draining and shard.window.holds(row):
-            namespace = self._context.namespaces.get(row.timer.namespace)
+            namespace = self.context.namespaces.get(row.timer.namespace)
             expires_at = row.timer.expires_at
             in_time = expires_at is None or now <= expires_at
             if row.key[0] > now or (namespace is not None and namespace.paused) or not in_time:
@@ -424,42 +281,42 @@ class Dispatcher:
                 shard.window.put_back(row)
                 self._alarm.set(shard.shard_id, row.key[0], now)
             elif row.timer.schedule is None or not self._waits(shard, row, now):
-                self._fire(shard, row, queue.destination, now)
+                Attempt.begin(self, shard, row, queue.destination, now).send()
                 return
         # The queue may have been the last one of its destination.
-        self._admission.settle(queue.destination)
+        self.admission.settle(queue.destination)
 
     def obstacle(self, timer: Timer) -> tuple[Obstacle, str]:
         """What keeps the timer from a slot now, apart from its instant, and the name of its destination."""
-        name = self._context.internal.get(timer.namespace, self._context.caller).destination(timer.url)
-        return self._admission.obstacle(timer.namespace, name), name
+        name = self.context.internal.get(timer.namespace, self.context.caller).destination(timer.url)
+        return self.admission.obstacle(timer.namespace, name), name
 
     # ------------------------------------------------------------------ what is suspended
 
     def trim(self, shard: Shard) -> None:
         """Call it periodically: suspends what the shard defers beyond its share of memory, which shrinks when the node gets
         more shards, and forgets destinations that are no longer needed."""
-        for row, destination in self._admission.excess(shard):
+        for row, destination in self.admission.excess(shard):
             self._suspend(shard, row, f"destination:{destination.name}")
-            self._admission.settle(destination)
-        self._admission.forget_idle()
+            self.admission.settle(destination)
+        self.admission.forget_idle()
 
     def room_for(self, shard: Shard, reason: str) -> int:
         """How many of the shard's timers suspended for this reason may be resumed now."""
         kind, _, name = reason.partition(":")
         if kind == "namespace":
-            namespace = self._context.namespaces.get(name)
-            busy = (namespace is not None and namespace.paused) or name in self._admission.blocked
-            return 0 if busy else self._context.limits.resume_rows
+            namespace = self.context.namespaces.get(name)
+            busy = (namespace is not None and namespace.paused) or name in self.admission.blocked
+            return 0 if busy else self.context.limits.resume_rows
         if kind == "destination":
-            return self._admission.room_for(shard, self._admission.destinations.get(name))
+            return self.admission.room_for(shard, self.admission.destinations.get(name))
         if kind == REFUSED and shard.suspended.refused_rounds:
-            return self._context.limits.resume_rows
+            return self.context.limits.resume_rows
         return 0
 
     def room_back(self) -> tuple[int, int]:
         """How many timers, and bytes of their records, one shard may resume for one reason in one sweep."""
-        return self._admission.room_back()
+        return self.admission.room_back()
 
     def close(self) -> None:
         """Stops firing, and cancels the alarm."""

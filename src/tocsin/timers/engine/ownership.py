@@ -8,13 +8,14 @@ from typing import Any
 
 from tocsin.model.errors import StoreCallFailed, StoreError
 from tocsin.ports.observer import ClaimFailed, ShardReleased
+from tocsin.timers.engine.attempt import HAND_OVER_MARGIN_US, HandedOverResults
 from tocsin.timers.engine.committer import CommitLane
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.lease import NodeLease
 from tocsin.timers.engine.loader import NEWER_FORMAT, Loader, sweep
 from tocsin.timers.engine.placement import ObservedPlacement
-from tocsin.timers.engine.shard import HAND_OVER_MARGIN_US, POLL_INTERVAL_S, HandedOverResults, Shard
+from tocsin.timers.engine.shard import POLL_INTERVAL_S, Shard
 
 #: Runs a coroutine as a task of the engine.
 Spawn = Callable[[Coroutine[Any, Any, object]], asyncio.Task[Any]]

@@ -156,7 +156,8 @@ Conclusion = FinalAttempt | NextAttempt
 
 
 class InFlightAttempt:
-    """A request under way for a dispatched row. `number` counts the firing's attempts from 1; `fired_at` is its wall clock.
+    """What the window knows of an attempt whose result is not recorded yet. `number` counts the firing's attempts from 1;
+    `fired_at` is the wall clock at which it began.
 
     `superseded`: a newer write was accepted, so the result decides nothing. `stale`: the dispatched row is no longer, or not
     known to be, the durable one. `handed_over_as`: the identity of the row that waits for the result at the shard's next
@@ -169,7 +170,7 @@ class InFlightAttempt:
         self.row = row
         self.superseded = superseded
         self.stale = False
-        self.number = 0
+        self.number = row.timer.attempts + 1
         self.fired_at = 0
         self.handed_over_as = b""
 

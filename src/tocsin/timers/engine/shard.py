@@ -1,24 +1,24 @@
-"""One shard on this node: its window while the shard is owned, the events that reach it from outside, and the results of
-attempts that end after its hand-over."""
+"""One shard on this node: its window while the shard is owned, and the events that reach it from outside."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from tocsin.model.errors import ShardMoved, TimerNotFound, TimerNotPending, TocsinError, Unavailable
-from tocsin.ports.observer import ShardClaimed, ShardLost, WriteRefused
+from tocsin.model.errors import ShardMoved
+from tocsin.ports.observer import ShardClaimed, ShardLost, TimerSuspended
 from tocsin.ports.store import KEY_MIN
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.rows import Batch, Conclusion, InFlightAttempt, WriteOp, conclusion_op
+from tocsin.timers.engine.rows import Batch, InFlightAttempt, Row, WriteOp
 from tocsin.timers.engine.window import Window
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.committer import CommitLane
     from tocsin.timers.engine.context import Context
     from tocsin.timers.engine.limits import EngineLimits
+
+#: Seconds between two checks whether a shard's hand-over, or a node's draining, is complete.
+POLL_INTERVAL_S = 0.01
 
 
 class Suspended:
@@ -119,15 +119,11 @@ class Shard:
         if attempt in self._orphaned:
             self._orphaned.remove(attempt)
 
-    def not_sent(self, attempt: InFlightAttempt, suspended: str | None = None) -> bool:
-        """Returns the timer of an attempt whose request was never sent to the window, which suspends it if there is a reason
-        to. Returns whether it is suspended."""
-        if self.window is None:
-            self.forget_attempt(attempt)
-            return False
-        is_suspended = self.window.not_sent(attempt, suspended)
-        self.changed()
-        return is_suspended
+    def note_suspension(self, row: Row, reason: str) -> None:
+        """Has the queued suspension of a row written, and remembers its reason."""
+        self.lane.schedule(self, urgent=False)
+        self.suspended.note(reason)
+        self._context.observe(TimerSuspended(self.shard_id, row.key[1], reason))
 
     # ------------------------------------------------------------------ writes
 
@@ -194,55 +190,3 @@ def too_much_unwritten(shards: Iterable[Shard], limits: EngineLimits) -> str:
     if count < limits.uncommitted_results_max and size < limits.window_bytes_max:
         return ""
     return f"{count} results of attempts ({size} bytes) wait to be written"
-
-
-#: How long after its time-out a handed-over attempt counts as lost and is made again. It leaves time for the result to reach
-#: the owner, and for two clocks that each differ from the store's as much as is allowed.
-HAND_OVER_MARGIN_US = 5_000_000
-
-#: Seconds between two checks whether a shard's hand-over, or a node's draining, is complete.
-POLL_INTERVAL_S = 0.01
-
-#: Sends writes to the shard's owner; the callback gets each one's error, or None.
-Submit = Callable[[int, Sequence[WriteOp], Callable[[WriteOp, object], None]], None]
-
-
-class HandedOverResults:
-    """Sends results of attempts that were in flight when their shard was handed over to its present owner (rule 25): each one
-    until the owner has written it or found the timer changed, for at most `drain_timeout`.
-
-    Sending a result twice is harmless: it applies to one generation of the row and ends that generation.
-    """
-
-    def __init__(self, context: Context, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
-        #: Set when other nodes can be reached; while None, a hand-over waits for the attempts in flight.
-        self.submit: Submit | None = None
-        #: How many results of each shard no owner has confirmed yet.
-        self.pending: Counter[int] = Counter()
-        self._context = context
-        self._spawn = spawn
-
-    def send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
-        """Begins to send the conclusion of an attempt that has ended."""
-        self.pending[shard_id] += 1
-        self._spawn(self._send(shard_id, attempt, conclusion))
-
-    async def _send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
-        clock, limits = self._context.clock, self._context.limits
-        deadline = clock.boottime_us() + limits.drain_timeout_us
-        try:
-            while True:
-                answer = await self._ask(shard_id, conclusion_op(attempt.row, attempt.handed_over_as, conclusion))
-                if not isinstance(answer, Unavailable) or clock.boottime_us() >= deadline:
-                    break
-                await asyncio.sleep(limits.store_retry_interval_us / 1e6)
-        finally:
-            self.pending -= Counter((shard_id,))
-        if isinstance(answer, TocsinError) and not isinstance(answer, TimerNotFound | TimerNotPending):
-            self._context.observe(WriteRefused(shard_id, attempt.row.key[1], str(answer)))
-
-    async def _ask(self, shard_id: int, op: WriteOp) -> object:
-        assert self.submit is not None
-        answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self.submit(shard_id, [op], lambda _, answer: None if answered.done() else answered.set_result(answer))
-        return await answered

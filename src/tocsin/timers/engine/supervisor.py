@@ -12,6 +12,7 @@ from tocsin.model.errors import StoreError
 from tocsin.ports.observer import HeartbeatFailed
 from tocsin.ports.store import KEY_MAX, FireKey
 from tocsin.tasks import end_tasks
+from tocsin.timers.engine.attempt import HandedOverResults
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.lease import NodeLease
@@ -20,7 +21,7 @@ from tocsin.timers.engine.ownership import Ownership
 from tocsin.timers.engine.placement import ObservedPlacement
 from tocsin.timers.engine.replanning import Replanning
 from tocsin.timers.engine.retention import forget_dead, purge
-from tocsin.timers.engine.shard import POLL_INTERVAL_S, HandedOverResults, Shard
+from tocsin.timers.engine.shard import POLL_INTERVAL_S, Shard
 
 
 class Supervisor:

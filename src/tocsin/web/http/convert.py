@@ -20,8 +20,8 @@ from tocsin.model.timer import (
     JSON_TYPE,
     NULL_PAYLOAD,
     TEXT_TYPE,
-    Attempt,
     Changes,
+    LoggedAttempt,
     RawBody,
     Status,
     Timer,
@@ -348,7 +348,7 @@ def _run_answer(run: Run) -> wire.RunAnswer:
     return wire.RunAnswer(run.firing, format_instant(run.execute_at), run.status, run.made, attempts)
 
 
-def attempt_answer(attempt: Attempt) -> wire.Attempt:
+def attempt_answer(attempt: LoggedAttempt) -> wire.Attempt:
     """The attempt as clients see it."""
     return wire.Attempt(
         format_instant(attempt.at),

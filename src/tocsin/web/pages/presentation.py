@@ -14,7 +14,7 @@ import msgspec
 
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.redaction import redact_url
-from tocsin.model.timer import Attempt, RawBody, Status
+from tocsin.model.timer import LoggedAttempt, RawBody, Status
 from tocsin.model.validation import is_deeper_than
 from tocsin.model.visible import visible
 from tocsin.timers.service import TimerView
@@ -65,7 +65,7 @@ class TimelineEntry:
     tone: str
     note: str = ""
     ahead: bool = False
-    attempt: Attempt | None = None
+    attempt: LoggedAttempt | None = None
 
 
 _FINISHED = {

@@ -11,7 +11,7 @@ from tocsin.model.access import Role
 from tocsin.model.namespace import Namespace
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import Run, RunStatus
-from tocsin.model.timer import Attempt, Status
+from tocsin.model.timer import LoggedAttempt, Status
 from tocsin.ports.forward import REFUSED
 from tocsin.timers.service import TimerView
 from tocsin.web.pages.context import RequestContext
@@ -115,7 +115,7 @@ def chapter_of(run: Run) -> Chapter:
     return Chapter(run, run.status.capitalize(), _RUN_TONES.get(run.status, "pending"), [*map(_entry, run.attempts)])
 
 
-def _entry(attempt: Attempt) -> TimelineEntry:
+def _entry(attempt: LoggedAttempt) -> TimelineEntry:
     title = f"Response {attempt.status}" if attempt.status else "No response"
     return TimelineEntry(attempt.at, title, "done" if attempt.error is None else "retrying", attempt=attempt)
 

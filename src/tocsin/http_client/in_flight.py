@@ -1,4 +1,4 @@
-"""An attempt in flight, and the enforcement of its deadline."""
+"""A request in flight, and the enforcement of its deadline."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from tocsin.http_client.connection import Connection
 
 
-#: The outcome of an attempt: a Reply if headers are wanted, else a Response; or why there is none.
-AttemptOutcome = Outcome | Reply
+#: The outcome of a request: a Reply if headers are wanted, else a Response; or why there is none.
+RequestOutcome = Outcome | Reply
 
 
-class Attempt:
+class RequestInFlight:
     """One `invoke` or `send`, until its `done` is called. Times in nanoseconds are of the monotonic clock.
 
     It is in exactly one state: on a connection, with a task that opens one, or waiting for a free connection. While it waits,
@@ -28,13 +28,13 @@ class Attempt:
 
     __slots__ = (
         "connection",
+        "data",
         "deadline_ns",
         "done",
         "finished",
         "head_only",
         "origin",
         "replayed",
-        "request",
         "sent_at",
         "started_ns",
         "task",
@@ -51,13 +51,13 @@ class Attempt:
     def __init__(
         self,
         origin: Origin,
-        request: bytes,
+        data: bytes,
         head_only: bool,
         timeout_us: int,
         done: Callable[[Any], None],
     ) -> None:
         self.origin = origin
-        self.request = request
+        self.data = data
         #: The response to a HEAD request has no body, even if its headers declare one.
         self.head_only = head_only
         self.started_ns = started_ns = time.monotonic_ns()
@@ -72,8 +72,8 @@ class Attempt:
         self.task: asyncio.Task[Any] | None = None
 
 
-class RequestAttempt(Attempt):
-    """One `send`."""
+class CallInFlight(RequestInFlight):
+    """One `send`, a service call's request."""
 
     __slots__ = ()
 
@@ -81,7 +81,7 @@ class RequestAttempt(Attempt):
     wants_headers = True
 
 
-class OnceOnlyAttempt(RequestAttempt):
+class OnceOnlyCall(CallInFlight):
     """One `send` whose method is not idempotent."""
 
     __slots__ = ()
@@ -95,28 +95,28 @@ _POLLS_BEFORE_EXPIRY = 3
 
 
 class Deadlines:
-    """Reports attempts whose deadline has passed: never early, and up to `interval_us` late while the event loop runs.
+    """Reports requests whose deadline has passed: never early, and up to `interval_us` late while the event loop runs.
 
     Data that has arrived is read first: after the process was stalled, responses may have waited in the sockets' buffers
-    for long. An attempt whose request has not been sent by then is reported immediately, before it can be sent.
+    for long. A request that has not been sent by then is reported immediately, before it can be sent.
 
-    One timer of the event loop serves all attempts. It is set to the nearest deadline and is not moved when that attempt
-    ends in time, so that an attempt costs a set insertion instead of a timer.
+    One timer of the event loop serves all requests. It is set to the nearest deadline and is not moved when that request
+    ends in time, so that a request costs a set insertion instead of a timer.
     """
 
-    def __init__(self, interval_us: int, expired: Callable[[Attempt, int], None]) -> None:
-        """`expired` gets the attempt, and by how many nanoseconds its deadline was detected late."""
-        self.attempts: set[Attempt] = set()
+    def __init__(self, interval_us: int, expired: Callable[[RequestInFlight, int], None]) -> None:
+        """`expired` gets the request, and by how many nanoseconds its deadline was detected late."""
+        self.requests: set[RequestInFlight] = set()
         self._interval_ns = interval_us * 1_000
         self._expired = expired
         self._next_ns: int | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, attempt: Attempt) -> None:
-        """Watches the attempt until it is removed from `attempts`. Its deadline may be postponed until then."""
-        self.attempts.add(attempt)
-        if self._next_ns is None or attempt.deadline_ns < self._next_ns:
-            self._set(attempt.deadline_ns)
+    def add(self, request: RequestInFlight) -> None:
+        """Watches the request until it is removed from `requests`. Its deadline may be postponed until then."""
+        self.requests.add(request)
+        if self._next_ns is None or request.deadline_ns < self._next_ns:
+            self._set(request.deadline_ns)
 
     def close(self) -> None:
         """Stops watching."""
@@ -136,27 +136,27 @@ class Deadlines:
     def _check(self) -> None:
         self._timer = self._next_ns = None
         now_ns = time.monotonic_ns()
-        late = [attempt for attempt in self.attempts if attempt.deadline_ns <= now_ns]
-        nearest = min((a.deadline_ns for a in self.attempts if a.deadline_ns > now_ns), default=None)
+        late = [request for request in self.requests if request.deadline_ns <= now_ns]
+        nearest = min((a.deadline_ns for a in self.requests if a.deadline_ns > now_ns), default=None)
         if nearest is not None:
             self._set(nearest)
         sent = []
-        for attempt in late:
-            if attempt.sent_at is None:
-                self._expire(attempt, now_ns)
+        for request in late:
+            if request.sent_at is None:
+                self._expire(request, now_ns)
             else:
-                sent.append(attempt)
+                sent.append(request)
         if sent:
             self._after_polls(_POLLS_BEFORE_EXPIRY, sent, now_ns)
 
-    def _after_polls(self, polls: int, late: list[Attempt], noticed_ns: int) -> None:
+    def _after_polls(self, polls: int, late: list[RequestInFlight], noticed_ns: int) -> None:
         if polls:
             asyncio.get_running_loop().call_soon(self._after_polls, polls - 1, late, noticed_ns)
             return
-        for attempt in late:
-            self._expire(attempt, noticed_ns)
+        for request in late:
+            self._expire(request, noticed_ns)
 
-    def _expire(self, attempt: Attempt, noticed_ns: int) -> None:
-        # Expiring earlier attempts may have postponed or ended this one.
-        if attempt in self.attempts and attempt.deadline_ns <= noticed_ns:
-            self._expired(attempt, noticed_ns - attempt.deadline_ns)
+    def _expire(self, request: RequestInFlight, noticed_ns: int) -> None:
+        # Expiring earlier requests may have postponed or ended this one.
+        if request in self.requests and request.deadline_ns <= noticed_ns:
+            self._expired(request, noticed_ns - request.deadline_ns)

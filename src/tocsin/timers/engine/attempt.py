@@ -1,0 +1,356 @@
+"""One attempt, from the slot that it takes to the event that reports it; and what it means for its timer. Read from top to
+bottom: begin, send, conclude, record, observe."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tocsin.model.answer import Done, NoResponse, NotSent, Refused, Reschedule, Response, judge
+from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
+from tocsin.model.instants import format_instant
+from tocsin.model.namespace import Answers, Namespace, policy_in_force
+from tocsin.model.redaction import answer_snippet, secrets_of
+from tocsin.model.retry import next_attempt_at
+from tocsin.model.timer import JSON_TYPE, LoggedAttempt, RawBody, Status
+from tocsin.ports.forward import REFUSED
+from tocsin.ports.http import Exchange, Invocation
+from tocsin.ports.observer import AttemptFinished, AttemptNotSent, TimerExpired, WriteRefused
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.recurring import postponed
+from tocsin.timers.engine.rows import (
+    Conclusion,
+    FinalAttempt,
+    InFlightAttempt,
+    NextAttempt,
+    Row,
+    WriteOp,
+    conclusion_op,
+)
+
+if TYPE_CHECKING:
+    from tocsin.timers.engine.admission import Destination
+    from tocsin.timers.engine.dispatcher import Dispatcher
+    from tocsin.timers.engine.shard import Shard
+
+
+class Attempt:
+    """A request to a due row's destination, and what follows from it. No task: the caller calls `ended`.
+
+    The shard's window has the attempt in flight until its result is recorded. It outlives the window: if the claim is lost in
+    the meantime, its result decides nothing; if the shard was handed over, the next owner gets the result.
+    """
+
+    __slots__ = ("_destination", "_dispatcher", "_in_flight", "_shard")
+
+    def __init__(
+        self, dispatcher: Dispatcher, shard: Shard, in_flight: InFlightAttempt, destination: Destination
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._shard = shard
+        self._in_flight = in_flight
+        self._destination = destination
+
+    @classmethod
+    def begin(cls, dispatcher: Dispatcher, shard: Shard, row: Row, destination: Destination, now_us: int) -> Attempt:
+        """Takes a slot, and the row from the window: it is in flight."""
+        window = shard.window
+        assert window is not None
+        in_flight = window.dispatch(row)
+        in_flight.fired_at = now_us
+        dispatcher.admission.begin(destination, row.timer.namespace)
+        return cls(dispatcher, shard, in_flight, destination)
+
+    def send(self) -> None:
+        """Has the destination's caller send the request, and call `ended`."""
+        row, fired_at = self._in_flight.row, self._in_flight.fired_at
+        timer = row.timer
+        namespace = self._dispatcher.context.namespaces.get(timer.namespace)
+        self._destination.caller.invoke(
+            Invocation(
+                namespace=timer.namespace,
+                timer_id=timer.id,
+                execute_at=timer.execute_at,
+                fired_at=fired_at,
+                attempt=self._in_flight.number,
+                payload=timer.payload,
+                message_id=f"msg_{row.key[1].hex()}_{timer.firing}",
+                url=timer.url,
+                method=timer.method,
+                headers=timer.headers,
+                timeout_us=timer.timeout_us,
+                secrets=() if namespace is None or namespace.secret is None else namespace.signing.at(fired_at),
+                traceparent=timer.traceparent,
+                body=timer.body,
+            ),
+            self.ended,
+        )
+
+    def ended(self, exchange: Exchange) -> None:
+        """Takes the outcome of the request from the caller, and gives the slot to what waits for it."""
+        dispatcher, destination, outcome = self._dispatcher, self._destination, exchange.outcome
+        context, admission, timer = dispatcher.context, dispatcher.admission, self._in_flight.row.timer
+        admission.end(destination, timer.namespace)
+        if isinstance(outcome, NotSent):
+            self._not_sent(outcome)
+        else:
+            boot_us = context.clock.boottime_us()
+            conclusion, word = conclude(
+                self._in_flight,
+                outcome,
+                exchange.duration_us,
+                context.namespaces.get(timer.namespace),
+                context.limits,
+                now_us=context.clock.now_us(),
+                jitter=context.random.random(),
+            )
+            counts = self._record(conclusion, boot_us)
+            self._observe(exchange, conclusion, word if counts else "superseded")
+            admission.learn(destination, silent=isinstance(outcome, NoResponse), boot_us=boot_us)
+        dispatcher.serve_waiting(destination)
+
+    def _record(self, conclusion: Conclusion, boot_us: int) -> bool:
+        """Has the conclusion written with the next batch of the shard's owner: this node, or the one to which the shard was
+        handed over. False if it decides nothing, because the claim was lost or the timer was changed."""
+        shard, in_flight = self._shard, self._in_flight
+        if in_flight.handed_over_as:
+            self._dispatcher.results.send(shard.shard_id, in_flight, conclusion)
+            return True
+        if shard.window is None:
+            shard.forget_attempt(in_flight)
+            return False
+        counts = shard.window.answered(in_flight, conclusion, boot_us)
+        if counts:
+            shard.lane.schedule(shard, urgent=False)
+        return counts
+
+    def _observe(self, exchange: Exchange, conclusion: Conclusion, word: str) -> None:
+        row, timer = self._in_flight.row, self._in_flight.row.timer
+        self._dispatcher.context.observe(
+            AttemptFinished(
+                self._shard.shard_id,
+                timer.namespace,
+                timer.id,
+                attempt=self._in_flight.number,
+                outcome=word,
+                error=conclusion.timer.last_error,
+                lag_us=None if exchange.sent_at is None else row.waited_us(exchange.sent_at),
+                duration_us=exchange.duration_us,
+                destination=self._destination.name,
+            )
+        )
+
+    # ------------------------------------------------------------------ a request that was not sent
+
+    def _not_sent(self, outcome: NotSent) -> None:
+        """Rule 24: the row is due as before, as if it had not been dispatched; its destination backs off for a moment. Where
+        the settings forbid the address, the row is suspended instead."""
+        shard, in_flight, dispatcher = self._shard, self._in_flight, self._dispatcher
+        row, refused = in_flight.row, isinstance(outcome, Refused)
+        self._observe_not_sent(outcome)
+        if not refused:
+            self._destination.start_back_off(dispatcher.serve_waiting)
+        if in_flight.handed_over_as:
+            dispatcher.results.send(shard.shard_id, in_flight, NextAttempt(row.timer, row.key[0]))
+        elif shard.window is None:
+            shard.forget_attempt(in_flight)
+        else:
+            # Unless it is suspended, it is due again, and deferred until the back-off ends.
+            suspended = shard.window.not_sent(in_flight, REFUSED if refused else None)
+            shard.changed()
+            if suspended:
+                shard.note_suspension(row, REFUSED)
+
+    def _observe_not_sent(self, outcome: NotSent) -> None:
+        timer = self._in_flight.row.timer
+        detail = f"{outcome.detail} ({outcome.addresses})" if isinstance(outcome, Refused) else outcome.detail
+        self._dispatcher.context.observe(
+            AttemptNotSent(
+                self._shard.shard_id,
+                timer.namespace,
+                timer.id,
+                attempt=self._in_flight.number,
+                code=outcome.code,
+                detail=detail or None,
+                destination=self._destination.name,
+            )
+        )
+
+
+def end_expired(context: Context, shard: Shard, row: Row, now_us: int) -> bool:
+    """Ends a due row for which no attempt may begin any more (rule 27); False if one may."""
+    conclusion, window = conclude_expired(row, now_us), shard.window
+    if conclusion is None:
+        return False
+    assert window is not None
+    if window.end_unfired(row, conclusion, context.clock.boottime_us()):
+        shard.lane.schedule(shard, urgent=False)
+        timer = conclusion.timer
+        late_us = now_us - (timer.expires_at or now_us)
+        context.observe(TimerExpired(shard.shard_id, timer.namespace, timer.id, timer.status.value, late_us))
+    return True
+
+
+# ---------------------------------------------------------------------- conclusions, pure
+
+
+def conclude(
+    attempt: InFlightAttempt,
+    outcome: Response | NoResponse,
+    duration_us: int,
+    namespace: Namespace | None,
+    limits: EngineLimits,
+    *,
+    now_us: int,
+    jitter: float,
+) -> tuple[Conclusion, str]:
+    """The conclusion of an attempt that was sent, by its answer and by the policies of its timer and namespace, and the
+    outcome that events report: done, rescheduled, retried or failed."""
+    timer = attempt.row.timer
+    verdict = judge(
+        outcome,
+        now_us=now_us,
+        retry_after_us_max=limits.retry_after_max_us,
+        instant_us_max=now_us + limits.execute_ahead_max_us,
+        payload_bytes_max=limits.payload_bytes_max,
+        payload_depth_max=limits.payload_depth_max,
+        strict=namespace is not None and namespace.answers is Answers.STRICT,
+    )
+    error = None if isinstance(verdict, Done | Reschedule) else verdict.error
+    entry = _entry(attempt, outcome, duration_us, error, accepted=isinstance(verdict, Done))
+    first = timer.first_attempt_at if timer.first_attempt_at is not None else attempt.fired_at
+    after = msgspec.structs.replace(
+        timer,
+        attempts=attempt.number,
+        first_attempt_at=first,
+        updated_at=now_us,
+        last_error=error,
+        attempt_log=(*timer.attempt_log, entry)[-limits.attempt_log_max :],
+    )
+    if isinstance(verdict, Done):
+        after.status, after.executed_at = Status.COMPLETED, now_us
+        return FinalAttempt(after), "done"
+    if isinstance(verdict, Reschedule) and timer.schedule is not None:
+        # Only this occurrence is postponed: instant and payload are the definition's.
+        after.attempts, after.first_attempt_at, after.firing = 0, None, postponed(timer)
+        return NextAttempt(after, verdict.execute_at), "rescheduled"
+    if isinstance(verdict, Reschedule):
+        after.execute_at = verdict.execute_at
+        after.attempts, after.first_attempt_at, after.firing = 0, None, ""
+        if verdict.payload is not None:
+            if after.body is None:
+                after.payload = verdict.payload.copy()
+            else:
+                after.body = RawBody(JSON_TYPE, json=verdict.payload.copy())
+        return NextAttempt(after, verdict.execute_at), "rescheduled"
+    again_at = None
+    if not verdict.final:
+        again_at = next_attempt_at(
+            policy_in_force(timer.retry, namespace),
+            attempts_made=attempt.number,
+            first_attempt_at=first,
+            now_us=now_us,
+            jitter=jitter,
+            not_before_us=verdict.not_before_us,
+        )
+    limit = timer.expires_at
+    if again_at is not None and limit is not None and again_at > limit:
+        after.last_error = f"{error}; {_none_after(limit)}"
+        again_at = None
+    if again_at is None:
+        after.status, after.executed_at = Status.FAILED, now_us
+        return FinalAttempt(after), "failed"
+    return NextAttempt(after, again_at), "retried"
+
+
+def conclude_expired(row: Row, now_us: int) -> FinalAttempt | None:
+    """The end of a due timer that no attempt may begin for any more (rule 27); None if one may begin now.
+
+    It has failed if an attempt was made since its instant, else expired. A row that waits for another instant than its
+    timer's although no attempt is recorded was handed over with an attempt in flight (rule 25), whose result was lost.
+    """
+    timer, limit = row.timer, row.timer.expires_at
+    if limit is None or now_us <= limit:
+        return None
+    after = msgspec.structs.replace(timer, status=Status.FAILED, updated_at=now_us, executed_at=now_us)
+    if timer.attempts:
+        after.last_error = f"{timer.last_error}; {_none_after(limit)}"
+    elif row.key[0] != timer.execute_at:
+        after.last_error = f"{_none_after(limit)}; an attempt had begun, and its result is unknown"
+    else:
+        after.status, after.last_error = Status.EXPIRED, f"{_none_after(limit)}, and none had begun"
+    return FinalAttempt(after)
+
+
+def _none_after(limit_us: int) -> str:
+    return f"EXPIRED: no attempt may begin after {format_instant(limit_us)}"
+
+
+def _entry(
+    attempt: InFlightAttempt, outcome: Response | NoResponse, duration_us: int, error: str | None, *, accepted: bool
+) -> LoggedAttempt:
+    """The attempt for the timer's log. What an accepting receiver answers adds nothing, and is not kept."""
+    if not isinstance(outcome, Response):
+        return LoggedAttempt(attempt.fired_at, duration_us, 0, error)
+    if accepted or not outcome.body:
+        return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error)
+    timer = attempt.row.timer
+    secrets = secrets_of(timer.url, (timer.headers or {}).items())
+    answer = answer_snippet(outcome.body, truncated=outcome.truncated, secrets=secrets)
+    return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error, answer)
+
+
+# ---------------------------------------------------------------------- results of attempts whose shard was handed over
+
+#: How long after its time-out a handed-over attempt counts as lost and is made again. It leaves time for the result to reach
+#: the owner, and for two clocks that each differ from the store's as much as is allowed.
+HAND_OVER_MARGIN_US = 5_000_000
+
+#: Sends writes to the shard's owner; the callback gets each one's error, or None.
+Submit = Callable[[int, Sequence[WriteOp], Callable[[WriteOp, object], None]], None]
+
+
+class HandedOverResults:
+    """Sends results of attempts that were in flight when their shard was handed over to its present owner (rule 25): each one
+    until the owner has written it or found the timer changed, for at most `drain_timeout`.
+
+    Sending a result twice is harmless: it applies to one generation of the row and ends that generation.
+    """
+
+    def __init__(self, context: Context, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
+        #: Set when other nodes can be reached; while None, a hand-over waits for the attempts in flight.
+        self.submit: Submit | None = None
+        #: How many results of each shard no owner has confirmed yet.
+        self.pending: Counter[int] = Counter()
+        self._context = context
+        self._spawn = spawn
+
+    def send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
+        """Begins to send the conclusion of an attempt that has ended."""
+        self.pending[shard_id] += 1
+        self._spawn(self._send(shard_id, attempt, conclusion))
+
+    async def _send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
+        clock, limits = self._context.clock, self._context.limits
+        deadline = clock.boottime_us() + limits.drain_timeout_us
+        try:
+            while True:
+                answer = await self._ask(shard_id, conclusion_op(attempt.row, attempt.handed_over_as, conclusion))
+                if not isinstance(answer, Unavailable) or clock.boottime_us() >= deadline:
+                    break
+                await asyncio.sleep(limits.store_retry_interval_us / 1e6)
+        finally:
+            self.pending -= Counter((shard_id,))
+        if isinstance(answer, TocsinError) and not isinstance(answer, TimerNotFound | TimerNotPending):
+            self._context.observe(WriteRefused(shard_id, attempt.row.key[1], str(answer)))
+
+    async def _ask(self, shard_id: int, op: WriteOp) -> object:
+        assert self.submit is not None
+        answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self.submit(shard_id, [op], lambda _, answer: None if answered.done() else answered.set_result(answer))
+        return await answered
