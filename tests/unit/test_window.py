@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.support.completions import Noted
 
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome
 from tocsin.model.errors import DefiniteFailure, IdempotencyConflict, ShardUnavailable, TimerExists, TimerNotPending
@@ -56,7 +57,6 @@ class Bench:
         self.row_bytes_max, self.row_reserve_bytes = sys.maxsize, 0
         self.window = Window(0, epoch, OWNER)
         self.answers: list[Any] = []
-        self.answered = lambda op, answer: self.answers.append(answer)
         self.load()
 
     def load(self) -> None:
@@ -65,8 +65,13 @@ class Bench:
             page = at_once(self.store.load(0, request.after, request.up_to, 100))
             self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
 
+    @property
+    def answered(self) -> Noted:
+        """The completion of an operation, whose answer is noted."""
+        return Noted(self.answers.append)
+
     def create(self, at: int, uuid: bytes = UUID) -> WriteOp:
-        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.answered)
+        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), completion=self.answered)
         self.window.accept(op)
         return op
 
@@ -132,7 +137,7 @@ def test_not_pending_reply_commits_with_the_finished_delete() -> None:
     bench.fire()
     bench.fire()
     bench.finish()
-    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.answered))
+    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", completion=bench.answered))
     bench.commit(bench.assemble())
     assert isinstance(bench.answers[-1], TimerNotPending)
     assert UUID not in bench.stored()
@@ -327,7 +332,7 @@ def test_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> N
     record = encode_record(timer)
     deep = StoredRow(20_000, UUID, generation(0, OWNER, 1), "n", "t", (), record)
     at_once(bench.store.apply([ShardBatch(0, bench.window.epoch, OWNER, upserts=[deep])]))
-    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.answered))
+    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), completion=bench.answered))
     bench.create(10, OTHER)
     bench.commit(bench.assemble())
     refused, written = bench.answers
@@ -416,7 +421,7 @@ def keyed(
         "n", "t", at, "http://h/?token=secret&x=1", 0, 0, msgspec.Raw(b'"p"'), headers={"authorization": "secret"}
     )
     op = WriteOp(OpKind.CREATE, UUID, "n", timer=timer, condition=Condition(on_conflict, CreateKey(key, body)))
-    op.reply = bench.answered
+    op.completion = bench.answered
     bench.window.accept(op)
     return op
 
