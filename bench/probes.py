@@ -28,7 +28,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "tocsin.web.api.guard:GuardedProtocol.data_received",
         "uvicorn.protocols.http.httptools_impl:RequestResponseCycle.run_asgi",
     ),
-    "gate": ("tocsin.web.api.app:Api.begin", "tocsin.web.api.app:Api._serve"),
+    "gate": ("tocsin.web.api.app:Api.handle", "tocsin.web.api.app:Api._serve"),
     "decode": ("tocsin.web.http.reading:JsonReader.read",),
     "validate": (
         "tocsin.web.api.timers:TimerHandlers._timer",
@@ -38,11 +38,11 @@ STAGES: dict[str, tuple[str, ...]] = {
         "tocsin.web.http.convert:RequestParser.list_request",
     ),
     "accept": (
-        "tocsin.timers.service:TimerService.begin_create",
+        "tocsin.timers.service:TimerService.create_for",
         "tocsin.timers.service:TimerService.create_many",
         "tocsin.timers.service:TimerService.update",
         "tocsin.timers.service:TimerService.delete",
-        "tocsin.timers.service:TimerService.accept",
+        "tocsin.timers.writing:Writes.accept",
         "tocsin.timers.engine.assembly:Assembly.batch",
     ),
     "encode": ("tocsin.model.timer:encode_record", "tocsin.timers.engine.rows:stored"),
@@ -60,10 +60,10 @@ STAGES: dict[str, tuple[str, ...]] = {
     "commit": ("tocsin.timers.engine.committer:CommitLane.run", "tocsin.sql.threads:_settle"),
     "answer": (
         "tocsin.timers.engine.rows:WriteOp.answer",
-        "tocsin.timers.service:TimerService._answered_elsewhere",
+        "tocsin.timers.writing:_ForwardedWrite._resolved",
         "tocsin.web.api.timers:TimerHandlers.create_batch",
         "tocsin.web.http.convert:timer_answer",
-        "tocsin.web.api.app:Api._response",
+        "tocsin.web.api.app:Api.response",
         "uvicorn.protocols.http.httptools_impl:RequestResponseCycle.send",
     ),
     "forward": (

@@ -114,7 +114,7 @@ def described() -> list[Described]:
             if operation.name in tags:
                 tag, about = tags[operation.name]
                 handler = vars(family)[operation.handler]
-                returned = get_type_hints(handler)["return"]
+                returned = get_type_hints(operation.answer or handler)["return"]
                 is_struct = isinstance(returned, type) and issubclass(returned, msgspec.Struct)
                 answer = about.answer or (returned if is_struct else None)
                 found.append(Described(operation, about, tag, " ".join(handler.__doc__.split()), answer))

@@ -15,6 +15,7 @@ from tests.simulation.ledger import ABSENT, Ledger, ReceiverAnswer, Violation
 from tests.simulation.link import at_once
 from tests.simulation.receiver import payload_of, token_of
 from tests.support.checked_window import CheckedWindow, TransitionCheck
+from tests.support.completions import Noted
 from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, Status, Timer, decode_record
@@ -208,7 +209,7 @@ class Interleaving:
             op.changes = Changes(execute_at=due, payload=payload_of(token), expire_after_us=expire_after)
         if rng.random() < 0.2:
             op.deadline_us = self.now + rng.randint(0, 6)
-        op.reply = lambda _, answer: self._reply_received(uuid, token, added, answer)
+        op.completion = Noted(lambda answer: self._reply_received(uuid, token, added, answer))
         self.busy[uuid] = op
         self.record("client", kind.name, uuid.hex()[:4], token, due, "to", owner.window.epoch)
         owner.window.accept(op)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET
 
+from tests.support.completions import Noted
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
     DefiniteFailure,
@@ -204,7 +205,7 @@ class Client:
             self._view(node)
         answer: asyncio.Future[Row | TocsinError | None] = self._world.loop.create_future()
         op.deadline_us = node.clock.boottime_us() + self._world.limits.write_timeout_us
-        op.reply = lambda _, result: None if answer.done() else answer.set_result(result)
+        op.completion = Noted(answer.set_result)
 
         async def accept() -> None:
             if node.context is not None and self._namespace not in node.context.namespaces:
@@ -232,9 +233,7 @@ class Client:
             try:
                 await service.namespaces.ensure_known(self._namespace)
                 self._taken(node, op)
-                service._submit(
-                    self.shard_id, [op], lambda _, result: None if answer.done() else answer.set_result(_row(result))
-                )
+                service._writes.submit(self.shard_id, [op], [Noted(lambda result: answer.set_result(_row(result)))])
             except TocsinError as error:
                 answer.set_result(error)
 

@@ -78,6 +78,6 @@ MUTATIONS = [
     _simulated(
         "a forwarded create loses its condition",
         26,
-        leave_out("tocsin.timers.service:TimerService._forward", "op.condition"),
+        leave_out("tocsin.timers.writing:Writes.forward", "op.condition"),
     ),
 ]

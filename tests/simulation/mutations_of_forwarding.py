@@ -5,7 +5,7 @@ from __future__ import annotations
 from .mutation import mutation
 from .mutation_operators import always, drop, leave_out, never, replace, rewrite
 
-SERVICE = "tocsin.timers.service:TimerService."
+WRITES = "tocsin.timers.writing:Writes."
 LINK = "tocsin.cluster.link:PeerLink."
 SESSION = "tocsin.cluster.session:PeerSession."
 _FORWARDED = "tests/unit/test_forwarded_writes.py::"
@@ -19,7 +19,7 @@ MUTATIONS = [
     mutation(
         "a forwarded write is accepted in any epoch",
         19,
-        never(SERVICE + "accept", "window.epoch"),
+        never(WRITES + "accept", "window.epoch"),
         caught_by=_FORWARDED + "test_forwarded_write_is_accepted_only_in_its_epoch",
     ),
     mutation(
@@ -32,7 +32,7 @@ MUTATIONS = [
             to="""
             sent_before, self._in_flight = self._in_flight, {}
             for sent in sent_before.values():
-                sent.settle(ShardMoved("gone"))
+                sent.completion.refuse(ShardMoved("gone"))
             """,
         ),
         caught_by=_LINK + "test_an_unknown_outcome_is_reported_when_the_deadline_has_passed",
@@ -46,7 +46,7 @@ MUTATIONS = [
             "self._in_flight.clear()",
             to="""
             sent_before, self._in_flight = self._in_flight, {}
-            self._settle_unknown(list(sent_before.values()))
+            self._refuse_unknown(list(sent_before.values()))
             """,
         ),
         caught_by=_LINK + "test_an_unknown_outcome_is_reported_when_the_deadline_has_passed",
@@ -79,7 +79,7 @@ MUTATIONS = [
     mutation(
         "a forwarded write is accepted after its deadline",
         21,
-        never(SERVICE + "accept", "write.deadline_us"),
+        never(WRITES + "accept", "write.deadline_us"),
         caught_by=_FORWARDED + "test_late_or_misdirected_forwarded_write_is_refused",
     ),
     mutation(

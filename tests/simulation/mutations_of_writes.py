@@ -215,9 +215,8 @@ MUTATIONS = [
         insert(
             WINDOW + "accept",
             """
-            if op.kind is OpKind.DELETE and op.reply is not None:
-                op.reply(op, None)
-                op.reply = None
+            if op.kind is OpKind.DELETE:
+                op.answer(None)
             """,
             after="self.pending.append",
         ),

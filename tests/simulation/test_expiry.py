@@ -118,7 +118,7 @@ def test_expired_timer_leaves_with_the_next_batch_and_its_history() -> None:
     row, conclusion = expiring(bench)
     assert bench.window.end_unfired(row, conclusion, 0)
     assert bench.window.due(100) is None
-    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.answered))
+    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", completion=bench.answered))
     batch = bench.assemble()
     assert [each.status for each in batch.store.history] == [Status.EXPIRED]
     bench.commit(batch)
@@ -130,7 +130,7 @@ def test_expired_timer_leaves_with_the_next_batch_and_its_history() -> None:
 def test_update_before_the_end_of_an_expired_timer_sets_a_new_limit() -> None:
     bench = Bench()
     row, conclusion = expiring(bench)
-    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(execute_at=200), reply=bench.answered))
+    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(execute_at=200), completion=bench.answered))
     assert not bench.window.end_unfired(row, conclusion, 0)
     bench.commit(bench.assemble())
     moved = bench.window.due(200)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import pytest
 
 from tests.simulation.crowd import SECOND, Crowd
+from tests.support.completions import Noted
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.ids import timer_uuid
 from tocsin.ports.store import Found, Member, ShardBatch
 from tocsin.timers.engine.membership import Flag, flags_of
-from tocsin.timers.engine.rows import OpKind, Reply, WriteOp, stored
+from tocsin.timers.engine.rows import OpKind, WriteOp, stored
 
 OTHER = b"o" * 16
 
@@ -143,10 +144,8 @@ def test_result_of_a_handed_over_attempt_reaches_the_new_owner() -> None:
     crowd.keep("t", "hung", 5, timeout_s=4)
     brought: list[tuple[int, OpKind, float]] = []
 
-    def submit(shard_id: int, ops: Sequence[WriteOp], reply: Reply) -> None:
-        for op in ops:
-            brought.append((shard_id, op.kind, crowd.loop.time()))
-            reply(op, None)
+    async def submit(shard_id: int, op: WriteOp) -> None:
+        brought.append((shard_id, op.kind, crowd.loop.time()))
 
     async def leave() -> None:
         crowd.supervisor.results.submit = submit
@@ -196,9 +195,7 @@ def test_state_read_under_a_former_claim_is_not_used(lost: str) -> None:
             found = await read(shard_id, uuids)
             if shard_id == (0 if lost == "during the reading" else 1):
                 await change_hands()
-                first.window.accept(
-                    WriteOp(OpKind.DELETE, created.uuid, "a", reply=lambda _, answer: answers.append(answer))
-                )
+                first.window.accept(WriteOp(OpKind.DELETE, created.uuid, "a", completion=Noted(answers.append)))
             return found
 
         crowd.store.fetch = fetch  # type: ignore[method-assign]

@@ -9,6 +9,7 @@ from functools import partial
 
 import msgspec
 
+from tests.support.completions import Noted
 from tocsin.cluster.channel import PeerUnreachable, ThisNode
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import PeerLink
@@ -17,7 +18,7 @@ from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import NodeReport, Owner, RowPlace, Whereabouts, Write, WriteKind
+from tocsin.ports.forward import NodeReport, Owner, RowPlace, Whereabouts, Write, WriteCompletion, WriteKind
 from tocsin.ports.observer import Event
 from tocsin.ports.statistics import StatisticsReport
 from tocsin.testing.clock import FakeClock
@@ -60,7 +61,7 @@ class Owned:
 
     def __init__(self, clock: FakeClock) -> None:
         self.epoch = 3
-        self.accepted: list[tuple[Write, partial]] = []
+        self.accepted: list[tuple[Write, WriteCompletion]] = []
         #: The namespaces that it knows, and those it knows after a refresh, once `reads` is set.
         self.namespace_version = self.stored_version = 1
         self.reads = asyncio.Event()
@@ -77,12 +78,12 @@ class Owned:
     def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
         return Whereabouts(RowPlace.WINDOW) if shard_id == 1 else None
 
-    def accept(self, write: Write, epoch: int | None, settle) -> None:
+    def accept(self, write: Write, epoch: int | None, completion: WriteCompletion) -> None:
         if epoch != self.epoch:
             raise ShardMoved("another epoch")
         if write.deadline_us <= self._clock.boottime_us():
             raise RequestExpired("late")
-        self.accepted.append((write, settle))
+        self.accepted.append((write, completion))
 
 
 class Map:
@@ -168,7 +169,7 @@ class Pair:
 
     def send(self, name: str, *, budget_us: int = 10 * SECOND) -> None:
         """Sends a write; its result is appended to `answers`."""
-        self.link.send(self.write(name, budget_us=budget_us), 3, partial(self.answers.__setitem__, name))
+        self.link.send(self.write(name, budget_us=budget_us), 3, Noted(partial(self.answers.__setitem__, name)))
 
     async def meet(self) -> None:
         """Connects the nodes; both have just received a message."""

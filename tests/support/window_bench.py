@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from tests.support.checked_window import CheckedWindow, TransitionCheck
+from tests.support.completions import Noted
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.store import Applied
@@ -44,7 +45,6 @@ class Bench:
         self.window: CheckedWindow
         self.claim(0)
         self.answers: list[Any] = []
-        self.answered = lambda op, answer: self.answers.append(answer)
         self.load()
 
     def claim(self, expected_epoch: int, orphaned: Sequence[InFlightAttempt] = ()) -> None:
@@ -58,8 +58,13 @@ class Bench:
             page = at_once(self.store.load(0, request.after, request.up_to, 100))
             self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
 
+    @property
+    def answered(self) -> Noted:
+        """The completion of an operation, whose answer is noted."""
+        return Noted(self.answers.append)
+
     def create(self, at: int, uuid: bytes = UUID) -> WriteOp:
-        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), reply=self.answered)
+        op = WriteOp(OpKind.CREATE, uuid, "n", timer=Timer("n", "t", at, "http://h/", 0, 0), completion=self.answered)
         self.window.accept(op)
         return op
 

@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 
 from msgspec import structs
+from tests.support.completions import Noted, complete
 from tests.support.peers import SECOND, TIMER, Pair
 
 from tocsin.cluster.wire import decode_reply, decode_request
@@ -23,8 +24,8 @@ async def test_concurrent_writes_are_sent_together_and_answered_one_by_one() -> 
     assert [len(frame.ops) for frame in frames] == [3]
     assert [event for event in pair.events if isinstance(event, WritesSent)] == [WritesSent(3)]
     await pair.turn()
-    for write, settle in pair.owned.accepted:
-        settle(Written(write.timer, 7) if write.uuid != b"b" else TimerNotFound("none"))
+    for write, completion in pair.owned.accepted:
+        complete(completion, Written(write.timer, 7) if write.uuid != b"b" else TimerNotFound("none"))
     await pair.turn()
     assert pair.answers["a"] == Written(TIMER, 7)
     assert isinstance(pair.answers["b"], TimerNotFound)
@@ -36,10 +37,10 @@ async def test_the_result_of_a_create_does_not_repeat_the_timer() -> None:
     pair = Pair()
     pair.send("a")
     await pair.turn()
-    ((write, settle),) = pair.owned.accepted
+    ((write, completion),) = pair.owned.accepted
     # The owner has its own copy and identifies it.
     write.timer.firing = "3-1a"
-    settle(Written(write.timer, 7))
+    completion.resolve(Written(write.timer, 7))
     await pair.turn(to_asker=False)
     ((answer,),) = (decode_reply(frame).answers for frame in pair.theirs.sent)
     assert not answer.record
@@ -147,7 +148,7 @@ async def test_a_stopping_owner_reports_which_writes_it_has_not_processed() -> N
     await pair.turn(to_owner=False)
     assert pair.session is not None
     assert not pair.session.quiet.is_set()
-    pair.owned.accepted[0][1](Written(TIMER, 7))
+    pair.owned.accepted[0][1].resolve(Written(TIMER, 7))
     pair.reachable = False
     pair.session.leave()
     await pair.turn(to_owner=False)
@@ -179,7 +180,7 @@ async def test_queued_writes_and_writes_in_flight_are_bounded() -> None:
         raise AssertionError("a fourth was taken")
     await pair.turn()
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"a", b"b"]
-    pair.owned.accepted[0][1](None)
+    pair.owned.accepted[0][1].resolve(None)
     await pair.turn()
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"a", b"b", b"c"]
     pair.end()
@@ -191,7 +192,7 @@ async def test_a_write_in_an_unknown_namespace_is_accepted_once_the_owner_has_re
     pair.owned.reads.clear()
     for name, version in (("known", 1), ("changed", 2)):
         write = pair.write(name)._replace(namespace_version=version)
-        pair.link.send(write, 3, partial(pair.answers.__setitem__, name))
+        pair.link.send(write, 3, Noted(partial(pair.answers.__setitem__, name)))
     await pair.turn()
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"known"]
     pair.owned.reads.set()
@@ -207,7 +208,7 @@ async def test_a_write_waiting_for_its_namespace_is_void_with_its_connection() -
     """The client may already know that the outcome is unknown, and have written again."""
     pair = Pair()
     pair.owned.reads.clear()
-    pair.link.send(pair.write("a")._replace(namespace_version=2), 3, partial(pair.answers.__setitem__, "a"))
+    pair.link.send(pair.write("a")._replace(namespace_version=2), 3, Noted(partial(pair.answers.__setitem__, "a")))
     await pair.turn()
     pair.link.lost("broken")
     await pair.turn()

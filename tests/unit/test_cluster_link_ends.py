@@ -46,7 +46,7 @@ async def test_an_unknown_message_does_not_end_the_connection() -> None:
     assert pair.session is not None
     pair.session.received(msgspec.msgpack.encode(["new", 1]))
     pair.link.received(msgspec.msgpack.encode(["new", 1]))
-    pair.owned.accepted[0][1](Written(TIMER, 7))
+    pair.owned.accepted[0][1].resolve(Written(TIMER, 7))
     await pair.turn()
     assert pair.answers["a"] == Written(TIMER, 7)
     assert pair.dials == 1
@@ -71,8 +71,8 @@ async def test_results_with_whole_timers_stay_within_the_message_limit() -> None
         pair.send(f"{number}")
     await pair.turn()
     large = msgspec.structs.replace(TIMER, payload=msgspec.Raw(b'"' + b"x" * 400 + b'"'))
-    for _, settle in pair.owned.accepted:
-        settle(Written(large, 7))
+    for _, completion in pair.owned.accepted:
+        completion.resolve(Written(large, 7))
     await pair.turn(to_asker=False)
     assert len(pair.theirs.sent) >= 7
     assert max(map(len, pair.theirs.sent)) < 2_000
@@ -94,7 +94,7 @@ async def test_a_write_that_cannot_be_sent_before_its_deadline_expires() -> None
     pair.link._watch()
     assert isinstance(pair.answers.pop("waits"), RequestExpired)
     assert pair.answers == {}
-    pair.owned.accepted[0][1](None)
+    pair.owned.accepted[0][1].resolve(None)
     await pair.turn()
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"sent", b"waits longer"]
     pair.end()
@@ -130,7 +130,7 @@ async def test_writes_on_a_connection_lost_at_once_are_settled() -> None:
     pair.link.announce_ownership()
     await pair.turn()
     assert pair.dials == 2
-    pair.owned.accepted[0][1](None)
+    pair.owned.accepted[0][1].resolve(None)
     await pair.turn()
     assert pair.answers == {"a": None}
     pair.end()
@@ -158,7 +158,7 @@ async def test_a_void_session_accepts_and_sends_nothing() -> None:
     pair.theirs.open, pair.theirs.sent = True, []
     for frame in pair.ours.sent:
         pair.session.received(frame)
-    pair.owned.accepted[0][1](None)
+    pair.owned.accepted[0][1].resolve(None)
     await asyncio.sleep(0)
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"a"]
     assert pair.theirs.sent == []

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.support.completions import Noted
 from tests.support.peers import SECOND, TIMER, Map, Owned, Pair, Pipe
 
 from tocsin.cluster.channel import PeerUnreachable, ThisNode
@@ -154,7 +155,7 @@ async def test_a_leaving_node_answers_accepted_writes_and_reports_the_last_id(no
     for _ in range(3):
         await asyncio.sleep(0)
     assert not leaving.done()
-    node.owned.accepted[0][1](None)
+    node.owned.accepted[0][1].resolve(None)
     await leaving
     assert decode_reply(pipe.sent[-1]) == Goodbye(1)
     assert not pipe.open
@@ -171,7 +172,7 @@ async def test_a_closed_cluster_sends_and_receives_nothing(node: Node) -> None:
     pipe, _ = await node.meets(A)
     reported: list[object] = []
     link = node.cluster.link(B, "b:1")
-    link.send(Write(WriteKind.DELETE, 1, b"u" * 16, "default", None, None, 9 * SECOND), 3, reported.append)
+    link.send(Write(WriteKind.DELETE, 1, b"u" * 16, "default", None, None, 9 * SECOND), 3, Noted(reported.append))
     await asyncio.sleep(0)
     tasks = set(node.cluster.here.tasks)
     assert tasks

@@ -59,8 +59,8 @@ async def test_no_write_is_sent_before_the_first_tick() -> None:
         await pair.turn(to_owner=False, to_asker=False)
         assert pair.ours.sent == []
         await pair.turn()
-        for _, settle in pair.owned.accepted:
-            settle(None)
+        for _, completion in pair.owned.accepted:
+            completion.resolve(None)
         pair.owned.accepted.clear()
         await pair.turn()
         assert (pair.answers[round_], pair.answers[f"{round_}, connected"]) == (None, None)
@@ -145,10 +145,10 @@ async def test_a_session_is_quiet_once_all_writes_are_answered() -> None:
     pair.send("b")
     await pair.turn()
     assert pair.session is not None
-    pair.owned.accepted[0][1](Written(TIMER, 1))
+    pair.owned.accepted[0][1].resolve(Written(TIMER, 1))
     await asyncio.sleep(0)
     assert not pair.session.quiet.is_set()
-    pair.owned.accepted[1][1](Written(TIMER, 1))
+    pair.owned.accepted[1][1].resolve(Written(TIMER, 1))
     await asyncio.sleep(0)
     assert pair.session.quiet.is_set()
     pair.end()
@@ -169,8 +169,8 @@ async def test_results_are_sent_in_messages_of_bounded_length() -> None:
     for name in "abcde":
         pair.send(name)
     await pair.turn()
-    for _, settle in pair.owned.accepted:
-        settle(None)
+    for _, completion in pair.owned.accepted:
+        completion.resolve(None)
     await pair.turn(to_asker=False)
     assert len(pair.theirs.sent) == 3
     pair.end()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from tests.support.completions import Noted
 from tests.unit.test_forwarded_writes import Node, timer
 
 from tocsin.model.errors import RequestExpired, ShardUnavailable
@@ -41,7 +42,7 @@ async def test_clients_get_an_error_in_time_when_the_store_does_not_respond() ->
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         deadline_us = node.clock.boottime_us() + patience_us
         write = Write(WriteKind.CREATE, 0, bytes([number]) * 16, "default", timer(f"t{number}"), None, deadline_us)
-        node.service.accept(write, None, answer.set_result)
+        node.service.accept(write, None, Noted(answer.set_result))
         return answer
 
     under_way = ask(1)

@@ -8,20 +8,22 @@ import random
 from collections.abc import AsyncIterator, Mapping
 
 import pytest
+from tests.support.completions import Noted, complete
 from tests.support.patience import PATIENCE_S
 
 from tocsin.administration import put_namespace
 from tocsin.model.errors import NamespaceNotFound, Overloaded, RequestExpired, ShardMoved, TimerNotPending
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import Settle, Write, WriteKind, Written
+from tocsin.ports.completion import Awaited
+from tocsin.ports.forward import Write, WriteCompletion, WriteKind, Written
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.rows import WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.service import TimerService
+from tocsin.timers.service import TimerService, TimerView
 
 OWN = b"n" * 16
 DUE = 4_000_000_000_000_000
@@ -41,9 +43,9 @@ class Elsewhere:
         self.answer: object = ShardMoved("nobody")
         self.writes: list[Write] = []
 
-    def forward(self, write: Write, settle: Settle) -> None:
+    def forward(self, write: Write, completion: WriteCompletion) -> None:
         self.writes.append(write)
-        settle(self.answer)  # type: ignore[arg-type]
+        complete(completion, self.answer)
 
     async def reports(self) -> dict[bytes, object]:
         return {}
@@ -75,7 +77,7 @@ class Node:
 
     async def ask(self, epoch: int | None) -> object:
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self.service.accept(self.write(), epoch, answer.set_result)
+        self.service.accept(self.write(), epoch, Noted(answer.set_result))
         return await answer
 
 
@@ -109,9 +111,9 @@ async def test_forwarded_write_is_accepted_only_in_its_epoch(node: Node) -> None
 
 async def test_late_or_misdirected_forwarded_write_is_refused(node: Node) -> None:
     with pytest.raises(RequestExpired):
-        node.service.accept(node.write(deadline_us=node.clock.boottime_us()), None, print)
+        node.service.accept(node.write(deadline_us=node.clock.boottime_us()), None, Noted(print))
     with pytest.raises(ShardMoved):
-        node.service.accept(node.write()._replace(shard_id=7), None, print)
+        node.service.accept(node.write()._replace(shard_id=7), None, Noted(print))
 
 
 async def test_write_for_a_shard_of_another_node_is_forwarded(node: Node) -> None:
@@ -145,23 +147,23 @@ async def test_accepted_write_is_forwarded_after_the_claim_is_lost(node: Node) -
 
 
 async def test_write_is_not_begun_after_its_deadline(node: Node) -> None:
-    waiting: list[tuple[Write, Settle]] = []
+    waiting: list[tuple[Write, WriteCompletion]] = []
     elsewhere = Elsewhere()
-    elsewhere.forward = lambda write, settle: waiting.append((write, settle))  # type: ignore[method-assign]
+    elsewhere.forward = lambda *forwarded: waiting.append(forwarded)  # type: ignore[method-assign]
     node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
     node.supervisor.shards[0].closed = True
     creating = asyncio.ensure_future(node.service.create(timer("t")))
     await asyncio.sleep(0)
     creating.cancel()
     node.supervisor.shards[0].closed = False
-    ((write, settle),) = waiting
+    ((write, completion),) = waiting
     assert write.deadline_us - node.clock.boottime_us() <= node.context.limits.write_timeout_us
     answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-    node.service.accept(write, None, answer.set_result)
+    node.service.accept(write, None, Noted(answer.set_result))
     assert isinstance(await answer, Written)
     with pytest.raises(RequestExpired):
-        node.service.accept(write._replace(deadline_us=node.clock.boottime_us()), None, settle)
-    settle(RequestExpired("late"))
+        node.service.accept(write._replace(deadline_us=node.clock.boottime_us()), None, completion)
+    completion.refuse(RequestExpired("late"))
     assert node.service.writes_waiting == 0
 
 
@@ -192,18 +194,42 @@ async def test_unknown_namespace_is_read_once_for_all_waiting_requests(node: Nod
     assert len(views) == 20
     assert reads <= 2
     settled: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-    node.service.begin_create(timer("t", "none"), settled.set_result)
+    node.service.create_for(Noted(settled.set_result), timer("t", "none"))
     assert isinstance(await settled, NamespaceNotFound)
 
 
+async def test_client_of_a_create_that_fails_unexpectedly_gets_the_exception(node: Node) -> None:
+    async def broken(kind: str) -> int:
+        raise LookupError("a defect")
+
+    node.context.store.records_version = broken  # type: ignore[method-assign]
+    created: Awaited[TimerView | None] = Awaited()
+    node.service.create_for(created, timer("t", "unknown"))
+    with pytest.raises(LookupError):
+        await created
+
+
+async def test_client_of_a_write_that_cannot_be_forwarded_gets_the_exception(node: Node) -> None:
+    def broken(write: Write, completion: WriteCompletion) -> None:
+        raise LookupError("a defect")
+
+    elsewhere = Elsewhere()
+    elsewhere.forward = broken  # type: ignore[method-assign]
+    node.service.connect(elsewhere, elsewhere)  # type: ignore[arg-type]
+    node.supervisor.shards[0].closed = True
+    with pytest.raises(LookupError):
+        await node.service.create(timer("t"))
+    assert node.service.writes_waiting == 0
+
+
 async def test_too_many_forwarded_writes_are_refused(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node.service, "_waiting", node.context.limits.pending_writes_max)
+    monkeypatch.setattr(node.service._writes, "waiting", node.context.limits.pending_writes_max)
     with pytest.raises(Overloaded):
-        node.service.accept(node.write(), None, print)
+        node.service.accept(node.write(), None, Noted(print))
 
 
 async def test_batch_beyond_the_room_for_writes_is_refused_in_part(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node.service, "_waiting", node.context.limits.pending_writes_max - 2)
+    monkeypatch.setattr(node.service._writes, "waiting", node.context.limits.pending_writes_max - 2)
     outcomes = await node.service.create_many([timer(f"t{number}") for number in range(3)])
     assert [isinstance(outcome, Overloaded) for outcome in outcomes] == [False, False, True]
     assert node.service.writes_waiting == node.context.limits.pending_writes_max - 2

@@ -67,7 +67,7 @@ class Runs(Bench):
         self.window.loaded(request, [decoded_row(row) for row in page.rows], page.complete_to)
 
     def update(self, **changes: Any) -> None:
-        self.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(**changes), reply=self.answered))
+        self.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(**changes), completion=self.answered))
 
     def pages(self, limit: int = 10) -> list[Run]:
         """All runs, newest first, read page by page."""
@@ -113,7 +113,7 @@ def test_every_run_is_a_chapter(limit: int) -> None:
     bench.write()
     bench.create(80)
     bench.write()
-    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.answered))
+    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", completion=bench.answered))
     bench.write()
     assert bench.summary(limit) == [
         (80, "canceled", []),
@@ -233,7 +233,7 @@ def test_conditional_create_keeps_the_run_that_it_read() -> None:
     bench.store._shards[0].runs.clear()
     timer = Timer("n", "t", 30, "http://h/", 0, 0)
     condition = Condition(key=CreateKey("k", "b"))
-    bench.window.accept(WriteOp(OpKind.CREATE, UUID, "n", timer=timer, condition=condition, reply=bench.answered))
+    bench.window.accept(WriteOp(OpKind.CREATE, UUID, "n", timer=timer, condition=condition, completion=bench.answered))
     bench.write()
     assert bench.summary() == [(30, "pending", []), (10, "superseded", [11])]
 

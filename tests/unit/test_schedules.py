@@ -290,7 +290,7 @@ class ScheduleBench(Bench):
 
     def begin(self, change: ScheduleChange, *, timer: Timer | None = None, changes: Changes | None = None) -> None:
         self.window.accept(
-            WriteOp(OpKind.SCHEDULE, UUID, "n", timer=timer, changes=changes, change=change, reply=self.answered)
+            WriteOp(OpKind.SCHEDULE, UUID, "n", timer=timer, changes=changes, change=change, completion=self.answered)
         )
 
     def renamed(self, url: str) -> None:

@@ -42,7 +42,7 @@ def test_not_pending_reply_commits_with_the_finished_delete() -> None:
     bench.fire()
     bench.fire()
     bench.finish()
-    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", reply=bench.answered))
+    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", completion=bench.answered))
     bench.commit(bench.assemble())
     assert isinstance(bench.answers[-1], TimerNotPending)
     assert UUID not in bench.stored()
@@ -255,7 +255,7 @@ def test_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> N
     record = encode_record(timer)
     deep = StoredRow(20_000, UUID, generation(0, OWNER, 1), "n", "t", (), record)
     at_once(bench.store.apply([ShardBatch(0, bench.window.epoch, OWNER, upserts=[deep])]))
-    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), reply=bench.answered))
+    bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), completion=bench.answered))
     bench.create(10, OTHER)
     bench.commit(bench.assemble())
     refused, written = bench.answers
@@ -344,7 +344,7 @@ def keyed(
         "n", "t", at, "http://h/?token=secret&x=1", 0, 0, msgspec.Raw(b'"p"'), headers={"authorization": "secret"}
     )
     op = WriteOp(OpKind.CREATE, UUID, "n", timer=timer, condition=Condition(on_conflict, CreateKey(key, body)))
-    op.reply = bench.answered
+    op.completion = bench.answered
     bench.window.accept(op)
     return op
 

@@ -33,7 +33,7 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.retry import backoff_us
-from tocsin.ports.forward import Settle, Whereabouts, Write, Written
+from tocsin.ports.forward import Whereabouts, Write, WriteCompletion, Written
 from tocsin.ports.observer import PeerConnected, PeerLost, WritesForwarded, WritesSent
 
 _TOO_LATE = "the request's deadline passed before the write could be sent to the shard's owner"
@@ -52,7 +52,7 @@ class _Sent:
 
     write: Write
     epoch: int
-    settle: Settle
+    completion: WriteCompletion
 
 
 class PeerLink:
@@ -88,11 +88,11 @@ class PeerLink:
 
     # ------------------------------------------------------------------ requests
 
-    def send(self, write: Write, epoch: int, settle: Settle) -> None:
+    def send(self, write: Write, epoch: int, completion: WriteCompletion) -> None:
         """Sends the write soon, together with others. Raises Overloaded."""
         if len(self._queue) >= self._limits.send_queue_max:
             raise Overloaded(f"{len(self._queue)} writes already wait for node {self.address} (cluster.send_queue_max)")
-        self._queue.append(_Sent(write, epoch, settle))
+        self._queue.append(_Sent(write, epoch, completion))
         self._plan_flush()
 
     def announce_ownership(self) -> None:
@@ -159,7 +159,7 @@ class PeerLink:
             self._sweep.cancel()
         self._gone("the node is stopping")
         doubtful, self._in_doubt = self._in_doubt, []
-        self._settle_unknown(doubtful)
+        self._refuse_unknown(doubtful)
 
     # ------------------------------------------------------------------ sending
 
@@ -189,7 +189,7 @@ class PeerLink:
             sent = self._queue.popleft()
             budget_us = sent.write.deadline_us - now
             if budget_us <= 0:
-                sent.settle(RequestExpired(_TOO_LATE))
+                sent.completion.refuse(RequestExpired(_TOO_LATE))
                 continue
             self._last_id += 1
             self._in_flight[self._last_id] = sent
@@ -229,7 +229,7 @@ class PeerLink:
             self._keep_watch()
 
     def opened(self, channel: Channel) -> None:
-        """The connection is open and both nodes are authenticated: settles the writes in doubt as unknown and waits for
+        """The connection is open and both nodes are authenticated: refuses the writes in doubt as unknown and waits for
         the first tick."""
         if self._closed:
             channel.abort()
@@ -239,7 +239,7 @@ class PeerLink:
         self._here.observe(PeerConnected(self.address))
         # The other node has dropped the former connection with everything unread on it.
         doubtful, self._in_doubt = self._in_doubt, []
-        self._settle_unknown(doubtful)
+        self._refuse_unknown(doubtful)
         self._keep_watch()
 
     def lost(self, reason: str) -> None:
@@ -264,7 +264,7 @@ class PeerLink:
         self._in_flight.clear()
         queue, self._queue = self._queue, deque()
         for sent in queue:
-            sent.settle(ShardMoved(f"node {self.address} is unreachable: {reason}"))
+            sent.completion.refuse(ShardMoved(f"node {self.address} is unreachable: {reason}"))
         if self._in_doubt and not self._closed:
             self._connect()
             self._keep_watch()
@@ -287,7 +287,7 @@ class PeerLink:
 
     def _take(self, message: wire.PeerReply) -> None:
         if isinstance(message, wire.WriteResults):
-            self._settle(message.answers)
+            self._complete(message.answers)
         elif isinstance(message, wire.Tick):
             self._ticked(message.number)
         elif isinstance(message, wire.Goodbye):
@@ -308,7 +308,7 @@ class PeerLink:
         else:
             self._send_ops([], self._received_at)
 
-    def _settle(self, answers: list[wire.WriteResult]) -> None:
+    def _complete(self, answers: list[wire.WriteResult]) -> None:
         moved = done = 0
         for answer in answers:
             sent = self._in_flight.pop(answer.id, None)
@@ -319,7 +319,10 @@ class PeerLink:
                 moved += 1
             else:
                 done += 1
-            sent.settle(result)
+            if isinstance(result, TocsinError):
+                sent.completion.refuse(result)
+            else:
+                sent.completion.resolve(result)
         self._count("answered", done)
         self._count("moved", moved)
         if self._queue:
@@ -329,7 +332,7 @@ class PeerLink:
         """The other node stops in order: what it has not processed was certainly not done."""
         unread = [number for number in self._in_flight if number > last_id]
         for number in unread:
-            self._in_flight.pop(number).settle(ShardMoved(f"node {self.address} is stopping"))
+            self._in_flight.pop(number).completion.refuse(ShardMoved(f"node {self.address} is stopping"))
         for number, answer in self._asked.items():
             if number > last_id and not answer.done():
                 answer.set_exception(NotSent(f"node {self.address} is stopping"))
@@ -358,14 +361,13 @@ class PeerLink:
         if self._channel is not None and now - self._received_at > limits.peer_timeout_us:
             self._break_off("no message within cluster.peer_timeout")
         if self._in_doubt:
-            settled = [sent for sent in self._in_doubt if self._is_over(sent, now)]
-            if settled:
-                over = set(settled)
+            over = dict.fromkeys(sent for sent in self._in_doubt if self._is_over(sent, now))
+            if over:
                 self._in_doubt = [sent for sent in self._in_doubt if sent not in over]
-                self._settle_unknown(settled)
+                self._refuse_unknown(list(over))
         late_us = now - limits.answer_grace_us
         late = [number for number, sent in self._in_flight.items() if sent.write.deadline_us < late_us]
-        self._settle_unknown([self._in_flight.pop(number) for number in late])
+        self._refuse_unknown([self._in_flight.pop(number) for number in late])
         self._drop_expired(now)
         self._keep_watch()
 
@@ -375,7 +377,7 @@ class PeerLink:
             queue, self._queue = self._queue, deque()
             for sent in queue:
                 if sent.write.deadline_us <= now:
-                    sent.settle(RequestExpired(_TOO_LATE))
+                    sent.completion.refuse(RequestExpired(_TOO_LATE))
                 else:
                     self._queue.append(sent)
 
@@ -386,10 +388,10 @@ class PeerLink:
         owner = self._here.placement.owner(sent.write.shard_id)
         return owner is not None and owner.epoch > sent.epoch
 
-    def _settle_unknown(self, writes: list[_Sent]) -> None:
+    def _refuse_unknown(self, writes: list[_Sent]) -> None:
         self._count("unknown", len(writes))
         for sent in writes:
-            sent.settle(ShardUnavailable("the outcome of the write is unknown; try again"))
+            sent.completion.refuse(ShardUnavailable("the outcome of the write is unknown; try again"))
 
     def _count(self, outcome: str, writes: int) -> None:
         if writes:

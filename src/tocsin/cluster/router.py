@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.link import PeerLink
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, TocsinError
 from tocsin.ports.clock import Clock
-from tocsin.ports.forward import LocalWrites, Placement, Settle, Write, Written
+from tocsin.ports.completion import Completion
+from tocsin.ports.forward import LocalWrites, Placement, Write, WriteCompletion, Written
 
 
 class _Waiting(NamedTuple):
     write: Write
-    settle: Settle
+    completion: WriteCompletion
 
 
 class Router:
@@ -53,18 +53,17 @@ class Router:
         """Writes whose shard has no owner that accepts them."""
         return self._count
 
-    def forward(self, write: Write, settle: Settle) -> None:
-        """Sends the write to the owner of its shard, or keeps it until there is one; `settle` gets the result. Raises
-        Overloaded or ShardMoved if it takes no write."""
+    def forward(self, write: Write, completion: WriteCompletion) -> None:
+        """Sends the write to the owner of its shard, or keeps it until there is one."""
         if self._closed:
-            raise ShardMoved("the node is stopping")
-        if write.shard_id not in self._by_shard and self._dispatch(write, settle):
-            return
-        if self._count >= self._limits.waiting_writes_max:
-            raise Overloaded(
-                f"{self._count} writes already wait for an owner of their shard (cluster.waiting_writes_max)"
-            )
-        self._wait(write, settle)
+            completion.refuse(ShardMoved("the node is stopping"))
+        elif write.shard_id not in self._by_shard and self._dispatch(write, completion):
+            pass
+        elif self._count >= self._limits.waiting_writes_max:
+            why = f"{self._count} writes already wait for an owner of their shard (cluster.waiting_writes_max)"
+            completion.refuse(Overloaded(why))
+        else:
+            self._wait(write, completion)
 
     def close(self) -> None:
         """Refuses all waiting writes: none of them was written."""
@@ -74,37 +73,40 @@ class Router:
         by_shard, self._by_shard, self._count = self._by_shard, {}, 0
         for waiting in by_shard.values():
             for entry in waiting:
-                entry.settle(ShardMoved("the node is stopping"))
+                entry.completion.refuse(ShardMoved("the node is stopping"))
 
-    def _dispatch(self, write: Write, settle: Settle) -> bool:
+    def _dispatch(self, write: Write, completion: WriteCompletion) -> bool:
         """Passes the write to the owner. Returns False if there is none."""
         owner = self._placement.owner(write.shard_id)
         if owner is None:
             return False
-        answered = partial(self._answered, write, settle)
+        sent = _Dispatched(self, write, completion)
         try:
             if owner.incarnation == self._placement.incarnation:
-                self._local.accept(write, None, answered)
+                self._local.accept(write, None, sent)
             elif owner.address:
-                self._link(owner.incarnation, owner.address).send(write, owner.epoch, answered)
+                self._link(owner.incarnation, owner.address).send(write, owner.epoch, sent)
             else:
                 return False
         except ShardMoved:
             return False
         except TocsinError as error:
-            settle(error)
+            completion.refuse(error)
+        except Exception as error:  # noqa: BLE001 -- the writes that wait behind it go on
+            completion.fail(error)
         return True
-
-    def _answered(self, write: Write, settle: Settle, answer: Written | TocsinError | None) -> None:
-        if type(answer) is ShardMoved and not self._closed:
-            self._wait(write, settle)
-        else:
-            settle(answer)
 
     # ------------------------------------------------------------------ waiting for an owner
 
-    def _wait(self, write: Write, settle: Settle) -> None:
-        self._by_shard.setdefault(write.shard_id, deque()).append(_Waiting(write, settle))
+    def moved(self, write: Write, completion: WriteCompletion, error: ShardMoved) -> None:
+        """The write was certainly not done. It waits until its shard has an owner that takes it."""
+        if self._closed:
+            completion.refuse(error)
+        else:
+            self._wait(write, completion)
+
+    def _wait(self, write: Write, completion: WriteCompletion) -> None:
+        self._by_shard.setdefault(write.shard_id, deque()).append(_Waiting(write, completion))
         self._count += 1
         self._placement.refresh()
         self._keep_trying()
@@ -138,11 +140,32 @@ class Router:
             blocked = False
             for entry in waiting:
                 if entry.write.deadline_us <= now:
-                    entry.settle(
-                        RequestExpired(f"no node accepted the write for shard {shard_id} before the request's deadline")
-                    )
-                elif blocked or not self._dispatch(entry.write, entry.settle):
+                    why = f"no node accepted the write for shard {shard_id} before the request's deadline"
+                    entry.completion.refuse(RequestExpired(why))
+                elif blocked or not self._dispatch(entry.write, entry.completion):
                     # Later writes wait, too: they keep their order.
                     blocked = True
                     self._by_shard.setdefault(shard_id, deque()).append(entry)
                     self._count += 1
+
+
+class _Dispatched(Completion[Written | None]):
+    """A write at an owner. If it has moved on, the write waits for the next one."""
+
+    __slots__ = ("_completion", "_router", "_write")
+
+    def __init__(self, router: Router, write: Write, completion: WriteCompletion) -> None:
+        super().__init__()
+        self._router, self._write, self._completion = router, write, completion
+
+    def _resolved(self, written: Written | None) -> None:
+        self._completion.resolve(written)
+
+    def _refused(self, error: TocsinError) -> None:
+        if type(error) is ShardMoved:
+            self._router.moved(self._write, self._completion, error)
+        else:
+            self._completion.refuse(error)
+
+    def _failed(self, error: Exception) -> None:
+        self._completion.fail(error)

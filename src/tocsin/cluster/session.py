@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from functools import partial
 
 from tocsin.cluster import wire
 from tocsin.cluster.channel import Channel, ThisNode
 from tocsin.model.errors import RecordUndecodable, ShardMoved, ShardUnavailable, TocsinError
+from tocsin.ports.completion import Completion
 from tocsin.ports.forward import Write, Written
 
 #: The number of latest ticks by which a write may be dated.
@@ -111,45 +111,50 @@ class PeerSession:
 
     def _take(self, message: wire.PeerWrites) -> None:
         issued = self._ticks.get(message.tick)
-        unread: list[tuple[wire.PeerWrite, Write]] = []
+        unread: list[tuple[Write, int, _Answer]] = []
         for op in message.ops:
             if op.id <= self._last_id:
                 continue
             self._last_id = op.id
             self._in_flight += 1
+            answer = _Answer(self, op.id, brief=op.brief)
             try:
                 if issued is None or self._received_at - issued - message.elapsed_us > self._limits.message_age_max_us:
                     # The sender may have died since, and its client may have written again through another node.
                     raise ShardMoved("the write arrived too late (cluster.message_age_max)")
                 write = _decode_write(op, issued + message.elapsed_us + op.budget_us)
                 if self._here.local.knows_namespace(op.namespace, op.namespace_version):
-                    self._accept(op, write)
+                    self._here.local.accept(write, op.epoch, answer)
                 else:
-                    unread.append((op, write))
+                    unread.append((write, op.epoch, answer))
             except TocsinError as error:
-                self._answered(op.id, False, error)
+                answer.refuse(error)
+            except Exception as error:  # noqa: BLE001 -- the sender gets an answer, and the event loop the report
+                answer.fail(error)
         if self._in_flight:
             self.quiet.clear()
         if unread:
             self._here.spawn(self._accept_informed(unread))
 
-    async def _accept_informed(self, writes: list[tuple[wire.PeerWrite, Write]]) -> None:
+    async def _accept_informed(self, writes: list[tuple[Write, int, _Answer]]) -> None:
         """Accepts writes whose senders know namespaces, or versions of them, that this node has not read yet."""
-        failure: TocsinError | None = None
+        failure: Exception | None = None
         try:
             await self._here.local.refresh_namespaces()
-        except TocsinError as error:
+        except Exception as error:  # noqa: BLE001 -- it answers all writes, below
             failure = error
-        for op, write in writes:
+        for write, epoch, answer in writes:
             try:
                 if self._void:
                     # The sender may know that and write again through another connection.
                     raise ShardMoved("the connection ended before it was accepted")
                 if failure is not None:
                     raise failure
-                self._accept(op, write)
+                self._here.local.accept(write, epoch, answer)
             except TocsinError as error:
-                self._answered(op.id, False, error)
+                answer.refuse(error)
+            except Exception as error:  # noqa: BLE001 -- as in `_take`
+                answer.fail(error)
 
     async def _refresh(self, number: int) -> None:
         try:
@@ -158,9 +163,6 @@ class PeerSession:
             # The requesting node has a timeout and repeats the request.
             return
         self._send_alone(wire.encode(wire.NamespacesRefreshed(number)))
-
-    def _accept(self, op: wire.PeerWrite, write: Write) -> None:
-        self._here.local.accept(write, op.epoch, partial(self._answered, op.id, op.brief))
 
     async def _relay(self, request: wire.RelayedRequest) -> None:
         try:
@@ -181,9 +183,10 @@ class PeerSession:
 
     # ------------------------------------------------------------------ results
 
-    def _answered(self, number: int, brief: bool, result: Written | TocsinError | None) -> None:
-        self._in_flight -= 1
+    def answered(self, number: int, result: Written | TocsinError | None, *, brief: bool) -> None:
+        """Sends the result of a write, together with others."""
         self._answers.append(wire.encode_result(number, result, brief=brief))
+        self._in_flight -= 1
         if not self._flush_planned:
             self._flush_planned = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -219,6 +222,27 @@ class PeerSession:
             self._timer.cancel()
         self.quiet.set()
         self._ended(self)
+
+
+class _Answer(Completion[Written | None]):
+    """The result of a write, which goes back to the sender under the write's number."""
+
+    __slots__ = ("_brief", "_number", "_session")
+
+    def __init__(self, session: PeerSession, number: int, *, brief: bool) -> None:
+        super().__init__()
+        self._session, self._number, self._brief = session, number, brief
+
+    def _resolved(self, written: Written | None) -> None:
+        self._session.answered(self._number, written, brief=self._brief)
+
+    def _refused(self, error: TocsinError) -> None:
+        self._session.answered(self._number, error, brief=self._brief)
+
+    def _failed(self, error: Exception) -> None:
+        self._refused(ShardUnavailable("the shard's owner failed; the outcome of the write is unknown, try again"))
+        # It is reported to the event loop.
+        raise error
 
 
 def _decode_write(op: wire.PeerWrite, deadline_us: int) -> Write:

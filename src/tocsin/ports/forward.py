@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from tocsin.model.condition import Condition, Outcome
-from tocsin.model.errors import TocsinError
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer
+from tocsin.ports.completion import Completion
 from tocsin.ports.statistics import StatisticsReport
 
 #: Why a timer is suspended whose address the settings of its shard's owner forbid.
@@ -103,15 +103,15 @@ class Written(NamedTuple):
     outcome: Outcome = Outcome.CREATED
 
 
-#: Takes the answer, once: what was written; None after a delete; or the error. Must not raise.
-Settle = Callable[[Written | TocsinError | None], None]
+#: Gets what was written; None after a delete.
+WriteCompletion = Completion[Written | None]
 
 
 class Forwarder(Protocol):
     """Forwards writes to the owners of their shards."""
 
-    def forward(self, write: Write, settle: Settle) -> None:
-        """Sends the write to the shard's owner, or to the next one before the deadline. Raises Overloaded."""
+    def forward(self, write: Write, completion: WriteCompletion) -> None:
+        """Sends the write to the shard's owner, or to the next one before the deadline."""
 
 
 class Owner(NamedTuple):
@@ -151,8 +151,9 @@ class Placement(Protocol):
 class LocalWrites(Protocol):
     """The shards of this node, for writes of other nodes."""
 
-    def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
-        """Takes a write for a shard that this node owns, in this epoch if one is given. Raises ShardMoved, Overloaded."""
+    def accept(self, write: Write, epoch: int | None, completion: WriteCompletion) -> None:
+        """Takes a write for a shard that this node owns, in this epoch if one is given. Raises ShardMoved, RequestExpired,
+        Overloaded."""
 
     def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
         """What this node knows of a timer in its memory; None if it does not own the shard."""

@@ -13,22 +13,14 @@ from typing import TypeVar
 import msgspec
 
 from tocsin.model.condition import Condition
-from tocsin.model.errors import (
-    Overloaded,
-    RequestExpired,
-    ShardMoved,
-    TimerNotFound,
-    TimerNotPending,
-    TocsinError,
-    Unavailable,
-)
+from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
 from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.timer import Changes, Timer
-from tocsin.ports.forward import Forwarder, NodeReport, Peers, Settle, Whereabouts, Write, WriteKind, Written
+from tocsin.ports.completion import Awaited
+from tocsin.ports.forward import Forwarder, NodeReport, Peers, Whereabouts, Write, WriteCompletion
 from tocsin.ports.statistics import StatisticsReport
 from tocsin.tasks import Turns
-from tocsin.timers import completing
 from tocsin.timers.cluster_view import (
     ClusterView,
     NodeView,
@@ -40,9 +32,8 @@ from tocsin.timers.cluster_view import (
     owners_view,
     report_of,
 )
-from tocsin.timers.completing import Outcomes, Settled, SettledOp
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.rows import OpKind, Row, WriteAnswer, WriteOp
+from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import Explanation, explain
 from tocsin.timers.history import RunPage, runs_of
@@ -53,12 +44,13 @@ from tocsin.timers.listing import (
     TimerView,
     list_page,
     page_by_id,
-    view_of,
     view_of_stored,
     views_of_stored,
 )
 from tocsin.timers.locating import ask_owner, located_here
 from tocsin.timers.namespaces import Namespaces
+from tocsin.timers.redacted import restore_secrets
+from tocsin.timers.writing import BatchedCreate, Outcomes, WriteClient, Writes, create_op
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
@@ -92,20 +84,19 @@ class TimerService:
         self._shared = not context.store.capabilities.exclusive
         #: The pages of lists and of runs that may be read at once, and made into answers.
         self._pages = asyncio.Semaphore(PAGES_READ_MAX)
-        self._waiting = 0
-        self._forwarder: Forwarder | None = None
+        self._writes = Writes(context, supervisor)
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_agent, self._largest_shard_bytes = has_agent, largest_shard_bytes
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
-        self._forwarder, self.namespaces.peers = forwarder, peers
-        self._supervisor.results.submit = self._submit
+        self._writes.forwarder, self.namespaces.peers = forwarder, peers
+        self._supervisor.results.submit = self.write
 
     @property
     def writes_waiting(self) -> int:
         """Clients' writes that have not been answered yet."""
-        return self._waiting
+        return self._writes.waiting
 
     # ------------------------------------------------------------------ timers
 
@@ -121,6 +112,18 @@ class TimerService:
             raise outcome
         return outcome
 
+    def create_for(self, client: WriteClient, timer: Timer, condition: Condition | None = None) -> None:
+        """Like `create`, for a client that waits in no coroutine: it gets the view when the timer is durable, perhaps at
+        once. Raises NamespaceNotFound."""
+        unknown = self._shared and timer.namespace not in self._context.namespaces
+        if unknown or withheld(timer.url, timer.headers):
+            task = asyncio.get_running_loop().create_task(client.follow(self.create(timer, condition)))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            op = create_op(timer, condition)
+            self._writes.submit(self.namespaces.shard_of(op.namespace, op.uuid), (op,), (client,))
+
     async def create_many(
         self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
     ) -> list[TimerView | TocsinError]:
@@ -129,49 +132,26 @@ class TimerService:
             await self.namespaces.ensure_known(namespace)
         wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))
         incomplete = [each for each in wanted if withheld(each[0].url, each[0].headers)]
-        known = await completing.complete(incomplete, self.get_many) if incomplete else {}
-        ops = [completing.create_op(timer, condition) for timer, condition in wanted]
-        outcomes = Outcomes(ops)
-        self._begin_creates(ops, outcomes.settle, known)
-        return await outcomes.all
-
-    def begin_create(self, timer: Timer, settle: Settled, condition: Condition | None = None) -> None:
-        """Like `create`, without waiting: `settle` is called once, with the view when the timer is durable, or with the
-        error, perhaps at once. `settle` must not raise."""
-        unknown = self._shared and timer.namespace not in self._context.namespaces
-        if unknown or withheld(timer.url, timer.headers):
-            task = asyncio.get_running_loop().create_task(self._create_in_task(timer, settle, condition))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        else:
-            self._begin_creates([completing.create_op(timer, condition)], partial(completing.settle_one, settle))
-
-    async def _create_in_task(self, timer: Timer, settle: Settled, condition: Condition | None) -> None:
-        try:
-            settle(await self.create(timer, condition))
-        except TocsinError as error:
-            settle(error)
-
-    def _begin_creates(
-        self, ops: Iterable[WriteOp], settle: SettledOp, known: Mapping[int, TimerView | TocsinError] | None = None
-    ) -> None:
-        """The one way of every create. `known` has the answers that reading the stored timers has already shown, by
-        `id(timer)`."""
-        shards: dict[int, list[WriteOp]] = {}
-        for op in ops:
-            timer = op.timer
-            assert timer is not None
+        known = await restore_secrets(incomplete, self.get_many) if incomplete else {}
+        outcomes, shards = Outcomes(len(wanted)), dict[int, tuple[list[WriteOp], list[WriteClient]]]()
+        for position, (timer, condition) in enumerate(wanted):
+            op = create_op(timer, condition)
             try:
                 shard_id = self.namespaces.shard_of(op.namespace, op.uuid)
             except TocsinError as error:
-                settle(op, error)
+                outcomes.take(position, error)
                 continue
-            if known and (answer := known.get(id(timer))) is not None:
-                settle(op, answer)
-            else:
-                shards.setdefault(shard_id, []).append(op)
-        for shard_id, together in shards.items():
-            self._submit(shard_id, together, settle)
+            if known and (outcome := known.get(id(timer))) is not None:
+                outcomes.take(position, outcome)
+                continue
+            if shard_id not in shards:
+                shards[shard_id] = ([], [])
+            ops, clients = shards[shard_id]
+            ops.append(op)
+            clients.append(BatchedCreate(outcomes, position))
+        for shard_id, (ops, clients) in shards.items():
+            self._writes.submit(shard_id, ops, clients)
+        return await outcomes.all
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         """The pending timer, or else the latest finished one. Raises TimerNotFound, NamespaceNotFound, Unavailable."""
@@ -310,99 +290,15 @@ class TimerService:
     # ------------------------------------------------------------------ writes, here and at other nodes
 
     async def write(self, shard_id: int, op: WriteOp) -> TimerView | None:
-        """Submits one client's write and returns the durable timer, or None after a delete; raises its error."""
-        future: asyncio.Future[TimerView | TocsinError | None] = asyncio.get_running_loop().create_future()
-        self._submit(shard_id, [op], partial(completing.settle_future, future))
-        outcome = await future
-        if isinstance(outcome, TocsinError):
-            raise outcome
-        return outcome
+        """Has the shard's owner do the write. Returns the durable timer, or None after a delete; raises its error."""
+        written: Awaited[TimerView | None] = Awaited()
+        self._writes.submit(shard_id, (op,), (written,))
+        return await written
 
-    def _submit(self, shard_id: int, ops: Sequence[WriteOp], settle: SettledOp) -> None:
-        """Queues the writes for the shard's next batch, or forwards them to the shard's owner."""
-        limits, boot_us = self._context.limits, self._context.clock.boottime_us()
-        if len(ops) > (room := max(limits.pending_writes_max - self._waiting, 0)):
-            completing.settle_all(ops[room:], settle, self._overloaded())
-            ops = ops[:room]
-        if self._shared and not self._supervisor.lease.in_touch(boot_us):
-            # After a pause of this process, the client of a request unread until now may have retried it at another node.
-            reason = "this node has no recent contact with the store; nothing was written, try again"
-            completing.settle_all(ops, settle, ShardMoved(reason))
-            return
-        reply, deadline_us = partial(self._answered, shard_id, settle), boot_us + limits.write_timeout_us
-        for op in ops:
-            op.reply, op.deadline_us = reply, deadline_us
-        self._waiting += len(ops)
-        try:
-            self._supervisor.shards[shard_id].accept(*ops)
-        except ShardMoved as error:
-            for op in ops:
-                op.answer(error)
-
-    def _overloaded(self) -> Overloaded:
-        return Overloaded(f"{self._waiting} writes are already waiting (pending_writes_max); try again later")
-
-    def _answered(self, shard_id: int, settle: SettledOp, op: WriteOp, answer: WriteAnswer) -> None:
-        self._waiting -= 1
-        if isinstance(answer, Row):
-            settle(op, view_of(answer.timer, op.uuid, shard_id, answer.key[0], answer.outcome))
-        elif type(answer) is not ShardMoved or self._forwarder is None:
-            settle(op, answer)
-        else:
-            self._forward(shard_id, op, settle)
-
-    def _forward(self, shard_id: int, op: WriteOp, settle: SettledOp) -> None:
-        """Forwards the write to the shard's owner."""
-        assert self._forwarder is not None
-        assert op.deadline_us is not None
-        if op.timer is not None and op.kind is OpKind.CREATE:
-            # Set by the owner that accepted it before; the next owner sets its own.
-            op.timer.firing = ""
-        known = self._context.namespaces.get(op.namespace)
-        write = Write(
-            _WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us,
-            namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
-            condition=op.condition, change=op.change,
-        )  # fmt: skip
-        op.forwarded = True
-        try:
-            self._forwarder.forward(write, partial(self._answered_elsewhere, shard_id, op, settle))
-            self._waiting += 1
-        except TocsinError as error:
-            settle(op, error)
-
-    def _answered_elsewhere(
-        self, shard_id: int, op: WriteOp, settle: SettledOp, answer: Written | TocsinError | None
-    ) -> None:
-        self._waiting -= 1
-        if isinstance(answer, Written):
-            at, outcome = answer.next_attempt_at, answer.outcome
-            settle(op, view_of(answer.timer, op.uuid, shard_id, at, outcome, forwarded=True))
-        else:
-            settle(op, answer)
-
-    def accept(self, write: Write, epoch: int | None, settle: Settle) -> None:
+    def accept(self, write: Write, epoch: int | None, completion: WriteCompletion) -> None:
         """Takes another node's write, or one that waited until this node owned its shard, in this epoch if one is given.
         Raises ShardMoved, RequestExpired, Overloaded."""
-        shard = self._supervisor.shards.get(write.shard_id)
-        window = shard.window if shard is not None else None
-        if shard is None or window is None or epoch not in (None, window.epoch):
-            raise ShardMoved(f"this node does not own shard {write.shard_id} in this epoch")
-        if write.deadline_us <= self._context.clock.boottime_us():
-            raise RequestExpired("the request's time budget ran out; nothing was written")
-        if self._waiting >= self._context.limits.pending_writes_max:
-            raise self._overloaded()
-        op = WriteOp(
-            _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
-            execute_at=write.execute_at, expected=write.expected, condition=write.condition, change=write.change,
-            deadline_us=write.deadline_us, reply=partial(self._answered_for_other, settle),
-        )  # fmt: skip
-        shard.accept(op)
-        self._waiting += 1
-
-    def _answered_for_other(self, settle: Settle, op: WriteOp, answer: WriteAnswer) -> None:
-        self._waiting -= 1
-        settle(Written(answer.timer, answer.key[0], answer.outcome) if isinstance(answer, Row) else answer)
+        self._writes.accept(write, epoch, completion)
 
     def knows_namespace(self, name: str, version: int) -> bool:
         """Whether this node knows the namespace in that version or a later one."""
@@ -478,8 +374,3 @@ class TimerService:
         await self.namespaces.ensure_known(request.namespace)
         async with self._pages:
             return await self._page(request)
-
-
-#: Kinds of operations here and between nodes. A lookup costs a tenth of constructing the enum's member.
-_WRITES = {OpKind[kind.name]: kind for kind in WriteKind}
-_KINDS = {kind: OpKind[kind.name] for kind in WriteKind}

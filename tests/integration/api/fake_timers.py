@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
+from tests.support.completions import complete
 
 from tocsin.model.condition import Condition, OnConflict, Outcome
 from tocsin.model.errors import (
@@ -43,6 +44,7 @@ from tocsin.timers.service import (
     TimerService,
     TimerView,
 )
+from tocsin.timers.writing import WriteClient
 
 TOTAL_SHARDS = 8
 
@@ -130,7 +132,8 @@ class FakeNamespaces(Namespaces):
 
 class FakeTimerService(TimerService):
     """While set, `fault` is raised by every call; `reasons` are why the service is not ready. While `holding`, single creates
-    wait for `release`; `blocked` is set when one waits. Schedules keep their definition, whatever is changed."""
+    wait for `release`; `blocked` is set when one waits. `defect` is raised by single creates after they have succeeded.
+    Schedules keep their definition, whatever is changed."""
 
     def __init__(self) -> None:
         self.turns = Turns()
@@ -143,7 +146,8 @@ class FakeTimerService(TimerService):
         self.reasons: list[str] = []
         self.holding = False
         self.blocked = threading.Event()
-        self._release: Callable[[], object] = lambda: None
+        self.defect: Exception | None = None
+        self._held: tuple[asyncio.AbstractEventLoop, WriteClient, TimerView]
         self.namespaces = FakeNamespaces(self._check)
 
     def _view(self, timer: Timer) -> TimerView:
@@ -174,23 +178,22 @@ class FakeTimerService(TimerService):
     async def create(self, timer: Timer, condition: Condition | None = None) -> TimerView:
         return self._create(timer, condition)
 
-    def begin_create(
-        self,
-        timer: Timer,
-        settle: Callable[[TimerView | TocsinError], None],
-        condition: Condition | None = None,
-    ) -> None:
+    def create_for(self, client: WriteClient, timer: Timer, condition: Condition | None = None) -> None:
         loop, view = asyncio.get_running_loop(), self._create(timer, condition)
+        if self.defect is not None:
+            client.resolve(view)
+            raise self.defect
         if self.holding:
-            self._release = lambda: loop.call_soon_threadsafe(settle, view)
+            self._held = (loop, client, view)
             self.blocked.set()
         else:
             # Like the engine, later rather than at once.
-            loop.call_soon(settle, view)
+            loop.call_soon(client.resolve, view)
 
-    def release(self) -> None:
+    def release(self, error: TocsinError | None = None) -> None:
         self.holding = False
-        self._release()
+        loop, client, view = self._held
+        loop.call_soon_threadsafe(complete, client, view if error is None else error)
 
     async def create_many(
         self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None

@@ -13,6 +13,8 @@ from api_server import Keys, Served, make_api, serving
 from fake_timers import FakeTimerService
 from tests.support.patience import PATIENCE_S
 
+from tocsin.model.errors import Overloaded, TocsinError
+
 LIMIT = 256 * 1024
 
 
@@ -143,15 +145,32 @@ def test_invalid_input_after_a_waiting_request_is_refused_after_its_response(
     assert answers(to_the_end(connection)) == [(200, "a"), (400, "MALFORMED_REQUEST")]
 
 
-def test_a_client_may_disconnect_before_the_response(server: Served, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [None, Overloaded("full"), TocsinError("an unforeseen one")])
+def test_a_client_may_disconnect_before_the_response(
+    server: Served, caplog: pytest.LogCaptureFixture, error: TocsinError | None
+) -> None:
     server.service.holding = True
     with socket.create_connection(server.address, timeout=PATIENCE_S) as connection:
         connection.sendall(create("a"))
         assert server.service.blocked.wait(30)
     assert server.client.get("/healthz").status_code == 200
-    server.service.release()
+    server.service.release(error)
     assert server.client.get("/healthz").status_code == 200
-    assert caplog.records == []
+    assert [record.getMessage() for record in caplog.records] == ["request failed"] * (type(error) is TocsinError)
+
+
+def test_an_exception_of_a_handler_that_has_answered_is_reported_and_sends_nothing(
+    server: Served, connection: socket.socket, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.service.defect = RuntimeError("after the answer")
+    connection.sendall(create("a"))
+    assert answers(connection.recv(65_536)) == [(200, "a")]
+    server.service.defect = None
+    connection.sendall(create("b", CLOSE))
+    assert answers(to_the_end(connection)) == [(200, "b")]
+    (report,) = caplog.records
+    assert report.exc_info is not None
+    assert str(report.exc_info[1]) == "after the answer"
 
 
 def test_a_stopping_server_answers_pending_requests_and_closes() -> None:

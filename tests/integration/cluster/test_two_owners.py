@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.support.cluster import new_database, proxies_to
+from tests.support.completions import Noted
 from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Timer
@@ -76,7 +77,7 @@ class _Node:
         timer = Timer("default", "t", DUE, f"http://x/{payload}", 1, 1)
         deadline_us = self.clock.boottime_us() + 120_000_000
         write = Write(WriteKind.CREATE, shard_id, _uuid(shard_id), "default", timer, None, deadline_us)
-        self.service.accept(write, None, answer.set_result)
+        self.service.accept(write, None, Noted(answer.set_result))
         return answer
 
     async def stored(self, shard_id: int) -> str:

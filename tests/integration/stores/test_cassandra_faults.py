@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.cassandra import CassandraServer
+from tests.support.completions import Noted
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port
 from tocsin.model.errors import (
@@ -285,7 +286,7 @@ class _Owner:
     async def write(self, kind: OpKind, timer: Timer) -> object:
         answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         uuid, identity = timer_uuid(timer.namespace, timer.id), generation(0, bytes(16), 1)
-        op = WriteOp(kind, uuid, timer.namespace, identity, timer, reply=lambda _, answer: answered.set_result(answer))
+        op = WriteOp(kind, uuid, timer.namespace, identity, timer, completion=Noted(answered.set_result))
         self.shard.accept(op)
         async with asyncio.timeout(PATIENCE_S):
             return await answered

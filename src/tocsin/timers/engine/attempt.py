@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -311,8 +311,8 @@ def _entry(
 #: the owner, and for two clocks that each differ from the store's as much as is allowed.
 HAND_OVER_MARGIN_US = 5_000_000
 
-#: Sends writes to the shard's owner; the callback gets each one's error, or None.
-Submit = Callable[[int, Sequence[WriteOp], Callable[[WriteOp, object], None]], None]
+#: Has the shard's owner do the write. Raises its error.
+Submit = Callable[[int, WriteOp], Awaitable[object]]
 
 
 class HandedOverResults:
@@ -336,21 +336,26 @@ class HandedOverResults:
         self._spawn(self._send(shard_id, attempt, conclusion))
 
     async def _send(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
-        clock, limits = self._context.clock, self._context.limits
-        deadline = clock.boottime_us() + limits.drain_timeout_us
         try:
-            while True:
-                answer = await self._ask(shard_id, conclusion_op(attempt.row, attempt.handed_over_as, conclusion))
-                if not isinstance(answer, Unavailable) or clock.boottime_us() >= deadline:
-                    break
-                await asyncio.sleep(limits.store_retry_interval_us / 1e6)
+            await self._submit(shard_id, attempt, conclusion)
+        except (TimerNotFound, TimerNotPending):
+            # The timer was changed in the meantime.
+            pass
+        except TocsinError as error:
+            self._context.observe(WriteRefused(shard_id, attempt.row.key[1], str(error)))
         finally:
             self.pending -= Counter((shard_id,))
-        if isinstance(answer, TocsinError) and not isinstance(answer, TimerNotFound | TimerNotPending):
-            self._context.observe(WriteRefused(shard_id, attempt.row.key[1], str(answer)))
 
-    async def _ask(self, shard_id: int, op: WriteOp) -> object:
+    async def _submit(self, shard_id: int, attempt: InFlightAttempt, conclusion: Conclusion) -> None:
+        """Raises the owner's error, and Unavailable only after the time limit."""
         assert self.submit is not None
-        answered: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self.submit(shard_id, [op], lambda _, answer: None if answered.done() else answered.set_result(answer))
-        return await answered
+        clock, limits = self._context.clock, self._context.limits
+        deadline = clock.boottime_us() + limits.drain_timeout_us
+        while True:
+            try:
+                await self.submit(shard_id, conclusion_op(attempt.row, attempt.handed_over_as, conclusion))
+                return
+            except Unavailable:
+                if clock.boottime_us() >= deadline:
+                    raise
+            await asyncio.sleep(limits.store_retry_interval_us / 1e6)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
 
 import msgspec
 
-from tocsin.model.errors import RecordUndecodable, ShardMoved, StoreError, Unavailable
+from tocsin.model.errors import RecordUndecodable, ShardMoved, StoreError, TocsinError, Unavailable
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
 from tocsin.model.namespace import Namespace
 from tocsin.model.recurrence import tzdata_version
 from tocsin.model.schedule import Replan
 from tocsin.model.timer import decode_record
+from tocsin.ports.completion import Completion
 from tocsin.ports.observer import LoadFailed, SchedulesReplanned
 from tocsin.ports.store import StoredRow
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.recurring import has_moved, is_outdated
-from tocsin.timers.engine.rows import OpKind, WriteAnswer, WriteOp
+from tocsin.timers.engine.rows import OpKind, Row, WriteOp
 from tocsin.timers.engine.shard import Shard
 
 #: Schedules that are read at once, and those that are checked before other requests get their turn: to reckon an instant
@@ -113,7 +113,7 @@ class Replanning:
     def _replan(self, shard_id: int, uuid: bytes, namespace: str) -> None:
         """Has the window plan the row again. Whether it still needs that is checked when the batch is
         assembled."""
-        op = WriteOp(OpKind.SCHEDULE, uuid, namespace, change=Replan(), reply=partial(self._answered, shard_id))
+        op = WriteOp(OpKind.SCHEDULE, uuid, namespace, change=Replan(), completion=_Replanned(self._checked, shard_id))
         try:
             self._shards[shard_id].accept(op)
         except ShardMoved:
@@ -122,10 +122,25 @@ class Replanning:
             return
         self._moved += 1
 
-    def _answered(self, shard_id: int, op: WriteOp, answer: WriteAnswer) -> None:
-        if isinstance(answer, Unavailable | StoreError):
-            # It was not written, or may not have been.
-            self._checked.pop(shard_id, None)
+
+class _Replanned(Completion[Row | None]):
+    """Removes the shard from those that were checked, if one of its rows was not written, or may not have been."""
+
+    __slots__ = ("_checked", "_shard_id")
+
+    def __init__(self, checked: dict[int, int], shard_id: int) -> None:
+        super().__init__()
+        self._checked, self._shard_id = checked, shard_id
+
+    def _resolved(self, row: Row | None) -> None:
+        """It is written."""
+
+    def _refused(self, error: TocsinError) -> None:
+        if isinstance(error, Unavailable | StoreError):
+            self._checked.pop(self._shard_id, None)
+
+    def _failed(self, error: Exception) -> None:
+        self._checked.pop(self._shard_id, None)
 
 
 def _has_moved(row: StoredRow) -> bool:

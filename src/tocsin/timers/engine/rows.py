@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -13,6 +12,7 @@ from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, PayloadTooLarge, TocsinError
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
+from tocsin.ports.completion import Completion
 from tocsin.ports.observer import Event
 from tocsin.ports.store import FireKey, ShardBatch, StoredRow, schedules_of
 
@@ -82,8 +82,6 @@ class OpKind(IntEnum):
 LAST_SUPERSEDING = OpKind.HAND_OVER
 #: The answer to a write: the row as durably written, or as found (ExistingRow); None for a delete; or an error.
 WriteAnswer = Row | TocsinError | None
-#: Takes the answer to a client's operation. Must not raise.
-Reply = Callable[["WriteOp", WriteAnswer], None]
 
 
 class WriteOp(msgspec.Struct, eq=False):
@@ -96,7 +94,9 @@ class WriteOp(msgspec.Struct, eq=False):
 
     On schedules' rows: RECUR is the result of an attempt, like CONCLUDE, at the node that made it; HAND_OVER, CONCLUDE and
     RECUR apply to the attempt with the identity `expected`. SCHEDULE is a client's `change`, with `timer` or `changes` where
-    that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again."""
+    that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again.
+
+    `completion` is who waits for the operation, if anybody does."""
 
     kind: OpKind
     uuid: bytes
@@ -107,7 +107,7 @@ class WriteOp(msgspec.Struct, eq=False):
     execute_at: int = 0
     expected: bytes = b""
     reason: str | None = None
-    reply: Reply | None = None
+    completion: Completion[Row | None] | None = None
     deadline_us: int | None = None
     condition: Condition | None = None
     change: ScheduleChange | None = None
@@ -116,11 +116,15 @@ class WriteOp(msgspec.Struct, eq=False):
 
     def answer(self, answer: WriteAnswer) -> None:
         """Answers the client, if one waits; only the first answer counts."""
-        # The reply usually refers to the operation. Released here, both are freed at once instead of by the garbage
+        # The completion usually refers to the operation. Released here, both are freed at once instead of by the garbage
         # collector, whose pauses would grow with the load.
-        reply, self.reply = self.reply, None
-        if reply is not None:
-            reply(self, answer)
+        completion, self.completion = self.completion, None
+        if completion is None:
+            return
+        if isinstance(answer, TocsinError):
+            completion.refuse(answer)
+        else:
+            completion.resolve(answer)
 
     @property
     def supersedes(self) -> bool:

@@ -1,8 +1,8 @@
 """The pipeline of requests to the API, as an ASGI application.
 
-Every request takes the same steps: its route, the gate, its body, the handler, the response or the problem. `begin` takes
-them for requests that the protocol has complete, and for operations with a short path without a task; all others arrive as
-ASGI calls. There is no stack of middleware: a create costs a few microseconds in addition to the server's.
+Every request takes the same steps: its route, the gate, its body, the handler, the response or the problem. `handle` takes
+them for requests that the protocol has complete, without a task if the handler does not await; all others arrive as ASGI
+calls. There is no stack of middleware: a create costs a few microseconds in addition to the server's.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from inspect import isawaitable
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -25,10 +26,10 @@ from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.clients import Clients
-from tocsin.web.api.gate import Client, RequestGate
+from tocsin.web.api.gate import RequestGate
 from tocsin.web.api.heads import Head, KnownHeads
 from tocsin.web.api.operators import OperatorHandlers
-from tocsin.web.api.request import ApiLimits, ApiRequest, Content, NotModified
+from tocsin.web.api.request import ApiLimits, ApiRequest, AsgiRequest, Content, NotModified
 from tocsin.web.api.routes import Found, Route, Routes, read_query
 from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
@@ -105,17 +106,17 @@ class Api:
         self.clients = clients or Clients(limits)
         self.leaving = False
         self._clock = parts.clock
+        self.proxies = parts.proxies
         self._gate = RequestGate(limits, parts)
         self._extra = extra
-        self._measure = metrics.measure
+        self.measure = metrics.measure
         self._agent = agent
         self._relay = parts.relay
         self._new_id = CountedUuid7(parts.clock.now_us)
         self._encode = msgspec.json.Encoder().encode
         service, parser, audit = parts.service, RequestParser(parts.rules), parts.audit
-        timers = TimerHandlers(service, parser, limits, traces)
         families: list[object] = [
-            timers,
+            TimerHandlers(service, parser, limits, traces),
             ScheduleHandlers(Schedules(service), parser, traces),
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
@@ -125,8 +126,8 @@ class Api:
         if agent is not None:
             families.append(ServiceCallHandlers(agent, parser, audit, traces))
         families += more
-        self._routes = Routes(families, timers.short(), limits, metrics_open=metrics.open)
-        #: The routes that `begin` serves, by path; and the heads of earlier requests for them.
+        self._routes = Routes(families, limits, metrics_open=metrics.open)
+        #: The routes that `handle` serves, by path; and the heads of earlier requests for them.
         self.direct = self._routes.direct
         self.heads = KnownHeads()
         # Without these references the loop alone would refer to the tasks, weakly.
@@ -137,7 +138,7 @@ class Api:
         if scope["type"] != "http":
             raise RuntimeError(f"the API does not serve {scope['type']}")
         headers = headers_by_name(scope["headers"])
-        correlation_id = self._correlation_id(headers)
+        correlation_id = self.correlation_id(headers)
         raw_path = scope.get("raw_path") or scope["path"].encode()
         failure: Exception | None = None
         operation, begun_s = _OTHER, perf_counter()
@@ -158,49 +159,35 @@ class Api:
                     return
         if failure is not None:
             instance = raw_path.decode("ascii", "replace")
-            response = self._problem(failure, scope["method"], scope["path"], instance, correlation_id)
-        self._measure(operation, response.status, perf_counter() - begun_s)
+            response = self.problem(failure, scope["method"], scope["path"], instance, correlation_id)
+        self.measure(operation, response.status, perf_counter() - begun_s)
         await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else response.body})
 
-    def begin(self, head: Head, body: bytes, respond: Callable[[Response], None], client: Client = None) -> None:
-        """Serves a complete request; `respond` is called once, now or when the result is available."""
+    def handle(self, request: ApiRequest, head: Head, body: bytes) -> None:
+        """Serves a complete request, which is completed now or when the result is available."""
         route, headers = head.route, head.headers
-        request = ApiRequest(headers, self._correlation_id(headers))
-        short, begun_s = route.short, perf_counter()
-
-        def done(result: object) -> None:
-            # Called from the engine, into which no error may propagate.
-            try:
-                if isinstance(result, Exception):
-                    raise result
-                answer = result if short is None else short.finish(request, result)
-                response = self._response(route, request, answer)
-            except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes a response
-                path = route.operation.path
-                response = self._problem(error, route.operation.method, path, path, request.correlation_id)
-            respond(response)
-            self._measure(route.operation.name, response.status, perf_counter() - begun_s)
-
         try:
             if not head.accepted:
                 self._gate.check_size(head.sent, headers)
-            request.key = self._gate.admit(route, headers, client, request.parameters, _NOT_RELAYED)
+            request.key = self._gate.admit(route, headers, request.client, request.parameters, _NOT_RELAYED)
             if not head.accepted:
                 check_content_type(headers)
                 head.accepted = True
             check_utf8(body)
             request.now_us = self._clock.now_us()
-            sent = route.read(request, body)
-            if short is not None:
-                short.begin(request, sent, done)
-                return
-            request.address = self._gate.address(client, headers)
-            task = asyncio.get_running_loop().create_task(_finish(route.handler(request, sent), done))
+            result = route.handler(request, route.read(request, body))
+        except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes a response, unknown ones are logged
+            request.fail(error)
+            return
+        if result is request:
+            return
+        if isawaitable(result):
+            task = asyncio.get_running_loop().create_task(request.follow(result))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        except Exception as error:  # noqa: BLE001 -- as above
-            done(error)
+        else:
+            request.resolve(result)
 
     async def _serve(
         self,
@@ -222,7 +209,9 @@ class Api:
         if route is None or (self._relay is not None and route.operation.of_agent and not self._has_agent()):
             return await self._relayed(scope, headers, receive, correlation_id)
         operation, client = route.operation, scope.get("client")
-        request = ApiRequest(headers, correlation_id, found.parameters, scope["path"])
+        request = AsgiRequest(
+            headers, correlation_id, client, self.proxies, parameters=found.parameters, path=scope["path"]
+        )
         self._gate.check_size(scope["headers"], headers)
         request.key = self._gate.admit(route, headers, client, found.parameters, scope)
         if not operation.any_query:
@@ -230,8 +219,7 @@ class Api:
         if operation.request is not None:
             request.body = await self._body(route, headers, receive)
         request.now_us = self._clock.now_us()
-        request.address = self._gate.address(client, headers)
-        return self._response(route, request, await route.start(request))
+        return self.response(route, request, await _result(route, request))
 
     async def _body(self, route: Route, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         operation = route.operation
@@ -267,14 +255,17 @@ class Api:
             raise RouteNotFound("no node runs the service agent: this cluster has timers only")
         return Response(*answer)
 
-    def _correlation_id(self, headers: dict[bytes, bytes]) -> str:
+    def correlation_id(self, headers: Mapping[bytes, bytes]) -> str:
+        """The id that the client sent, if it is a valid one, or else a new one."""
         sent_id = headers.get(b"x-correlation-id")
         if sent_id is not None and _CORRELATION_ID.match(sent_id):
             return sent_id.decode()
         return self._new_id()
 
-    def _response(self, route: Route, request: ApiRequest, answer: object) -> Response:
-        """The response to a request that succeeded."""
+    def response(self, route: Route, request: ApiRequest, result: object) -> Response:
+        """The response to a request that succeeded with what its handler returned."""
+        make = route.operation.answer
+        answer = result if make is None else make(request, result)
         status, own = route.operation.status, (b"x-correlation-id", request.correlation_id.encode())
         if answer is None:
             return Response(status, [own, *request.answer_headers], b"")
@@ -288,7 +279,7 @@ class Api:
         length = (b"content-length", b"%d" % len(body))
         return Response(status, [content_type, length, own, *request.answer_headers], body)
 
-    def _problem(self, error: BaseException, method: str, path: str, instance: str, correlation_id: str) -> Response:
+    def problem(self, error: BaseException, method: str, path: str, instance: str, correlation_id: str) -> Response:
         """The response to a request that failed; logs errors whose text is withheld from the client."""
         if problem_kind(error).hidden:
             fields = {"method": method, "path": path, "correlation_id": correlation_id}
@@ -300,13 +291,19 @@ class Api:
         return problem(error, instance="", correlation_id=self._new_id(), now_us=self._clock.now_us())
 
 
-async def _finish(handling: Awaitable[object], done: Callable[[object], None]) -> None:
+async def _result(route: Route, request: AsgiRequest) -> object:
+    """What the handler returns, or completes the request with."""
     try:
-        result = await handling
-    except Exception as error:  # noqa: BLE001 -- it becomes a response
-        done(error)
-    else:
-        done(result)
+        result = route.start(request)
+        if result is request:
+            result = await request.answer
+        elif isawaitable(result):
+            result = await result
+    except BaseException as error:
+        request.end_span(error)
+        raise
+    request.end_span(None)
+    return result
 
 
 async def _serve_mounted(

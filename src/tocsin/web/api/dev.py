@@ -75,8 +75,8 @@ class DevApi(Api):
     """The API of a server whose clock can be moved. Each answer has what the clock shows, for clients that print how far away
     an instant is."""
 
-    def _response(self, route: Route, request: ApiRequest, answer: object) -> Response:
-        response = super()._response(route, request, answer)
+    def response(self, route: Route, request: ApiRequest, result: object) -> Response:
+        response = super().response(route, request, result)
         response.headers.append((NOW_HEADER, format_instant(self._clock.now_us()).encode()))
         return response
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tocsin.model.access import ApiKey
 from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiLimits
+from tocsin.web.api.request import ApiLimits, Client
 from tocsin.web.api.routes import Route
 from tocsin.web.http.access import (
     KEY_HASH,
@@ -21,8 +21,6 @@ from tocsin.web.http.access import (
 )
 from tocsin.web.http.errors import Headers, HeadersTooLarge
 from tocsin.web.http.parts import WebParts
-
-Client = tuple[str, int] | None
 
 
 class RequestGate:

@@ -40,7 +40,8 @@ class Operation:
     the answer. `aliases` are further paths; a part of a path in braces is a parameter. `role` None: no key is needed.
     `key_required`: the request needs a key even on a server that requires none otherwise. `query` has the names of its query
     parameters, `repeated` of those that may be given several times; others are refused. `any_query`: its query is ignored,
-    since probes, scrapers and browsers add parameters.
+    since probes, scrapers and browsers add parameters. `answer` makes the answer of what the handler returns, or completes
+    the request with; None: that is the answer.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Operation:
     query: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     any_query: bool = False
+    answer: Callable[[Any, Any], object] | None = None
     #: The name of the handler's method.
     handler: str = ""
 

@@ -60,12 +60,12 @@ class OperatorHandlers:
         return NotModified() if is_current(etag, request.headers.get(b"if-none-match")) else body
 
     @_open("health", "/healthz")
-    async def health(self, request: ApiRequest) -> wire.Health:
+    def health(self, request: ApiRequest) -> wire.Health:
         """Liveness probe: responds as long as the process runs."""
         return wire.Health("ok")
 
     @_open("readiness", "/readyz")
-    async def readiness(self, request: ApiRequest) -> wire.Health:
+    def readiness(self, request: ApiRequest) -> wire.Health:
         """Readiness probe for load balancers: 503 with the reasons while the node should receive no traffic."""
         reasons = self._service.not_ready_because()
         if reasons:
@@ -78,7 +78,7 @@ class OperatorHandlers:
         return Content(*await self._metrics())
 
     @_open("openapi", "/api/v1/openapi.json", aliases=("/openapi.json",))
-    async def openapi(self, request: ApiRequest) -> Content | NotModified:
+    def openapi(self, request: ApiRequest) -> Content | NotModified:
         """OpenAPI 3.1, made by `scripts/openapi`; compressed for clients that accept it."""
         document = _document()
         # Weak, since the compressed bytes have the same one.
@@ -92,17 +92,17 @@ class OperatorHandlers:
 
     # Also at the root path, so that the address that `make run` prints leads to something.
     @_open("docs", "/api/v1/docs", aliases=("/docs",))
-    async def docs(self, request: ApiRequest) -> Content:
+    def docs(self, request: ApiRequest) -> Content:
         """The OpenAPI document as a page."""
         return _file(request, "docs.html", "text/html")
 
     @_open("docsScript", "/api/v1/docs.js", aliases=("/docs.js",))
-    async def docs_script(self, request: ApiRequest) -> Content:
+    def docs_script(self, request: ApiRequest) -> Content:
         """Its script."""
         return _file(request, "docs.js", "text/javascript")
 
     @_open("docsStyle", "/api/v1/docs.css", aliases=("/docs.css",))
-    async def docs_style(self, request: ApiRequest) -> Content:
+    def docs_style(self, request: ApiRequest) -> Content:
         """Its style sheet."""
         return _file(request, "docs.css", "text/css")
 

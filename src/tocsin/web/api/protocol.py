@@ -9,35 +9,64 @@ other requests, and those that turn out to be incomplete, are handed to uvicorn.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from collections.abc import Mapping
+from time import perf_counter
 from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from tocsin.model.errors import TocsinError
 from tocsin.web.api.app import Api
 from tocsin.web.api.guard import CLOSE, GuardedProtocol, encoded
 from tocsin.web.api.heads import Head
+from tocsin.web.api.request import ApiRequest
 from tocsin.web.api.routes import Route
 from tocsin.web.http.errors import Response
 from tocsin.web.http.reading import size_of
 
 
-class _Exchange:
-    """A request on the direct path, with the attributes that uvicorn reads of a connection's latest request: when the
-    connection is lost or shut down, and when the next request arrives before the response."""
+class DirectRequest(ApiRequest):
+    """A request on the direct path, whose completion is its response. It has the attributes that uvicorn reads of a
+    connection's latest request: when the connection is lost or shut down, and when the next request arrives before the
+    response."""
 
-    __slots__ = ("disconnected", "keep_alive", "response_complete")
+    __slots__ = ("_begun_s", "_protocol", "_route", "disconnected", "keep_alive", "response_complete")
 
     #: uvicorn sets it to wake the task that reads the body; here there is none.
     message_event = asyncio.Event()
     response_started = False
 
-    def __init__(self) -> None:
+    def __init__(self, protocol: ApiProtocol, route: Route, headers: Mapping[bytes, bytes]) -> None:
+        api = protocol.api
+        super().__init__(headers, api.correlation_id(headers), protocol.client, api.proxies)
+        self._protocol = protocol
+        self._route = route
+        self._begun_s = perf_counter()
         self.disconnected = False
         self.keep_alive = True
         self.response_complete = False
+
+    def _resolved(self, value: object) -> None:
+        if self.span is not None:
+            self.end_span(None)
+        self._respond(self._protocol.api.response(self._route, self, value))
+
+    def _refused(self, error: TocsinError) -> None:
+        self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        if self.response_complete:
+            raise error
+        self.end_span(error)
+        path, method = self._route.operation.path, self._route.operation.method
+        self._respond(self._protocol.api.problem(error, method, path, path, self.correlation_id))
+
+    def _respond(self, response: Response) -> None:
+        self.response_complete = True
+        self._protocol.respond(self, response)
+        self._protocol.api.measure(self._route.operation.name, response.status, perf_counter() - self._begun_s)
 
 
 class ApiProtocol(GuardedProtocol):
@@ -47,7 +76,7 @@ class ApiProtocol(GuardedProtocol):
         self, api: Api, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None
     ) -> None:
         super().__init__(api, config, server_state, app_state, _loop)
-        self._api = api
+        self.api = api
         # Without it, clients keep idle connections for a few seconds only: undici, which is Node's fetch, for four.
         self._stays_open = b"keep-alive: timeout=%d\r\n\r\n" % config.timeout_keep_alive
         self._route: Route | None = None
@@ -61,7 +90,7 @@ class ApiProtocol(GuardedProtocol):
     def data_received(self, data: bytes) -> None:
         """Serves a request with a known head that arrives whole; the parser gets everything else."""
         if self._is_between_requests():
-            head = self._api.heads.find(data)
+            head = self.api.heads.find(data)
             if head is not None:
                 self._serve(head, data[len(data) - head.body_bytes :])
                 return
@@ -89,7 +118,7 @@ class ApiProtocol(GuardedProtocol):
 
     def _begin(self) -> None:
         """Selects the direct path or uvicorn."""
-        route = self._api.direct.get(self.url)
+        route = self.api.direct.get(self.url)
         if route is not None and self._suits(route):
             self._route = route
             self._parts = []
@@ -132,23 +161,24 @@ class ApiProtocol(GuardedProtocol):
         head = Head(self._route, self.headers, len(body))
         self._pass_on(head, body)
         if self._whole:
-            self._api.heads.learn(self._whole, head)
+            self.api.heads.learn(self._whole, head)
 
     def _pass_on(self, head: Head, body: bytes) -> None:
-        exchange = _Exchange()
-        self.cycle = exchange  # type: ignore[assignment]
-        self._api.begin(head, body, partial(self._answer, exchange), self.client)
+        request = DirectRequest(self, head.route, head.headers)
+        self.cycle = request  # type: ignore[assignment]
+        self.api.handle(request, head, body)
 
-    # -- called by the API
-
-    def _answer(self, exchange: _Exchange, response: Response) -> None:
-        exchange.response_complete = True
-        if self._api.leaving:
-            exchange.keep_alive = False
+    def respond(self, request: DirectRequest, response: Response) -> None:
+        """Sends the response to the request on the direct path."""
+        if self.cycle is request:  # type: ignore[comparison-overlap]
+            # Otherwise each keeps the other alive until the next request, or the garbage collector.
+            self.cycle = None  # type: ignore[assignment]
+        if self.api.leaving:
+            request.keep_alive = False
         if self.transport.is_closing():
             self._settle()
             return
-        self.write(encoded(response, self._stays_open if exchange.keep_alive else CLOSE))
-        if not exchange.keep_alive:
+        self.write(encoded(response, self._stays_open if request.keep_alive else CLOSE))
+        if not request.keep_alive:
             self.transport.close()
         self.on_response_complete()

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditSource
+from tocsin.model.errors import TocsinError
 from tocsin.model.setting import setting
 from tocsin.ports.audit import Actor
-from tocsin.ports.tracing import CreateTraces
+from tocsin.ports.completion import Awaited, Completion
+from tocsin.ports.tracing import CreateSpan, CreateTraces
 from tocsin.web.http.access import require_namespace
 from tocsin.web.http.convert import traceparent_of
+from tocsin.web.http.hosts import Proxies
+
+#: The other side of a connection: address and port.
+Client = tuple[str, int] | None
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -68,44 +73,41 @@ class ApiLimits:
     header_bytes_max: int = 32 * 1024
 
 
-class ApiRequest:
+class ApiRequest(Completion[object]):
     """A request on its way through the pipeline, which fills it in: a handler finds the body read, the key authenticated
-    (None: no key, where keys are optional), and the parameters of path and query."""
+    (None: no key, where keys are optional), and the parameters of path and query.
 
-    __slots__ = (
-        "address",
-        "answer_headers",
-        "body",
-        "correlation_id",
-        "headers",
-        "key",
-        "now_us",
-        "parameters",
-        "path",
-        "query",
-    )
+    It is also the completion of its operation: a handler that does not await returns the request, which gets what another
+    handler would return.
+    """
 
-    def __init__(
-        self,
-        headers: Mapping[bytes, bytes],
-        correlation_id: str,
-        parameters: Mapping[str, str] = _NONE,
-        path: str = "",
-    ) -> None:
+    __slots__ = ("_proxies", "answer_headers", "client", "correlation_id", "headers", "key", "now_us", "span")
+
+    #: What only some requests have.
+    parameters: Mapping[str, str] = _NONE
+    query: Mapping[str, list[str]] = _NONE
+    #: The path, decoded; empty where the protocol has found the operation by it already.
+    path = ""
+    body = b""
+
+    def __init__(self, headers: Mapping[bytes, bytes], correlation_id: str, client: Client, proxies: Proxies) -> None:
+        self.completed = False
         self.headers = headers
         self.correlation_id = correlation_id
-        self.parameters = parameters
-        #: The path, decoded; empty where the protocol has found the operation by it already.
-        self.path = path
-        self.query: Mapping[str, list[str]] = _NONE
+        self.client = client
+        self._proxies = proxies
         self.key: ApiKey | None = None
-        self.body = b""
         #: When the body was complete.
         self.now_us = 0
-        #: The client's address; empty if unknown, and on a short path, which doesn't need it.
-        self.address = ""
         #: Headers that the handler adds to the response.
         self.answer_headers: Sequence[tuple[bytes, bytes]] = ()
+        #: Ends when the request is answered.
+        self.span: CreateSpan | None = None
+
+    @property
+    def address(self) -> str:
+        """The client's address; empty if unknown."""
+        return self._proxies.address(self.client, self.headers.get(b"x-forwarded-for"))
 
     @property
     def actor(self) -> Actor:
@@ -120,6 +122,52 @@ class ApiRequest:
     def forbid_storing(self) -> None:
         """Marks the answer as one that no cache may store, because it contains a secret."""
         self.answer_headers = [(b"cache-control", b"no-store")]
+
+    def trace(self, traces: CreateTraces | None, operation: str) -> str | None:
+        """Begins the request's span, where traces are collected. Returns the `traceparent` that the created timers, or the
+        submitted call, keep."""
+        traceparent = traceparent_of(self.headers.get(b"traceparent"))
+        if traces is None:
+            return traceparent
+        self.span = traces.begin(operation, traceparent)
+        return self.span.traceparent
+
+    def end_span(self, error: BaseException | None) -> None:
+        """Ends the span, if there is one, with the request's error."""
+        span, self.span = self.span, None
+        if span is not None:
+            span.end(error)
+
+
+class AsgiRequest(ApiRequest):
+    """A request that arrived as an ASGI call, whose task awaits `answer` if the handler has returned the request."""
+
+    __slots__ = ("answer", "body", "parameters", "path", "query")
+
+    def __init__(
+        self,
+        headers: Mapping[bytes, bytes],
+        correlation_id: str,
+        client: Client,
+        proxies: Proxies,
+        *,
+        parameters: Mapping[str, str],
+        path: str,
+    ) -> None:
+        super().__init__(headers, correlation_id, client, proxies)
+        self.parameters, self.path = parameters, path
+        self.query = _NONE
+        self.body = b""
+        self.answer: Awaited[object] = Awaited()
+
+    def _resolved(self, value: object) -> None:
+        self.answer.resolve(value)
+
+    def _refused(self, error: TocsinError) -> None:
+        self.answer.refuse(error)
+
+    def _failed(self, error: Exception) -> None:
+        self.answer.fail(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,50 +188,3 @@ def is_current(etag: bytes, if_none_match: bytes | None) -> bool:
         return False
     known = [each.strip().removeprefix(b"W/") for each in if_none_match.split(b",")]
     return etag in known or b"*" in known
-
-
-class ShortPath(NamedTuple):
-    """Serves an operation without a task: `begin` gets the request, the decoded body, and the function that it calls once
-    with the result or the error; `finish` makes the answer from a result."""
-
-    begin: Callable[[ApiRequest, Any, Callable[[object], None]], None]
-    finish: Callable[[ApiRequest, Any], object]
-
-
-@contextmanager
-def traced(traces: CreateTraces | None, operation: str, request: ApiRequest) -> Iterator[str | None]:
-    """Within it the request is handled; yields the `traceparent` that the created timers, or the submitted call,
-    keep."""
-    traceparent = traceparent_of(request.headers.get(b"traceparent"))
-    if traces is None:
-        yield traceparent
-        return
-    span = traces.begin(operation, traceparent)
-    try:
-        yield span.traceparent
-    except BaseException as error:
-        span.end(error)
-        raise
-    span.end(None)
-
-
-def begin_traced(
-    traces: CreateTraces,
-    operation: str,
-    traceparent: str | None,
-    done: Callable[[object], None],
-    begin: Callable[[str | None, Callable[[object], None]], None],
-) -> None:
-    """Calls `begin` with the `traceparent` that the created timers keep, and with what it calls once with the result. What it
-    raises is the request's error."""
-    span = traces.begin(operation, traceparent)
-
-    def ended(result: object) -> None:
-        span.end(result if isinstance(result, BaseException) else None)
-        done(result)
-
-    try:
-        begin(span.traceparent, ended)
-    except Exception as error:
-        span.end(error)
-        raise

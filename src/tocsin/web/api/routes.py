@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -13,7 +13,7 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.operation import Operation, Reach, declared_by
 from tocsin.web.api.operators import OperatorHandlers
-from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath
+from tocsin.web.api.request import ApiLimits, ApiRequest
 from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import ServiceCallHandlers
 from tocsin.web.api.timers import TimerHandlers
@@ -21,8 +21,9 @@ from tocsin.web.http.access import require_namespace
 from tocsin.web.http.reading import JsonReader
 
 T = TypeVar("T")
-#: Returns the answer: a wire struct, encoded JSON, `Content`, or None.
-Handler = Callable[..., Awaitable[object]]
+#: Returns the answer (a wire struct, encoded JSON, `Content`, or None), an awaitable of it, or the request, which will be
+#: completed with it.
+Handler = Callable[..., object]
 
 #: The handlers of all operations, in the order of the OpenAPI document.
 FAMILIES = (
@@ -46,7 +47,6 @@ class Route:
 
     operation: Operation
     handler: Handler
-    short: ShortPath | None
     reader: JsonReader[Any] | None
     method: bytes
     body_bytes_max: int
@@ -54,7 +54,7 @@ class Route:
     #: The field of the body with the namespace that the caller's key must cover; None: none has.
     scope: str | None
 
-    def start(self, request: ApiRequest) -> Awaitable[object]:
+    def start(self, request: ApiRequest) -> object:
         """Calls the handler with the decoded body. Raises InvalidInput, MalformedBody, Forbidden."""
         if self.reader is None:
             return self.handler(request)
@@ -143,9 +143,7 @@ class Routes(Paths["Route | None"]):
     """All routes. An operation without a handler is disabled: its path exists without a route. `direct` has those whose
     complete requests need no ASGI call, by path: they have nothing but a JSON body of limited size."""
 
-    def __init__(
-        self, families: Sequence[object], short: Mapping[str, ShortPath], limits: ApiLimits, *, metrics_open: bool
-    ) -> None:
+    def __init__(self, families: Sequence[object], limits: ApiLimits, *, metrics_open: bool) -> None:
         super().__init__()
         by_type = {type(handlers): handlers for handlers in families}
         self.direct: dict[bytes, Route] = {}
@@ -158,7 +156,6 @@ class Routes(Paths["Route | None"]):
                 else Route(
                     operation=operation,
                     handler=getattr(handlers, operation.handler),
-                    short=short.get(operation.name),
                     reader=None if operation.request is None or operation.batch else JsonReader(operation.request),
                     method=operation.method.encode(),
                     body_bytes_max=limits.batch_request_bytes_max if operation.batch else limits.request_bytes_max,

@@ -12,7 +12,7 @@ from tocsin.model.schedule import Definition, ScheduleStatus, instants, next_ins
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules, ScheduleView
 from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiRequest, traced
+from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import format_instant
@@ -37,9 +37,9 @@ class ScheduleHandlers:
         """The schedule is durable when the response arrives. A schedule with the same id gets the new definition and keeps
         its state: counts, history and anchor. If its timing changes, it is planned again, from now on; if nothing
         changes, nothing is written. So a deployment can create its schedules each time."""
-        with traced(self._traces, "createSchedule", request) as traceparent:
-            wanted = await self._schedules.turns.run(self._parser.new, sent, request.now_us, traceparent)
-            return _changed(request, await self._schedules.create(*wanted))
+        traceparent = request.trace(self._traces, "createSchedule")
+        wanted = await self._schedules.turns.run(self._parser.new, sent, request.now_us, traceparent)
+        return _changed(request, await self._schedules.create(*wanted))
 
     @_operation("getSchedule", "/api/v1/schedules/get", Role.READ)
     async def get(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:

@@ -21,7 +21,7 @@ from tocsin.service_calls.api.validation import PageRequest
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiRequest, traced
+from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import agent_wire as wire
 from tocsin.web.http.access import require_tenant
 from tocsin.web.http.administration import rotation_details
@@ -72,12 +72,7 @@ class ServiceCallHandlers:
         With `serviceCallId`, `idempotencyKey` or the header Idempotency-Key the submission is safe to repeat: the same
         request returns the existing call, a different one is a conflict; a repeated `delay` may be the remaining time. A
         failed attempt is final unless `requestSpec.retryPolicy` allows more."""
-        with traced(self._traces, "submitServiceCall", request) as traceparent:
-            return await self._submit(request, sent, traceparent)
-
-    async def _submit(
-        self, request: ApiRequest, sent: wire.SubmitServiceCall, traceparent: str | None
-    ) -> wire.SubmittedServiceCall:
+        traceparent = request.trace(self._traces, "submitServiceCall")
         tenant_id = request.parameters["tenantId"]
         named = key_in(request.headers.get(KEY_HEADER))
         key = agreed_key(sent.idempotency_key, named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from tocsin.model.timer import Timer
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.service import TimerService, TimerView
 from tocsin.web.api.operation import Operation, Reach
-from tocsin.web.api.request import ApiLimits, ApiRequest, ShortPath, begin_traced, traced
+from tocsin.web.api.request import ApiLimits, ApiRequest
 from tocsin.web.http import wire
 from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of
 from tocsin.web.http.convert import (
@@ -26,7 +26,6 @@ from tocsin.web.http.convert import (
     history_answer,
     name_of,
     timer_answer,
-    traceparent_of,
 )
 from tocsin.web.http.errors import MalformedBody, item_error
 from tocsin.web.http.reading import JsonReader, check_utf8
@@ -55,6 +54,14 @@ class BatchKey(NamedTuple):
     first_try: bool
 
 
+def written(request: ApiRequest, view: TimerView) -> wire.Timer:
+    """The timer; headers report if nothing was written, and if another node was asked."""
+    if view.outcome is not Outcome.CREATED or view.forwarded:
+        outcome = _OUTCOME_HEADERS.get(view.outcome)
+        request.answer_headers = [*([outcome] if outcome else ()), *([FORWARDED] if view.forwarded else ())]
+    return timer_answer(view)
+
+
 class TimerHandlers:
     """Handles create, get, history, update, delete, list, and create in batches."""
 
@@ -70,30 +77,14 @@ class TimerHandlers:
         self._batch = JsonReader(wire.BatchCreateTimers)
         self._batch_items = JsonReader(wire.BatchCreateRaw)
 
-    def short(self) -> dict[str, ShortPath]:
-        """The operations with a short path, by name."""
-        return {"createTimer": ShortPath(self._begin_create, _created)}
-
-    @_operation("createTimer", "/api/v1/timers/create", Role.WRITE)
-    async def create(self, request: ApiRequest, sent: wire.CreateTimer) -> wire.Timer:
+    @_operation("createTimer", "/api/v1/timers/create", Role.WRITE, answer=written)
+    def create(self, request: ApiRequest, sent: wire.CreateTimer) -> ApiRequest:
         """The timer is durable when the response arrives. A pending timer with the same id is replaced, unless onConflict
         forbids it; the id of a finished timer is free. With an idempotency key the request is safe to repeat at any time:
         it creates one timer, which fires once."""
-        with traced(self._traces, "createTimer", request) as traceparent:
-            return _created(request, await self._service.create(*self._timer(request, sent, traceparent)))
-
-    def _begin_create(self, request: ApiRequest, sent: wire.CreateTimer, done: Callable[[object], None]) -> None:
-        traceparent = traceparent_of(request.headers.get(b"traceparent"))
-        if self._traces is None:
-            self._begin(request, sent, traceparent, done)
-        else:
-            begin_traced(self._traces, "createTimer", traceparent, done, partial(self._begin, request, sent))
-
-    def _begin(
-        self, request: ApiRequest, sent: wire.CreateTimer, traceparent: str | None, done: Callable[[object], None]
-    ) -> None:
-        timer, condition = self._timer(request, sent, traceparent)
-        self._service.begin_create(timer, done, condition)
+        timer, condition = self._timer(request, sent, request.trace(self._traces, "createTimer"))
+        self._service.create_for(request, timer, condition)
+        return request
 
     def _timer(
         self, request: ApiRequest, sent: wire.CreateTimer, traceparent: str | None
@@ -124,11 +115,11 @@ class TimerHandlers:
         decides which runs are kept. Paginated like lists."""
         return history_answer(await self._service.history(*self._parser.history_request(sent)))
 
-    @_operation("updateTimer", "/api/v1/timers/update", Role.WRITE)
-    async def update(self, request: ApiRequest, sent: wire.UpdateTimer) -> wire.Timer:
+    @_operation("updateTimer", "/api/v1/timers/update", Role.WRITE, answer=written)
+    async def update(self, request: ApiRequest, sent: wire.UpdateTimer) -> TimerView:
         """Changes only the given fields. A new executeAt starts over: the count of attempts returns to zero."""
         changes = self._parser.changes(sent, request.now_us)
-        return _created(request, await self._service.update(*name_of(sent), changes))
+        return await self._service.update(*name_of(sent), changes)
 
     @_operation("deleteTimer", "/api/v1/timers/delete", Role.WRITE, status=204)
     async def delete(self, request: ApiRequest, sent: wire.TimerName) -> None:
@@ -149,10 +140,7 @@ class TimerHandlers:
     async def create_batch(self, request: ApiRequest) -> bytes:
         """Results are in the order of the timers sent. A timer that can't be created does not affect the others. The header
         Idempotency-Key applies to each timer without a key of its own."""
-        with traced(self._traces, "batchCreateTimers", request) as traceparent:
-            return await self._create_batch(request, traceparent)
-
-    async def _create_batch(self, request: ApiRequest, traceparent: str | None) -> bytes:
+        traceparent = request.trace(self._traces, "batchCreateTimers")
         key = BatchKey(key_in(request.headers.get(KEY_HEADER)), is_first_try(request.headers.get(FIRST_TRY_HEADER)))
         time_slice = TimeSlice()
         items = await self._items(request.body, time_slice)
@@ -230,14 +218,6 @@ class TimerHandlers:
     def _item(self, text: msgspec.Raw | bytes, position: int) -> wire.CreateTimer:
         check_utf8(bytes(text))
         return self._item_reader.read(text, f"timers[{position}]")
-
-
-def _created(request: ApiRequest, view: TimerView) -> wire.Timer:
-    """The created timer; headers report if nothing was written, and if another node was asked."""
-    if view.outcome is not Outcome.CREATED or view.forwarded:
-        outcome = _OUTCOME_HEADERS.get(view.outcome)
-        request.answer_headers = [*([outcome] if outcome else ()), *([FORWARDED] if view.forwarded else ())]
-    return timer_answer(view)
 
 
 def _result(outcome: TimerView | TocsinError, correlation_id: str) -> wire.BatchResult:

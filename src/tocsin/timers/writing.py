@@ -1,0 +1,245 @@
+"""Clients' writes on their way to the engine, or to the nodes that own their shards, and how their results come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from tocsin.model.condition import Condition
+from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, TocsinError
+from tocsin.model.ids import timer_uuid
+from tocsin.model.timer import Timer
+from tocsin.ports.completion import Completion
+from tocsin.ports.forward import Forwarder, Write, WriteCompletion, WriteKind, Written
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.rows import OpKind, Row, WriteOp
+from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.listing import TimerView, view_of
+
+#: Who waits for a write: gets the durable timer, or None after a delete.
+WriteClient = Completion[TimerView | None]
+
+
+class Writes:
+    """Queues writes for their shards' next batches, within `pending_writes_max`, or forwards them to the shards' owners."""
+
+    def __init__(self, context: Context, supervisor: Supervisor) -> None:
+        #: None until other nodes can be reached.
+        self.forwarder: Forwarder | None = None
+        #: Writes that have not been answered yet.
+        self.waiting = 0
+        self._context, self._supervisor = context, supervisor
+        self._shared = not context.store.capabilities.exclusive
+
+    def submit(self, shard_id: int, ops: Sequence[WriteOp], clients: Sequence[WriteClient]) -> None:
+        """Queues the writes, each of which has a client, or forwards them."""
+        limits, boot_us = self._context.limits, self._context.clock.boottime_us()
+        if len(ops) > (room := max(limits.pending_writes_max - self.waiting, 0)):
+            _refuse(clients[room:], self._overloaded())
+            ops, clients = ops[:room], clients[:room]
+        if self._shared and not self._supervisor.lease.in_touch(boot_us):
+            # After a pause of this process, the client of a request unread until now may have retried it at another node.
+            reason = "this node has no recent contact with the store; nothing was written, try again"
+            _refuse(clients, ShardMoved(reason))
+            return
+        shard, deadline_us = self._supervisor.shards[shard_id], boot_us + limits.write_timeout_us
+        for op, client in zip(ops, clients, strict=True):
+            op.deadline_us, op.completion = deadline_us, _ClientWrite(self, shard_id, op, client)
+        self.waiting += len(ops)
+        try:
+            shard.accept(*ops)
+        except ShardMoved as error:
+            for op in ops:
+                op.answer(error)
+
+    def forward(self, shard_id: int, op: WriteOp, client: WriteClient, error: ShardMoved) -> None:
+        """Forwards a write that this node certainly has not done, because of the error, to the shard's owner."""
+        if self.forwarder is None:
+            client.refuse(error)
+            return
+        assert op.deadline_us is not None
+        if op.timer is not None and op.kind is OpKind.CREATE:
+            # Set by the owner that accepted it before; the next owner sets its own.
+            op.timer.firing = ""
+        known = self._context.namespaces.get(op.namespace)
+        write = Write(
+            _WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us,
+            namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
+            condition=op.condition, change=op.change,
+        )  # fmt: skip
+        op.forwarded = True
+        forwarded = _ForwardedWrite(self, shard_id, op.uuid, client)
+        try:
+            self.forwarder.forward(write, forwarded)
+        except Exception as defect:  # noqa: BLE001 -- the client gets it
+            forwarded.fail(defect)
+        # Not before: the owner may be this node again, where the write must not find its own place taken.
+        self.waiting += 1
+
+    def accept(self, write: Write, epoch: int | None, completion: WriteCompletion) -> None:
+        """Takes another node's write, or one that waited until this node owned its shard, in this epoch if one is given.
+        Raises ShardMoved, RequestExpired, Overloaded."""
+        shard = self._supervisor.shards.get(write.shard_id)
+        window = shard.window if shard is not None else None
+        if shard is None or window is None or epoch not in (None, window.epoch):
+            raise ShardMoved(f"this node does not own shard {write.shard_id} in this epoch")
+        if write.deadline_us <= self._context.clock.boottime_us():
+            raise RequestExpired("the request's time budget ran out; nothing was written")
+        if self.waiting >= self._context.limits.pending_writes_max:
+            raise self._overloaded()
+        op = WriteOp(
+            _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
+            execute_at=write.execute_at, expected=write.expected, condition=write.condition, change=write.change,
+            deadline_us=write.deadline_us, completion=_PeerWrite(self, completion),
+        )  # fmt: skip
+        shard.accept(op)
+        self.waiting += 1
+
+    def _overloaded(self) -> Overloaded:
+        return Overloaded(f"{self.waiting} writes are already waiting (pending_writes_max); try again later")
+
+
+class _ClientWrite(Completion[Row | None]):
+    """A client's write in the engine. The client gets its view of the durable row. If the shard has moved, the write goes to
+    its owner."""
+
+    __slots__ = ("_client", "_op", "_shard_id", "_writes")
+
+    def __init__(self, writes: Writes, shard_id: int, op: WriteOp, client: WriteClient) -> None:
+        self.completed = False
+        self._writes = writes
+        self._shard_id = shard_id
+        self._op = op
+        self._client = client
+
+    def _resolved(self, row: Row | None) -> None:
+        view = None
+        if row is not None:
+            at, uuid = row.key
+            view = view_of(row.timer, uuid, self._shard_id, at, row.outcome)
+        self._writes.waiting -= 1
+        self._client.resolve(view)
+
+    def _refused(self, error: TocsinError) -> None:
+        self._writes.waiting -= 1
+        if type(error) is ShardMoved:
+            self._writes.forward(self._shard_id, self._op, self._client, error)
+        else:
+            self._client.refuse(error)
+
+    def _failed(self, error: Exception) -> None:
+        self._writes.waiting -= 1
+        self._client.fail(error)
+
+
+class _ForwardedWrite(Completion[Written | None]):
+    """A client's write at the shard's owner. The client gets its view of what that has written."""
+
+    __slots__ = ("_client", "_shard_id", "_uuid", "_writes")
+
+    def __init__(self, writes: Writes, shard_id: int, uuid: bytes, client: WriteClient) -> None:
+        super().__init__()
+        self._writes, self._shard_id, self._uuid, self._client = writes, shard_id, uuid, client
+
+    def _resolved(self, written: Written | None) -> None:
+        view = None
+        if written is not None:
+            timer, at, outcome = written
+            view = view_of(timer, self._uuid, self._shard_id, at, outcome, forwarded=True)
+        self._writes.waiting -= 1
+        self._client.resolve(view)
+
+    def _refused(self, error: TocsinError) -> None:
+        self._writes.waiting -= 1
+        self._client.refuse(error)
+
+    def _failed(self, error: Exception) -> None:
+        self._writes.waiting -= 1
+        self._client.fail(error)
+
+
+class _PeerWrite(Completion[Row | None]):
+    """Another node's write in the engine, or one that waited until this node owned its shard."""
+
+    __slots__ = ("_completion", "_writes")
+
+    def __init__(self, writes: Writes, completion: WriteCompletion) -> None:
+        super().__init__()
+        self._writes, self._completion = writes, completion
+
+    def _resolved(self, row: Row | None) -> None:
+        written = None if row is None else Written(row.timer, row.key[0], row.outcome)
+        self._writes.waiting -= 1
+        self._completion.resolve(written)
+
+    def _refused(self, error: TocsinError) -> None:
+        self._writes.waiting -= 1
+        self._completion.refuse(error)
+
+    def _failed(self, error: Exception) -> None:
+        self._writes.waiting -= 1
+        self._completion.fail(error)
+
+
+class Outcomes:
+    """The outcomes of a batch of creates, in order; `all` is done when the last one is here. Each create has a
+    `BatchedCreate`."""
+
+    def __init__(self, count: int) -> None:
+        self.all: asyncio.Future[list[TimerView | TocsinError]] = asyncio.get_running_loop().create_future()
+        self._outcomes: list[TimerView | TocsinError] = [_NO_OUTCOME] * count
+        self._missing = count
+        if not count:
+            self.all.set_result([])
+
+    def take(self, position: int, outcome: TimerView | TocsinError) -> None:
+        """Takes the outcome of one create."""
+        self._outcomes[position] = outcome
+        self._missing -= 1
+        # Who waits may have gone.
+        if not self._missing and not self.all.done():
+            self.all.set_result(self._outcomes)
+
+    def fail(self, error: Exception) -> None:
+        """One of the creates has failed, and with it the batch."""
+        if not self.all.done():
+            self.all.set_exception(error)
+
+
+class BatchedCreate(Completion[TimerView | None]):
+    """One create of a batch."""
+
+    __slots__ = ("_batch", "_position")
+
+    def __init__(self, batch: Outcomes, position: int) -> None:
+        self.completed = False
+        self._batch = batch
+        self._position = position
+
+    def _resolved(self, view: TimerView | None) -> None:
+        assert view is not None
+        self._batch.take(self._position, view)
+
+    def _refused(self, error: TocsinError) -> None:
+        self._batch.take(self._position, error)
+
+    def _failed(self, error: Exception) -> None:
+        self._batch.fail(error)
+
+
+def create_op(timer: Timer, condition: Condition | None) -> WriteOp:
+    """The operation that creates the timer."""
+    uuid = timer_uuid(timer.namespace, timer.id)
+    return WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
+
+
+def _refuse(clients: Iterable[WriteClient], error: TocsinError) -> None:
+    for client in clients:
+        client.refuse(error)
+
+
+_NO_OUTCOME = TocsinError()
+
+#: Kinds of operations here and between nodes. A lookup costs a tenth of constructing the enum's member.
+_WRITES = {OpKind[kind.name]: kind for kind in WriteKind}
+_KINDS = {kind: OpKind[kind.name] for kind in WriteKind}
