@@ -109,6 +109,9 @@ class Receiver:
         # What costs nothing comes first: the secrets may come from elsewhere, and the body is hashed with each.
         if not is_timestamp(timestamp):
             return _refused(503, "the request's timestamp is not a number")
+        if abs(self._now() - int(timestamp)) > self._tolerance:
+            _log.warning("callback refused: timestamp is outside the tolerance", extra={"webhook_id": webhook_id})
+            return _refused(503, "the request's timestamp is outside the tolerance; check both clocks")
         given = signatures_of(signatures)
         if given is None:
             return _refused(503, "the request has more signatures than a rotation of secrets gives it")
@@ -120,9 +123,6 @@ class Receiver:
         if not keys:
             _log.error("receiver has no signing secret; give one, or unsigned=True")
             return _refused(503, "the receiver has no secret")
-        if abs(self._now() - int(timestamp)) > self._tolerance:
-            _log.warning("callback refused: timestamp is outside the tolerance", extra={"webhook_id": webhook_id})
-            return _refused(503, "the request's timestamp is outside the tolerance; check both clocks")
         if not is_signed(keys, webhook_id, timestamp, body, given):
             _log.warning("callback refused: wrong signature", extra={"webhook_id": webhook_id})
             return _refused(503, "no signature is of this receiver's secrets")
