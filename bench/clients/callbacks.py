@@ -2,8 +2,9 @@
 
 A program of each language has the SDK's receiver verify requests in its own process, without a network: with one right
 signature, with ten wrong ones, with 4,000. The receiver has two secrets, as during a rotation. Beside it, the program hashes
-such a body once by the language's own HMAC-SHA256. Time is the processor's, of the whole process; memory is by how much the
-process's resident set grew at most during the first such request (Linux only), the body itself not included.
+such a body once by the language's own HMAC-SHA256. Time is the processor's, of the whole process, in Java of the
+thread; memory is by how much the process's resident set grew at most during the first such request (Linux only), the body
+itself not included.
 """
 
 from __future__ import annotations
