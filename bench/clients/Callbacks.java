@@ -65,7 +65,7 @@ class Callbacks {
         }
         List<String> first = new ArrayList<>();
         for (int number : NUMBERS) {
-            Files.writeString(Path.of("/proc/self/clear_refs"), "5"); // the peak begins anew
+            Files.writeString(Path.of("/proc/self/clear_refs"), "5"); // the peak starts over
             long before = peakKb();
             int status = callback(receiver, args, number, body);
             first.add("\"status\": " + status + ", \"bytes\": " + (peakKb() - before) * 1024);

@@ -42,7 +42,7 @@ for (const number of numbers) {
   }
 }
 for (const number of numbers) {
-  writeFileSync("/proc/self/clear_refs", "5"); // the peak begins anew
+  writeFileSync("/proc/self/clear_refs", "5"); // the peak starts over
   const before = peakKb();
   const status = await callback(number);
   results[number] = { status, bytes: (peakKb() - before) * 1_024 };

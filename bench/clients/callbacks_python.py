@@ -20,7 +20,7 @@ _PROCESS = Path("/proc/self")
 
 def _grown_bytes(work: Callable[[], int]) -> tuple[int, int]:
     """What it returns, and by how much the process grew at most."""
-    (_PROCESS / "clear_refs").write_text("5")  # the peak begins anew
+    (_PROCESS / "clear_refs").write_text("5")  # the peak starts over
     before = _peak_kb()
     result = work()
     return result, (_peak_kb() - before) * 1024

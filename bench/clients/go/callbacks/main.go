@@ -65,7 +65,7 @@ func main() {
 	}
 	results := map[string]*result{}
 	for _, number := range numbers {
-		if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak begins anew
+		if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the peak starts over
 			log.Fatal(err)
 		}
 		before := peakKB()

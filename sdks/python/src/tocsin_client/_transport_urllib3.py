@@ -144,7 +144,7 @@ class _Connection(HTTPSConnection):
         try:
             super().connect()
         except ssl.SSLError as failed:
-            # As an SSLError it could not be told from one that comes after the request.
+            # An SSLError also comes after the request.
             raise NewConnectionError(self, f"TLS handshake failed: {failed}") from failed
 
 
