@@ -161,10 +161,11 @@ def test_a_body_is_hashed_once_for_each_secret_and_not_copied(hashed):
     ("header", "value"),
     [
         ("webhook-timestamp", "soon"),
+        ("webhook-timestamp", "1"),
         ("webhook-signature", " ".join(["v1,AAAA"] * 11)),
         ("webhook-signature", " ".join(["v1,AAAA"] * 4_000)),
     ],
-    ids=["a timestamp that is none", "one signature more", "many signatures"],
+    ids=["a timestamp that is none", "a timestamp of long ago", "one signature more", "many signatures"],
 )
 def test_bounds_come_before_work(header, value, hashed):
     request, asked = sign(FIRING, SECRET), []
