@@ -1,10 +1,11 @@
-"""`python -m bench [run|stages|compare REVISION|sdks]`: measures, prints tables, writes JSON. docs/explanation/performance.md
-explains the results.
+"""`python -m bench [run|stages|compare REVISION|sdks|receivers]`: measures, prints tables, writes JSON.
+docs/explanation/performance.md explains the results.
 
     run       the measurements of --only, for each --store and --workers
     stages    CPU time and memory blocks of each stage of each operation, on SQLite and PostgreSQL
     compare   the present working tree beside another revision, in alternating runs
     sdks      processor time of a single create by each SDK, beside a bare HTTP client of that language
+    receivers processor time and memory of a large callback with many signatures, by the receiver of each SDK
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import agent, clients, compare, database, limits, processes, scenarios, stages
+from bench.clients import callbacks
 
 Plan = dict[str, Callable[[], dict[str, Any]]]
 
@@ -144,17 +146,29 @@ def _stages(args: argparse.Namespace, results: dict[str, Any]) -> None:
 
 def _sdks(args: argparse.Namespace, results: dict[str, Any]) -> None:
     """Adds what a create costs by language, with each number in flight."""
-    languages = args.only.split(",") if args.only else list(clients.LANGUAGES)
-    if unknown := [name for name in languages if name not in clients.LANGUAGES]:
-        raise SystemExit(f"--only: unknown {', '.join(unknown)}; languages are: {', '.join(clients.LANGUAGES)}")
-    for language in languages:
+    for language in _languages(args, clients.LANGUAGES):
         for in_flight in map(int, args.in_flight.split(",")):
             print(f"measuring {language}, {in_flight} in flight …", file=sys.stderr, flush=True)
             results[f"{language}, {in_flight}"] = clients.measure(language, in_flight, scale=0.2 if args.quick else 1.0)
     clients.show(results)
 
 
-_COMMANDS = {"run": _run, "stages": _stages, "compare": _compare, "sdks": _sdks}
+def _receivers(args: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Adds what a callback costs by language."""
+    for language in _languages(args, callbacks.LANGUAGES):
+        print(f"measuring {language} …", file=sys.stderr, flush=True)
+        results[language] = callbacks.measure(language, callbacks.ROUNDS)
+    callbacks.show(results)
+
+
+def _languages(args: argparse.Namespace, known: tuple[str, ...]) -> list[str]:
+    languages = args.only.split(",") if args.only else list(known)
+    if unknown := [name for name in languages if name not in known]:
+        raise SystemExit(f"--only: unknown {', '.join(unknown)}; languages are: {', '.join(known)}")
+    return languages
+
+
+_COMMANDS = {"run": _run, "stages": _stages, "compare": _compare, "sdks": _sdks, "receivers": _receivers}
 
 
 def main() -> int:
@@ -167,7 +181,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a fifth of the work")
     parser.add_argument(
         "--only",
-        help="some of the measurements; stages: of the operations; sdks: of the languages; separated by commas",
+        help="some of the measurements; stages: of the operations; sdks, receivers: of the languages; separated by commas",
     )
     parser.add_argument("--rate", default="200,2000,5000", help="timers a second for steady, one or several")
     parser.add_argument("--schedules", type=int, default=100_000, help="schedules every minute")

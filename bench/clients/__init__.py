@@ -26,23 +26,20 @@ from sdks.scenario_runner.http import Request, Response, serving
 
 from bench import processes
 
-_ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
+#: How a program is started: of Node.js or another runtime, and of Java.
+JAVASCRIPT = tuple(shlex.split(os.environ.get("TOCSIN_TEST_JAVASCRIPT", "node")))
+JAVA = ("java", "-cp", str(ROOT / "sdks/java/tocsin-client/target/classes"))
 _HERE = Path(__file__).parent
-_GO = _ROOT / "build/bench-clients-go"
+_GO = ROOT / "build/bench-clients-go"
 #: Where an SDK is compiled, and how the program is started; further arguments are URL, warm-up, rounds, creates, and how many
 #: are in flight.
 _PROGRAMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "python": ((), (sys.executable, "-m", "bench.clients.creates_sync")),
     "python-async": ((), (sys.executable, "-m", "bench.clients.creates_async")),
-    "typescript": (
-        ("make", "--silent", "sdk-typescript"),
-        (*shlex.split(os.environ.get("TOCSIN_TEST_JAVASCRIPT", "node")), str(_HERE / "creates.mjs")),
-    ),
+    "typescript": (("make", "--silent", "sdk-typescript"), (*JAVASCRIPT, str(_HERE / "creates.mjs"))),
     "go": (("go", "build", "-C", str(_HERE / "go"), "-o", str(_GO), "."), (str(_GO),)),
-    "java": (
-        ("make", "--silent", "sdk-java"),
-        ("java", "-cp", str(_ROOT / "sdks/java/tocsin-client/target/classes"), str(_HERE / "Creates.java")),
-    ),
+    "java": (("make", "--silent", "sdk-java"), (*JAVA, str(_HERE / "Creates.java"))),
 }
 LANGUAGES = tuple(_PROGRAMS)
 WARM_UP = 10_000
@@ -54,12 +51,12 @@ def measure(language: str, in_flight: int, *, scale: float) -> dict[str, Any]:
     """CPU microseconds of a create by SDK and bare client, in each round. SystemExit: they did not send the same."""
     build, program = _PROGRAMS[language]
     if build:
-        subprocess.run(build, cwd=_ROOT, check=True)
+        subprocess.run(build, cwd=ROOT, check=True)
     with processes.folder() as folder, processes.server(folder) as server:
         url = f"http://127.0.0.1:{server.port}"
         _check_bytes(program, url)
         sizes = (int(WARM_UP * scale), ROUNDS, int(_CREATES * scale), in_flight)
-        ran = subprocess.run([*program, url, *map(str, sizes)], cwd=_ROOT, stdout=subprocess.PIPE, check=True)
+        ran = subprocess.run([*program, url, *map(str, sizes)], cwd=ROOT, stdout=subprocess.PIPE, check=True)
     rounds = json.loads(ran.stdout)
     sdk, bare = ([each[way] for each in rounds] for way in ("sdk", "bare"))
     return {
@@ -116,7 +113,7 @@ async def _recorded(program: tuple[str, ...], answer: bytes) -> list[str]:
     async with serving(record) as port:
         sizes = ("0", "1", "1", "1")
         process = await asyncio.create_subprocess_exec(
-            *program, f"http://127.0.0.1:{port}", *sizes, cwd=_ROOT, stdout=subprocess.DEVNULL
+            *program, f"http://127.0.0.1:{port}", *sizes, cwd=ROOT, stdout=subprocess.DEVNULL
         )
         if await process.wait():
             raise SystemExit(f"{shlex.join(program)} failed")

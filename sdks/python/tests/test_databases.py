@@ -7,11 +7,12 @@ from datetime import timedelta
 
 import asyncpg
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, event, text
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import sessionmaker
 from tests.support.postgresql import PostgresServer
 
+from tocsin_client.errors import InvalidArgument
 from tocsin_client.receiver import AsyncDedup, Asyncpg, AsyncSqlAlchemy, Dedup, SqlAlchemy, done, fail, retry
 from tocsin_client.testing import firing
 
@@ -91,6 +92,45 @@ def test_asynchronous_work_is_done_once(url, database):
             assert await used.dedup.forget(timedelta(seconds=-5)) == 1
 
     asyncio.run(run())
+
+
+def test_asynchronous_sessions_in_autocommit_mode_are_refused(url):
+    async def run():
+        asynchronous = url.replace("postgresql://", "postgresql+asyncpg://")
+        engine = create_async_engine(asynchronous, isolation_level="AUTOCOMMIT")
+        try:
+            with pytest.raises(InvalidArgument, match="autocommit"):
+                await AsyncDedup(AsyncSqlAlchemy(async_sessionmaker(engine))).create_table()
+        finally:
+            await engine.dispose()
+
+    asyncio.run(run())
+
+
+def test_sessions_in_autocommit_mode_are_refused(url, tmp_path):
+    for each in (f"sqlite:///{tmp_path / 'app.db'}", url.replace("postgresql://", "postgresql+psycopg://")):
+        engine = create_engine(each, isolation_level="AUTOCOMMIT")
+        with pytest.raises(InvalidArgument, match="autocommit"):
+            Dedup(SqlAlchemy(sessionmaker(engine))).create_table()
+        engine.dispose()
+
+
+def test_sessions_that_begin_transactions_themselves(tmp_path):
+    """As SQLAlchemy's documentation has it for SQLite."""
+    engine = create_engine(f"sqlite:///{tmp_path / 'app.db'}")
+
+    @event.listens_for(engine, "connect")
+    def _leave_to_us(connection, _):
+        connection.isolation_level = None
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection):
+        connection.exec_driver_sql("BEGIN")
+
+    dedup = Dedup(SqlAlchemy(sessionmaker(engine)))
+    dedup.create_table()
+    assert dedup.once(firing(), lambda _: retry()) == retry()
+    assert dedup.forget(timedelta(seconds=-5)) == 0
 
 
 def test_sessions(tmp_path):

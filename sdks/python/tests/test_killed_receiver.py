@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tocsin_client import RetryPolicy
 from tocsin_client.receiver import Dedup
 
 SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
@@ -37,13 +38,16 @@ def test_the_work_is_done_once(server, tmp_path, point):
     with server.client() as client:
         client.namespaces.create(point.replace(" ", "-"), secret=SECRET)
         with receiver(0, database, point) as (process, port):
-            timer = client.timers.create(point.replace(" ", "-"), "a", f"http://127.0.0.1:{port}/", delay="1s")
+            # Not due again before the receiver is back, however long it takes to start.
+            policy = RetryPolicy(initial_interval="10m")
+            url = f"http://127.0.0.1:{port}/"
+            timer = client.timers.create(point.replace(" ", "-"), "a", url, delay="1s", retry_policy=policy)
             server.advance("2s")
             assert process.wait(30) == -9
         timer = client.timers.get(timer.namespace, "a")
         assert (timer.status, timer.attempts) == ("pending", 1)
         with receiver(port, database, point):
-            server.advance("1m")
+            server.advance("30m")
         timer = client.timers.get(timer.namespace, "a")
         assert (timer.status, timer.attempts) == ("completed", 2)
     with contextlib.closing(sqlite3.connect(database)) as connection:

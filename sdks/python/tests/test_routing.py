@@ -169,6 +169,27 @@ def test_a_map_that_can_not_be_read_is_read_again_later():
     assert create(world) == [owner()]
 
 
+@pytest.mark.parametrize(
+    "foreign",
+    [view([2] * SHARDS), view([-1] * SHARDS), view([0] * (SHARDS - 1)), view(["0"] * SHARDS)],
+    ids=["an owner that is no node", "a negative owner", "shards without an owner", "an owner that is no number"],
+)
+def test_a_map_that_is_none_switches_routing_off(foreign):
+    world = World(foreign, NAMES, created(), created(), routing="owners")
+    assert create(world) == [BASE]
+    world.time += 100
+    assert create(world) == [BASE]
+
+
+def test_a_fork_while_the_map_is_read():
+    """The process that was forked reads it itself."""
+    world = World(view(), NAMES, created(), routing="owners")
+    reading = flows.create_timer(world.session, CreateTimer(namespace="n", id="a", callback_url="http://x/"))
+    next(reading)
+    world.session.router.renew_in_child()
+    assert create(world) == [owner()]
+
+
 def test_another_placement_switches_routing_off_with_one_warning(caplog):
     moved = reply(200, timer(shard_id=shard("a") + 1))
     world = World(view(), NAMES, moved, moved, moved, routing="owners")

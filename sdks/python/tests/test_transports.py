@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
+import ssl
 import threading
 
 import pytest
+import trustme
 
 from tocsin_client import AsyncClient, Client, errors
 
@@ -14,12 +17,16 @@ from tocsin_client import AsyncClient, Client, errors
 class Misbehaving:
     """Accepts connections, reads a request, and does what it was made for."""
 
-    def __init__(self, answer):
+    def __init__(self, answer, certificate=None):
         self.answer = answer
-        self.requests = 0
+        self.connections = self.requests = 0
+        self.tls = None
+        if certificate is not None:
+            self.tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            certificate.configure_cert(self.tls)
         self.arrived, self.closed = threading.Event(), threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.url = f"http{'s' if self.tls else ''}://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self):
@@ -31,7 +38,13 @@ class Misbehaving:
             threading.Thread(target=self.serve_one, args=(connection,), daemon=True).start()
 
     def serve_one(self, connection):
-        with connection:
+        self.connections += 1
+        with connection, contextlib.suppress(OSError):
+            self.answer_one(connection)
+
+    def answer_one(self, connection):
+        used = connection if self.tls is None else self.tls.wrap_socket(connection, server_side=True)
+        with used as connection:
             if connection.recv(65536):
                 self.requests += 1
                 self.arrived.set()
@@ -74,6 +87,20 @@ def test_refused_connections_were_never_sent(get):
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with pytest.raises(errors.TransportError) as raised:
         get(url, retries=0)
+    assert not raised.value.maybe_done
+
+
+def test_what_is_not_trusted_gets_no_request_and_is_not_asked_again(get):
+    authority = trustme.CA()
+    with Misbehaving(HALF, certificate=authority.issue_cert("127.0.0.1")) as server:
+        with pytest.raises(errors.TransportError, match="certificate") as raised:
+            get(server.url)
+        assert not raised.value.maybe_done and server.connections == 1
+
+
+def test_a_failed_handshake_sends_nothing(get):
+    with Misbehaving(b"HTTP/1.1 400 Bad Request\r\n\r\n") as server, pytest.raises(errors.TransportError) as raised:
+        get(server.url.replace("http:", "https:"), retries=0)
     assert not raised.value.maybe_done
 
 

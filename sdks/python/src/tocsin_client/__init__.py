@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tocsin_client._core.batches import ItemResult
+from tocsin_client._core.ids import new_tenant_id
 from tocsin_client._core.tries import Try
 from tocsin_client._error_bases import ApiError, TocsinError, TransportError
 from tocsin_client._generated.models import CreateTimer, RawBody, RetryPolicy, Schedule, ServiceCall, Timer
@@ -55,6 +56,7 @@ __all__ = [
     "Try",
     "Unset",
     "__version__",
+    "new_tenant_id",
 ]
 
 

@@ -19,11 +19,12 @@ class InvalidType(InvalidArgument, TypeError):
 
 class TransportError(TocsinError):
     """No answer arrived. With `maybe_done` the server may have received and executed the request; otherwise it was never
-    sent completely."""
+    sent completely. With `final` the next try would fail in the same way, as with a certificate that can't be verified."""
 
-    def __init__(self, message: str, *, maybe_done: bool) -> None:
+    def __init__(self, message: str, *, maybe_done: bool, final: bool = False) -> None:
         super().__init__(message)
         self.maybe_done = maybe_done
+        self.final = final
 
 
 class DeadlineExceeded(TransportError):

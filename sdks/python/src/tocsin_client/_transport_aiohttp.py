@@ -12,6 +12,7 @@ from tocsin_client._core.steps import Reply, Result, Send, Steps
 from tocsin_client._error_bases import InvalidArgument, TransportError
 from tocsin_client._forks import leave_to_parent, renew_after_fork
 from tocsin_client._proxies import proxy_of
+from tocsin_client._trust import is_untrusted
 
 CONNECTIONS_PER_HOST = 64
 #: Below the 75 s after which the server closes idle connections.
@@ -80,7 +81,9 @@ class AiohttpTransport:
         except (aiohttp.ClientError, asyncio.TimeoutError) as failed:
             why = f"{type(failed).__name__}: {failed}" if str(failed) else type(failed).__name__
             begun = not isinstance(failed, _NOT_SENT) if body is None else body.begun
-            raise TransportError(f"{step.method} {step.url}: {why}", maybe_done=begun) from failed
+            raise TransportError(
+                f"{step.method} {step.url}: {why}", maybe_done=begun, final=is_untrusted(failed)
+            ) from failed
         return Reply(response.status, response.headers, answer)
 
     def _proxy(self, base: str) -> str | None:

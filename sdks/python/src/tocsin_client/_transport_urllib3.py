@@ -5,10 +5,12 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import urllib3
+from urllib3.connection import HTTPSConnection
+from urllib3.connectionpool import HTTPSConnectionPool
 from urllib3.exceptions import (
     ConnectTimeoutError,
     EmptyPoolError,
@@ -23,6 +25,7 @@ from tocsin_client._core.steps import Reply, Result, Send, Steps
 from tocsin_client._error_bases import TransportError
 from tocsin_client._forks import leave_to_parent, renew_after_fork
 from tocsin_client._proxies import credentials_of, proxy_of
+from tocsin_client._trust import is_untrusted
 
 CONNECTIONS_PER_HOST = 64
 #: Below the 75 s after which the server closes idle connections.
@@ -110,8 +113,11 @@ class Urllib3Transport:
                 raise
             response.release_conn()
         except HTTPError as failed:
+            untrusted = is_untrusted(failed)
             raise TransportError(
-                f"{step.method} {step.url}: {failed}", maybe_done=not isinstance(failed, _NOT_SENT)
+                f"{step.method} {step.url}: {failed}",
+                maybe_done=not untrusted and not isinstance(failed, _NOT_SENT),
+                final=untrusted,
             ) from failed
         return Reply(response.status, response.headers, body)
 
@@ -127,10 +133,32 @@ class Urllib3Transport:
         if proxy is not None:
             credentials = credentials_of(proxy)
             headers = make_headers(proxy_basic_auth=":".join(credentials)) if credentials else None
-            return urllib3.ProxyManager(proxy, proxy_headers=headers, **options).urlopen, base
+            return _with_handshakes(urllib3.ProxyManager(proxy, proxy_headers=headers, **options)).urlopen, base
         # Asked for once: to find the pool of a URL takes longer than to encode the request.
-        pool = urllib3.PoolManager(**options).connection_from_url(base)
+        pool = _with_handshakes(urllib3.PoolManager(**options)).connection_from_url(base)
         return pool.urlopen, urlsplit(base).path
+
+
+class _Connection(HTTPSConnection):
+    def connect(self) -> None:
+        try:
+            super().connect()
+        except ssl.SSLError as failed:
+            # An SSLError also comes after the request.
+            raise NewConnectionError(self, f"TLS handshake failed: {failed}") from failed
+
+
+class _HttpsPool(HTTPSConnectionPool):
+    ConnectionCls = _Connection
+
+
+_Manager = TypeVar("_Manager", bound=urllib3.PoolManager)
+
+
+def _with_handshakes(manager: _Manager) -> _Manager:
+    """The manager, whose connections fail with NewConnectionError until TLS is agreed on."""
+    manager.pool_classes_by_scheme = {**manager.pool_classes_by_scheme, "https": _HttpsPool}
+    return manager
 
 
 def _read(response: urllib3.BaseHTTPResponse, end: float) -> bytes:

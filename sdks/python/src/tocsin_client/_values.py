@@ -114,7 +114,7 @@ def format_duration(duration: timedelta) -> str:
     """A duration as the server reads it. ValueError: it is negative."""
     left_us = duration // _MICROSECOND
     if left_us < 0:
-        raise ValueError(f"{duration!r} is negative; a duration is zero or longer")
+        raise ValueError(f"{duration.total_seconds():g} s is negative; a duration is zero or longer")
     written = ""
     for unit, size_us in reversed(_UNITS_US.items()):
         number, left_us = divmod(left_us, size_us)

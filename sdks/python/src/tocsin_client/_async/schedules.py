@@ -146,7 +146,7 @@ class AsyncSchedules(Part):
             description=description,
             tags=tags,
         )
-        return await self._run(self._ask("updateSchedule", Schedule.from_json, change.to_json()))
+        return await self._run(flows.update_schedule(self._session, change, self._options))
 
     async def delete(self, namespace: str, schedule_id: str) -> None:
         """Ends the schedule. ScheduleEnded: it had ended before."""

@@ -63,21 +63,27 @@ def _foreign(reply: Reply) -> ServerError:
 
 def error_of(reply: Reply) -> ApiError:
     """The error that an answer other than 2xx means."""
-    try:
-        problem = json.loads(reply.body)
-    except ValueError:
-        problem = None
-    if not isinstance(problem, Mapping) or not isinstance(problem.get("error"), str):
-        problem = {"message": _start_of(reply) or "no explanation"}
-    code = problem.get("error", "")
+    code, message, fields, correlation_id = _problem_of(reply) or ("", _start_of(reply) or "no explanation", (), None)
     return class_of(code, reply.status)(
-        str(problem.get("message", "")),
+        message,
         status=reply.status,
         code=code,
-        fields=tuple(BadField(str(each.get("path")), str(each.get("reason"))) for each in problem.get("errors") or ()),
-        correlation_id=problem.get("correlationId") or reply.headers.get("x-correlation-id"),
+        fields=fields,
+        correlation_id=correlation_id or reply.headers.get("x-correlation-id"),
         retry_after=_retry_after(reply.headers),
     )
+
+
+def _problem_of(reply: Reply) -> tuple[str, str, tuple[BadField, ...], str | None] | None:
+    """The code, message, fields and correlation id of an error; None: it is not Tocsin's, as when a proxy answers."""
+    try:
+        problem = json.loads(reply.body)
+        code, message, correlation_id = problem["error"], problem.get("message", ""), problem.get("correlationId")
+        fields = tuple(BadField(each["path"], each["reason"]) for each in problem.get("errors") or ())
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    texts = [code, message, correlation_id or "", *(text for each in fields for text in (each.path, each.reason))]
+    return (code, message, fields, correlation_id) if all(isinstance(text, str) for text in texts) else None
 
 
 def error_of_item(item: ItemError) -> ApiError:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from tocsin_client._core.answers import check_empty, read_answer
+from tocsin_client._core.comparison import has_fields
 from tocsin_client._core.ids import new_key, uuid7
 from tocsin_client._core.routing import Place
 from tocsin_client._core.session import Call, Options, Session, Tries
@@ -16,12 +17,14 @@ from tocsin_client._error_bases import Conflict, NotFound, WaitTimeout
 from tocsin_client._generated.models import (
     CreateTimer,
     RevokeKey,
+    Schedule,
     ScheduleName,
     ServiceCall,
     SubmitServiceCall,
     SubmittedServiceCall,
     Timer,
     TimerName,
+    UpdateSchedule,
     UpdateTimer,
 )
 from tocsin_client._generated.operations import OPERATIONS
@@ -84,8 +87,35 @@ def create_timer(session: Session, timer: CreateTimer, options: Options | None =
 def update_timer(session: Session, change: UpdateTimer, options: Options | None = None) -> Steps[Timer]:
     """Changes a pending timer."""
     call = Call("updateTimer", change.to_json(), place=Place(change.namespace, change.timer_id))
-    reply = yield from session.perform(call, options)
+    get = Call("getTimer", TimerName(namespace=change.namespace, timer_id=change.timer_id).to_json())
+    reply = yield from _update(session, call, get, options)
     return read_answer(reply, Timer.from_json)
+
+
+def update_schedule(session: Session, change: UpdateSchedule, options: Options | None = None) -> Steps[Schedule]:
+    """Changes a schedule that has not ended."""
+    get = Call("getSchedule", ScheduleName(namespace=change.namespace, schedule_id=change.schedule_id).to_json())
+    reply = yield from _update(session, Call("updateSchedule", change.to_json()), get, options)
+    return read_answer(reply, Schedule.from_json)
+
+
+def _update(session: Session, call: Call, get: Call, options: Options | None) -> Steps[Reply]:
+    """Updates; where an earlier try's answer was lost, a refusal can mean that this try succeeded, and that what it
+    changed has finished since."""
+    tries = Tries()
+    try:
+        return (yield from session.perform(call, options, tries))
+    except (NotFound, Conflict) as refused:
+        if not tries.maybe_done:
+            raise
+        try:
+            reply = yield from session.perform(get, options)
+        except NotFound:
+            raise refused from None
+        sent = {name: value for name, value in (call.body or {}).items() if name not in (get.body or {})}
+        if not read_answer(reply, lambda found: has_fields(found, sent)):
+            raise
+        return reply
 
 
 def delete_timer(session: Session, name: TimerName, options: Options | None = None) -> Steps[None]:

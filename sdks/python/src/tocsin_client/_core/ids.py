@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 import uuid
 
 _TIMERS = uuid.uuid5(uuid.NAMESPACE_DNS, "timers.tocsin.dev")
@@ -29,6 +30,11 @@ def shard_of(namespace: str, timer_id: str, num_shards: int, total_shards: int) 
     first = int.from_bytes(hashlib.sha1(namespace.encode(), usedforsecurity=False).digest()[:4], "big")
     nth = int.from_bytes(timer_uuid(namespace, timer_id).bytes[:4], "big") % num_shards
     return (first + nth) % total_shards
+
+
+def new_tenant_id() -> str:
+    """The id of a new tenant, a UUID of version 7. Store it: the tenant's calls are found by it alone."""
+    return str(uuid7(time.time_ns() // 1_000_000))
 
 
 def uuid7(now_ms: int) -> uuid.UUID:

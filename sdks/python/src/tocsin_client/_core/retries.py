@@ -42,7 +42,9 @@ class RetryBudget:
 
 def is_repeated(error: Exception) -> bool:
     """Whether the same request could succeed later."""
-    return isinstance(error, TransportError) or (isinstance(error, ApiError) and error.status in REPEATED_STATUSES)
+    if isinstance(error, TransportError):
+        return not error.final
+    return isinstance(error, ApiError) and error.status in REPEATED_STATUSES
 
 
 def maybe_done(error: Exception) -> bool:

@@ -11,6 +11,7 @@ from tocsin_client._core.answers import read_answer
 from tocsin_client._core.ids import shard_of
 from tocsin_client._core.steps import Outcome, Reply, Steps
 from tocsin_client._error_bases import ApiError, ServerError, TransportError
+from tocsin_client._forks import renew_after_fork
 
 if TYPE_CHECKING:
     from tocsin_client._core.session import Call
@@ -59,6 +60,11 @@ class Router:
         self._reading = False
         self._avoided: dict[str, float] = {}
         self.enabled: bool = True
+        renew_after_fork(self)
+
+    def renew_in_child(self) -> None:
+        """Who was reading the map reads on in the parent."""
+        self._reading = False
 
     def base_for(self, place: Place, read: Read) -> Steps[str]:
         """The URL of the node to send this write to."""
@@ -133,7 +139,8 @@ def _num_shards(answer: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _map_of(view: Mapping[str, Any], num_shards: Mapping[str, int]) -> OwnerMap:
-    """Nodes that are dead, leaving or skewed, or whose URL is not theirs alone, are asked through the client's own URL."""
+    """Nodes that are dead, leaving or skewed, or whose URL is not theirs alone, are asked through the client's own URL.
+    ValueError: an owner is not among the nodes, or shards are missing."""
     given = [node.get("apiUrl") for node in view["nodes"]]
     urls = [
         url.rstrip("/")
@@ -141,5 +148,7 @@ def _map_of(view: Mapping[str, Any], num_shards: Mapping[str, int]) -> OwnerMap:
         else None
         for url, node in zip(given, view["nodes"], strict=True)
     ]
-    owners = tuple(None if owner is None else urls[owner] for owner in view["owners"])
-    return OwnerMap(view["totalShards"], owners, num_shards)
+    total_shards, owners = view["totalShards"], view["owners"]
+    if len(owners) != total_shards or not all(owner is None or 0 <= owner < len(urls) for owner in owners):
+        raise ValueError("the owners are not those of all shards")
+    return OwnerMap(total_shards, tuple(None if owner is None else urls[owner] for owner in owners), num_shards)

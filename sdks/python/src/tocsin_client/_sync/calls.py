@@ -14,6 +14,8 @@ from tocsin_client._core.steps import Steps
 from tocsin_client._generated.models import (
     RequestSpec,
     RetryPolicy,
+    RotatedTenantSecret,
+    RotateTenantSecret,
     ServiceCall,
     ServiceCallMethod,
     ServiceCallPage,
@@ -89,6 +91,21 @@ class Calls(Part):
     def wait(self, service_call_id: str, *, timeout: Duration | None = None) -> ServiceCall:
         """Returns the call once it has succeeded or failed. WaitTimeout: that took longer than so many seconds."""
         return self._run(flows.wait_for_call(self._session, self._path(service_call_id), timeout, self._options))
+
+    def rotate_secret(
+        self,
+        *,
+        secret: str | Unset = UNSET,
+        grace: Duration | Unset = UNSET,
+        force: bool | Unset = UNSET,
+    ) -> RotatedTenantSecret:
+        """Signs the tenant's calls with a new secret, and during `grace` with the former one, too. Only this answer shows the
+        secret. It needs a key of role admin for the tenant. A lost answer is not followed by a retry: TransportError with
+        `maybe_done`."""
+        rotation = RotateTenantSecret(tenant_id=self._tenant_id, secret=secret, grace=grace, force=force)
+        return self._run(
+            self._ask("rotateTenantSecret", RotatedTenantSecret.from_json, rotation.to_json(), safe=False)
+        )
 
     def list(
         self,

@@ -147,7 +147,7 @@ class Schedules(Part):
             description=description,
             tags=tags,
         )
-        return self._run(self._ask("updateSchedule", Schedule.from_json, change.to_json()))
+        return self._run(flows.update_schedule(self._session, change, self._options))
 
     def delete(self, namespace: str, schedule_id: str) -> None:
         """Ends the schedule. ScheduleEnded: it had ended before."""

@@ -124,10 +124,11 @@ class SqlAlchemy:
         self._sessions = sessions
 
     def transaction(self, work: Callable[[Session, Execute], Result]) -> Result:
-        """See `Database`."""
+        """See `Database`. InvalidArgument: the engine is in autocommit mode."""
         from sqlalchemy import text
 
         with self._sessions.begin() as session:
+            _check_session(session)
 
             def execute(statement: str, parameters: Sequence[Any]) -> Executed:
                 return _executed(session.execute(text(_numbered(statement, ":p")), _named(parameters)))
@@ -143,10 +144,11 @@ class AsyncSqlAlchemy:
         self._sessions = sessions
 
     async def transaction(self, work: Callable[[AsyncSession, AsyncExecute], Awaitable[Result]]) -> Result:
-        """See `AsyncDatabase`."""
+        """See `AsyncDatabase`. InvalidArgument: the engine is in autocommit mode."""
         from sqlalchemy import text
 
         async with self._sessions.begin() as session:
+            await session.run_sync(_check_session)
 
             async def execute(statement: str, parameters: Sequence[Any]) -> Executed:
                 return _executed(await session.execute(text(_numbered(statement, ":p")), _named(parameters)))
@@ -174,6 +176,15 @@ class Asyncpg:
             return await work(connection, execute)
 
 
+def _check_session(session: Session) -> None:
+    """InvalidArgument: each statement of the session is a transaction of its own."""
+    if _is_autocommit(session.connection().connection.dbapi_connection):
+        raise InvalidArgument(
+            "sessions: the engine is in autocommit mode; the work and its record need a transaction, so leave out "
+            'isolation_level="AUTOCOMMIT"'
+        )
+
+
 def _executing(cursor: Cursor, mark: str) -> Execute:
     def execute(statement: str, parameters: Sequence[Any]) -> Executed:
         cursor.execute(statement.replace("?", mark), parameters)
@@ -199,10 +210,15 @@ def _named(parameters: Sequence[Any]) -> dict[str, Any]:
 
 
 def _is_autocommit(connection: object) -> bool:
-    """Whether each statement is a transaction of its own. `isolation_level` means this only with sqlite3."""
+    """Whether each statement is a transaction of its own. `isolation_level` means this only with sqlite3, and not where the
+    program has begun a transaction itself."""
     legacy = -1
     autocommit = getattr(connection, "autocommit", legacy)
-    return autocommit is True or (autocommit == legacy and getattr(connection, "isolation_level", "") is None)
+    if autocommit != legacy or getattr(connection, "isolation_level", "") is not None:
+        return autocommit is True
+    # SQLAlchemy's adapter of aiosqlite leads to the driver's connection.
+    driver = getattr(connection, "driver_connection", connection)
+    return not getattr(driver, "in_transaction", False)
 
 
 def _mark_of(connection: object) -> str:

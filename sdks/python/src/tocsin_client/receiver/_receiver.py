@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tocsin_client._values import Duration, seconds_of
 from tocsin_client.receiver._answers import Answer
 from tocsin_client.receiver._firing import Firing, is_timestamp
-from tocsin_client.receiver._signatures import is_signed, key_of
+from tocsin_client.receiver._signatures import is_signed, key_of, signatures_of
 
 if TYPE_CHECKING:
     from tocsin_client.receiver._asgi import AsgiApp
@@ -63,7 +63,7 @@ class Receiver:
             return firing
         try:
             answer = handler(firing)
-            return _checked(asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer)
+            return _checked(_run(answer) if inspect.isawaitable(answer) else answer)
         except Exception:  # noqa: BLE001 (logged, and answered)
             return _crashed(firing)
 
@@ -106,6 +106,15 @@ class Receiver:
         if any(name not in headers for name in _SIGNATURE_HEADERS):
             return _refused(401, "the request is not signed")
         webhook_id, timestamp, signatures = (headers[name] for name in _SIGNATURE_HEADERS)
+        # What costs nothing comes first: the secrets may come from elsewhere, and the body is hashed with each.
+        if not is_timestamp(timestamp):
+            return _refused(503, "the request's timestamp is not a number")
+        if abs(self._now() - int(timestamp)) > self._tolerance:
+            _log.warning("callback refused: timestamp is outside the tolerance", extra={"webhook_id": webhook_id})
+            return _refused(503, "the request's timestamp is outside the tolerance; check both clocks")
+        given = signatures_of(signatures)
+        if given is None:
+            return _refused(503, "the request has more signatures than a rotation of secrets gives it")
         try:
             keys = [key_of(secret) for secret in self._resolved()]
         except Exception:  # noqa: BLE001 (the function is the user's)
@@ -114,12 +123,7 @@ class Receiver:
         if not keys:
             _log.error("receiver has no signing secret; give one, or unsigned=True")
             return _refused(503, "the receiver has no secret")
-        if not is_timestamp(timestamp):
-            return _refused(503, "the request's timestamp is not a number")
-        if abs(self._now() - int(timestamp)) > self._tolerance:
-            _log.warning("callback refused: timestamp is outside the tolerance", extra={"webhook_id": webhook_id})
-            return _refused(503, "the request's timestamp is outside the tolerance; check both clocks")
-        if not is_signed(keys, webhook_id, timestamp, body, signatures):
+        if not is_signed(keys, webhook_id, timestamp, body, given):
             _log.warning("callback refused: wrong signature", extra={"webhook_id": webhook_id})
             return _refused(503, "no signature is of this receiver's secrets")
         return None
@@ -153,6 +157,17 @@ Headers: TypeAlias = "Mapping[str, str] | Iterable[tuple[str, str]]"
 def is_asynchronous(handler: Handler | AsyncHandler) -> bool:
     """Whether it is a coroutine function, a partial of one, or an object that is called like one."""
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))  # noqa: B004
+
+
+def _run(answer: Awaitable[Answer]) -> Answer:
+    """RuntimeError: an event loop is running, which this would block."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_awaited(answer))
+    if inspect.iscoroutine(answer):
+        answer.close()
+    raise RuntimeError("handle() can't run an asynchronous handler within an event loop; await handle_async()")
 
 
 async def _awaited(answer: Awaitable[Answer]) -> Answer:

@@ -26,15 +26,17 @@ def sign_body(secrets: Iterable[str], webhook_id: str, timestamp_s: int, body: b
     return " ".join(_signature(key_of(secret), webhook_id, str(timestamp_s), body) for secret in secrets)
 
 
-def is_signed(keys: Sequence[bytes], webhook_id: str, timestamp: str, body: bytes, header: str) -> bool:
-    """Whether one of the header's signatures is of one of the keys. Compares in constant time, and hashes the body once for
-    each key, but not at all if there are more signatures than a rotation has."""
+def signatures_of(header: str) -> list[bytes] | None:
+    """The signatures of this scheme. None: there are more, of whatever scheme, than a rotation of secrets gives a request."""
     given = header.split(" ", SIGNATURES_MAX)
-    if len(given) > SIGNATURES_MAX:
-        return False
-    candidates = [each.encode() for each in given if each.startswith("v1,")]
+    return None if len(given) > SIGNATURES_MAX else [each.encode() for each in given if each.startswith("v1,")]
+
+
+def is_signed(keys: Sequence[bytes], webhook_id: str, timestamp: str, body: bytes, given: Sequence[bytes]) -> bool:
+    """Whether one of the signatures is of one of the keys. Compares in constant time, and hashes the body once for each
+    key."""
     wanted = [_signature(key, webhook_id, timestamp, body).encode() for key in keys]
-    matches = [hmac.compare_digest(each, signature) for each in candidates for signature in wanted]
+    matches = [hmac.compare_digest(each, signature) for each in given for signature in wanted]
     return any(matches)
 
 
