@@ -18,6 +18,9 @@ type Calls struct {
 	tenantID string
 }
 
+// NewTenantID makes the id of a new tenant, a UUID of version 7. Store it: the tenant's calls are found by it alone.
+func NewTenantID() string { return rules.NewUUID7(time.Now()).String() }
+
 // ListCalls are filters of a list of service calls; a call must match all of them.
 type ListCalls struct {
 	// Status: calls with any of these match.
