@@ -18,6 +18,11 @@ import type { OperationName } from "./generated/operations.js";
 import { Pages } from "./pages.js";
 import { encodeInstant, type InstantLike } from "./values.js";
 
+/** The id of a new tenant, a UUID of version 7. Store it: the tenant's calls are found by it alone. */
+export function newTenantId(): string {
+  return uuid7(Date.now());
+}
+
 /** A service call to submit: its request, and when. */
 export type NewServiceCall = Omit<SubmitServiceCall, "requestSpec"> & RequestSpec;
 
