@@ -10,8 +10,8 @@ from typing import Any
 
 Json = dict[str, Any]
 
-#: Paths of operations that SDKs don't have: a secret that administrators rotate once in a while, and probes.
-_LEFT_OUT = re.compile(r"/api/v1/tenants/rotateSecret|/(healthz|readyz|metrics)\b")
+#: Paths of operations that SDKs don't have: probes.
+_LEFT_OUT = re.compile(r"/(healthz|readyz|metrics)\b")
 #: The durations of the document have this pattern in common.
 _DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"
 _SCALARS = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}

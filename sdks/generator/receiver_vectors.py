@@ -137,6 +137,8 @@ def firing_cases() -> list[Json]:
     }  # fmt: skip
     nameless = {**raw, "namespace": "", "timerId": ""}
     other = {**_ENVELOPE, "timerId": "other"}
+    # The UUID of a schedule is that of a timer whose id or namespace contains the separator, which none does.
+    shifted_id = f"schedule\0{_TIMER_ID}"
 
     def case(
         name: str, body: Any, headers: Json, expected: Json | None, webhook_id: str = _ID, method: str = "POST"
@@ -170,6 +172,14 @@ def firing_cases() -> list[Json]:
         case("no envelope: a list", [_ENVELOPE], {}, None),
         case("no envelope: the id is a number", {**_ENVELOPE, "timerId": 17}, {}, None),
         case("no envelope: an instant is none", {**_ENVELOPE, "executeAt": "soon"}, {}, None),
+        case("a schedule's envelope, NUL in the id", {**_ENVELOPE, "timerId": shifted_id}, {}, None, schedule_id),
+        case(
+            "a schedule's envelope, NUL in the namespace",
+            {**_ENVELOPE, "namespace": f"{_NAMESPACE}\0schedule"},
+            {},
+            None,
+            schedule_id,
+        ),
     ]
     raws = [
         case("a raw body", "<note/>", {**named, **instants}, raw),
@@ -198,6 +208,13 @@ def firing_cases() -> list[Json]:
             "<note/>",
             {"tocsin-namespace": "defaul", "tocsin-timer-id": "t" + named["tocsin-timer-id"]},
             None,
+        ),
+        case(
+            "a raw body of a schedule, NUL in the id",
+            "<note/>",
+            {**named, "tocsin-timer-id": "schedule%00" + named["tocsin-timer-id"]},
+            None,
+            schedule_id,
         ),
         case("an id that is not UTF-8", "<note/>", {**named, "tocsin-timer-id": "gr%FF"}, None),
         case("a raw body without headers", "<note/>", {}, None),

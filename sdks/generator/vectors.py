@@ -49,7 +49,12 @@ def files(api: Api) -> dict[str, str]:
         "instants": ("RFC 3339 texts and their canonical form. Digits finer than a microsecond round up.", _instants()),
         "durations": ("Texts of durations; and durations as the shortest text.", _durations()),
         "answers": ("What a receiver sends for an answer of its handler.", _ANSWERS),
-        "errors": ("The error that an answer of the server becomes.", _errors(api)),
+        "errors": (
+            "The error that an answer of the server becomes. A body is Tocsin's if it is a JSON object with text as `error` "
+            "and, where they are, text as `message` and a list of objects with text as `path` and `reason` as `errors`. "
+            "Any other body counts only as the beginning of a text, which is the message.",
+            _errors(api),
+        ),
         "retries": (
             "The pause before the next try: random * min(2, 0.1 * 2^attempt) seconds, or after a Retry-After of r seconds "
             "r * (1 + random / 2). An error: there is no next try, because the pause is not shorter than the time left.",
@@ -149,6 +154,31 @@ def _errors(api: Api) -> list[Json]:
                 {"classes": [group, "ApiError", "TocsinError"], "status": status},
             )
         )
+    field = {"path": "delay", "reason": "is not a duration"}
+    foreign: dict[str, Any] = {
+        "fields that are texts": {"error": "Bad Request", "errors": ["name is missing"]},
+        "fields that are a number": {"error": "Bad Request", "errors": 5},
+        "fields that are an object": {"error": "Bad Request", "errors": field},
+        "a field that is null": {"error": "Bad Request", "errors": [field, None]},
+        "a field without a reason": {"error": "Bad Request", "errors": [{"path": "delay"}]},
+        "a field whose path is a list": {"error": "Bad Request", "errors": [{**field, "path": ["delay"]}]},
+        "an error that is an object": {"error": {"reason": "Bad Request"}, "message": "later"},
+        "a message that is an object": {"error": "Bad Request", "message": {"reason": "later"}},
+        "a list": ["Bad Request"],
+        "a text": '"Bad Request"',
+        "nested too deeply": '{"error": "Bad Request", "errors": ' + "[" * 20_000,
+    }
+    for name, body in foreign.items():
+        cases.append(
+            case_of(
+                f"502 of a proxy: {name}",
+                {"status": 502, "headers": {"content-type": "application/json"}, "body": body},
+                {
+                    "classes": ["Unavailable", "ApiError", "TocsinError"], "status": 502, "code": {"$absent": True},
+                    "message": {"$matches": "Bad Request"},
+                },
+            )
+        )  # fmt: skip
     return cases
 
 

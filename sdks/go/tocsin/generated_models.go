@@ -1218,6 +1218,37 @@ func (v *RequestSpec) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v.members())
 }
 
+// RotateTenantSecret: The rotation of the secret that signs a tenant's service calls.
+type RotateTenantSecret struct {
+	// The tenant: a UUID of version 7.
+	TenantID string
+	// The new secret: whsec_ and base64. Without one, the server generates it.
+	Secret string
+	// How long the previous secret keeps signing: at most 30d; 0s: not at all. Default 24h.
+	Grace Opt[time.Duration]
+	// Rotate even during the grace period of an earlier rotation. Default false.
+	Force bool
+}
+
+func (v *RotateTenantSecret) members() []member {
+	return []member{
+		{"tenantId", &v.TenantID, true},
+		{"secret", &v.Secret, false},
+		{"grace", &v.Grace, false},
+		{"force", &v.Force, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v RotateTenantSecret) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *RotateTenantSecret) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v.members())
+}
+
 // Timer: A timer, pending or finished.
 type Timer struct {
 	// The namespace's name.
@@ -2693,6 +2724,34 @@ func (v ExecutedResponse) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ExecutedResponse) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v.members())
+}
+
+// RotatedTenantSecret: The new secret. Only this response shows it.
+type RotatedTenantSecret struct {
+	// The tenant.
+	TenantID string
+	// The new secret, for the called services.
+	Secret string
+	// Until when the previous secret keeps signing; absent if only the new one signs.
+	PreviousUntil time.Time
+}
+
+func (v *RotatedTenantSecret) members() []member {
+	return []member{
+		{"tenantId", &v.TenantID, true},
+		{"secret", &v.Secret, true},
+		{"previousUntil", &v.PreviousUntil, false},
+	}
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v RotatedTenantSecret) MarshalJSON() ([]byte, error) {
+	return encodeMembers(v.members())
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *RotatedTenantSecret) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v.members())
 }
 

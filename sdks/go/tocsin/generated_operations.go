@@ -39,5 +39,6 @@ var operations = map[string]operation{
 	"traceServiceCall":      {"GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace"},
 	"getServiceCall":        {"GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"},
 	"deleteServiceCall":     {"DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"},
+	"rotateTenantSecret":    {"POST", "/api/v1/tenants/rotateSecret"},
 	"getCluster":            {"GET", "/api/v1/cluster"},
 }

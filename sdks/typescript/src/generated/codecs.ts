@@ -48,7 +48,9 @@ import type {
   RetryPolicyAnswer,
   RevokeKey,
   RotatedSecret,
+  RotatedTenantSecret,
   RotateSecret,
+  RotateTenantSecret,
   RunAnswer,
   RunPageAnswer,
   Schedule,
@@ -74,6 +76,15 @@ import type {
   UpdateSchedule,
   UpdateTimer,
 } from "./models.js";
+
+const ofRotateTenantSecret: Converters<RotateTenantSecret> = {
+  grace: encodeDuration,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeRotateTenantSecret(source: RotateTenantSecret): Sent {
+  return encode(source, ofRotateTenantSecret);
+}
 
 const ofRequestSpec: Converters<RequestSpec> = {
   retryPolicy: encodeRetryPolicy,
@@ -333,6 +344,7 @@ export interface Answers {
   Execution: Execution;
   ExecutedRequest: ExecutedRequest;
   ExecutedResponse: ExecutedResponse;
+  RotatedTenantSecret: RotatedTenantSecret;
   Cluster: Cluster;
   Node: Node;
   Shard: Shard;
@@ -509,6 +521,10 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   ExecutedResponse: {
     required: ["status", "headers", "body"],
+    nested: [],
+  },
+  RotatedTenantSecret: {
+    required: ["tenantId", "secret"],
     nested: [],
   },
   Cluster: {

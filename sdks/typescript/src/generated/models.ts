@@ -577,6 +577,18 @@ export interface RequestSpec {
   readonly retryPolicy?: RetryPolicy | null | undefined;
 }
 
+/** The rotation of the secret that signs a tenant's service calls. */
+export interface RotateTenantSecret {
+  /** The tenant: a UUID of version 7. */
+  readonly tenantId: string;
+  /** The new secret: whsec_ and base64. Without one, the server generates it. */
+  readonly secret?: string | undefined;
+  /** How long the previous secret keeps signing: at most 30d; 0s: not at all. Default 24h. */
+  readonly grace?: DurationLike | undefined;
+  /** Rotate even during the grace period of an earlier rotation. Default false. */
+  readonly force?: boolean | undefined;
+}
+
 /** A timer, pending or finished. */
 export interface Timer {
   /** The namespace's name. */
@@ -1221,6 +1233,16 @@ export interface ExecutedResponse {
   headers: Record<string, string>;
   /** The first part of the body. */
   body: string;
+}
+
+/** The new secret. Only this response shows it. */
+export interface RotatedTenantSecret {
+  /** The tenant. */
+  tenantId: string;
+  /** The new secret, for the called services. */
+  secret: string;
+  /** Until when the previous secret keeps signing; absent if only the new one signs. */
+  previousUntil?: Instant;
 }
 
 /** Nodes, shards, and whether the responding node is dispatching timers. */

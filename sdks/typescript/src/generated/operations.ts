@@ -42,6 +42,7 @@ export const OPERATIONS = {
   traceServiceCall: { method: "GET", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace" },
   getServiceCall: { method: "GET", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}" },
   deleteServiceCall: { method: "DELETE", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}" },
+  rotateTenantSecret: { method: "POST", path: "/api/v1/tenants/rotateSecret" },
   getCluster: { method: "GET", path: "/api/v1/cluster" },
 } as const satisfies Record<string, Operation>;
 

@@ -1073,6 +1073,33 @@ class RequestSpec:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RotateTenantSecret:
+    """The rotation of the secret that signs a tenant's service calls."""
+
+    #: The tenant: a UUID of version 7.
+    tenant_id: str
+    #: The new secret: whsec_ and base64. Without one, the server generates it.
+    secret: str | Unset = UNSET
+    #: How long the previous secret keeps signing: at most 30d; 0s: not at all. Default 24h.
+    grace: Duration | Unset = UNSET
+    #: Rotate even during the grace period of an earlier rotation. Default false.
+    force: bool | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "tenantId": self.tenant_id,
+        }
+        if self.secret is not UNSET:
+            sent["secret"] = self.secret
+        if self.grace is not UNSET:
+            sent["grace"] = duration_text("grace", self.grace)
+        if self.force is not UNSET:
+            sent["force"] = self.force
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Timer:
     """A timer, pending or finished."""
 
@@ -2271,6 +2298,27 @@ class ExecutedResponse:
             status=source["status"],
             headers=source["headers"],
             body=source["body"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RotatedTenantSecret:
+    """The new secret. Only this response shows it."""
+
+    #: The tenant.
+    tenant_id: str
+    #: The new secret, for the called services.
+    secret: str
+    #: Until when the previous secret keeps signing; absent if only the new one signs.
+    previous_until: datetime | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> RotatedTenantSecret:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            tenant_id=source["tenantId"],
+            secret=source["secret"],
+            previous_until=None if source.get("previousUntil") is None else parse_instant(source["previousUntil"]),
         )
 
 

@@ -49,5 +49,6 @@ OPERATIONS: dict[str, Operation] = {
     "traceServiceCall": Operation("GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace", 200),
     "getServiceCall": Operation("GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}", 200),
     "deleteServiceCall": Operation("DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}", 204),
+    "rotateTenantSecret": Operation("POST", "/api/v1/tenants/rotateSecret", 200),
     "getCluster": Operation("GET", "/api/v1/cluster", 200),
 }

@@ -37,6 +37,7 @@ enum Operation {
     TRACE_SERVICE_CALL("traceServiceCall", "GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace"),
     GET_SERVICE_CALL("getServiceCall", "GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"),
     DELETE_SERVICE_CALL("deleteServiceCall", "DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"),
+    ROTATE_TENANT_SECRET("rotateTenantSecret", "POST", "/api/v1/tenants/rotateSecret"),
     GET_CLUSTER("getCluster", "GET", "/api/v1/cluster");
 
     final String id;
