@@ -80,6 +80,14 @@ func (c *Calls) Trace(ctx context.Context, serviceCallID string) (*ServiceCallTr
 	return ask[ServiceCallTrace](ctx, &c.part, &call{operation: "traceServiceCall", path: c.path(serviceCallID, "")})
 }
 
+// RotateSecret signs the tenant's calls with a new secret, and during Grace with the former one, too. Only this answer shows the
+// secret. It is not repeated after a lost answer. TenantID is set here.
+func (c *Calls) RotateSecret(ctx context.Context, rotation RotateTenantSecret) (*RotatedTenantSecret, error) {
+	rotation.TenantID = c.tenantID
+	rotate := &call{operation: "rotateTenantSecret", body: constant(rotation), once: true}
+	return ask[RotatedTenantSecret](ctx, &c.part, rotate)
+}
+
 // Wait returns the call once it has succeeded or failed. ErrWaitTimeout: the context's deadline came first.
 func (c *Calls) Wait(ctx context.Context, serviceCallID string) (*ServiceCall, error) {
 	get := &call{operation: "getServiceCall", path: c.path(serviceCallID, "")}
