@@ -3,6 +3,8 @@ package dev.tocsin.client;
 import dev.tocsin.client.error.ServiceCallNotFoundException;
 import dev.tocsin.client.error.ServiceCallNotScheduledException;
 import dev.tocsin.client.error.WaitTimeoutException;
+import dev.tocsin.client.model.RotateTenantSecret;
+import dev.tocsin.client.model.RotatedTenantSecret;
 import dev.tocsin.client.model.ServiceCall;
 import dev.tocsin.client.model.ServiceCallPage;
 import dev.tocsin.client.model.ServiceCallStatus;
@@ -113,6 +115,18 @@ public final class AsyncCalls {
      */
     public CompletableFuture<ServiceCallTrace> trace(String serviceCallId) {
         return flows.ask(Call.at(Operation.TRACE_SERVICE_CALL, path(serviceCallId)), ServiceCallTrace::fromJson);
+    }
+
+    /**
+     * Signs the tenant's calls with a new secret, and during the grace with the former one, too. A lost answer is not followed
+     * by a retry: a TransportException with {@code maybeDone}.
+     *
+     * @param rotation its tenant is replaced by this one
+     * @return the secret; no later answer shows it
+     */
+    public CompletableFuture<RotatedTenantSecret> rotateSecret(RotateTenantSecret rotation) {
+        Json body = rotation.toJson().with("tenantId", tenantId);
+        return flows.ask(Call.of(Operation.ROTATE_TENANT_SECRET, body).unsafe(), RotatedTenantSecret::fromJson);
     }
 
     /**

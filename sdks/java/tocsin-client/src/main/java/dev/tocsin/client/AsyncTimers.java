@@ -58,7 +58,8 @@ public final class AsyncTimers {
      */
     public CompletableFuture<Timer> update(UpdateTimer change) {
         Place place = new Place(change.namespace(), change.timerId());
-        return flows.ask(Call.of(Operation.UPDATE_TIMER, change.toJson()).place(place), Timer::fromJson);
+        Call get = Call.of(Operation.GET_TIMER, TimerName.of(change.namespace(), change.timerId()).toJson());
+        return flows.update(Call.of(Operation.UPDATE_TIMER, change.toJson()).place(place), get, Timer::fromJson);
     }
 
     /**
@@ -130,7 +131,7 @@ public final class AsyncTimers {
      * @return the results, in the order of the timers
      */
     public CompletableFuture<List<ItemResult>> createMany(Iterable<CreateTimer> timers) {
-        return Run.start(run -> new Batches(flows, run).createAll(timers.iterator()));
+        return flows.start(run -> new Batches(flows, run).createAll(timers.iterator()));
     }
 
     /**

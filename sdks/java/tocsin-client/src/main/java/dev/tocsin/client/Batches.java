@@ -106,7 +106,7 @@ final class Batches {
         } while (next != null && chunk.size() < ITEMS_MAX && sizeBytes + next.sizeBytes <= BYTES_MAX);
         Item following = next;
         createChunk(chunk, (index, result) -> results.set(places.get(index), result)).whenCompleteAsync(
-                Run.guarded(all, done -> nextChunk(timers, following, results, all)));
+                Run.guarded(all, done -> nextChunk(timers, following, results, all)), run.executor());
     }
 
     /** One request for each owner, if owners are asked directly, else one. Each timer is settled once. */
@@ -176,14 +176,10 @@ final class Batches {
         }
 
         private List<ItemResult> resultsOf(List<Integer> waiting, Reply reply) {
-            List<BatchResult> answers = reply.read(found -> found.read("results",
-                    each -> {
-                        List<BatchResult> all = each.asList(BatchResult::fromJson);
-                        if (all.size() != waiting.size()) {
-                            throw new JsonException("it has " + all.size() + " results for " + waiting.size() + " timers");
-                        }
-                        return all;
-                    }));
+            List<BatchResult> answers = reply.read(found -> found.read("results", each -> each.asList(Group::resultOf)));
+            if (answers.size() != waiting.size()) {
+                throw reply.foreign("it has " + answers.size() + " results for " + waiting.size() + " timers");
+            }
             List<ItemResult> results = new ArrayList<>();
             for (int i = 0; i < waiting.size(); i++) {
                 BatchResult answer = answers.get(i);
@@ -198,6 +194,14 @@ final class Batches {
                 results.add(new ItemResult(answer.timer(), null, existing, Boolean.TRUE.equals(answer.replayed())));
             }
             return results;
+        }
+
+        private static BatchResult resultOf(Json found) {
+            BatchResult result = BatchResult.fromJson(found);
+            if (result.timer() == null && result.error() == null) {
+                throw new JsonException("a result has neither a timer nor an error");
+            }
+            return result;
         }
 
         private void answered(List<Integer> waiting, List<ItemResult> results) {
@@ -230,7 +234,8 @@ final class Batches {
                 done.complete(null);
             } else {
                 retry++;
-                run.sleep(pause.getAsDouble()).whenCompleteAsync(Run.guarded(done, awake -> create(List.copyOf(again))));
+                run.sleep(pause.getAsDouble())
+                        .whenCompleteAsync(Run.guarded(done, awake -> create(List.copyOf(again))), run.executor());
             }
         }
     }

@@ -3,6 +3,8 @@ package dev.tocsin.client;
 import dev.tocsin.client.error.ServiceCallNotFoundException;
 import dev.tocsin.client.error.ServiceCallNotScheduledException;
 import dev.tocsin.client.error.WaitTimeoutException;
+import dev.tocsin.client.model.RotateTenantSecret;
+import dev.tocsin.client.model.RotatedTenantSecret;
 import dev.tocsin.client.model.ServiceCall;
 import dev.tocsin.client.model.ServiceCallSummary;
 import dev.tocsin.client.model.ServiceCallTrace;
@@ -88,6 +90,17 @@ public final class Calls {
      */
     public ServiceCallTrace trace(String serviceCallId) {
         return Run.join(async.trace(serviceCallId));
+    }
+
+    /**
+     * Signs the tenant's calls with a new secret, and during the grace with the former one, too. A lost answer is not followed
+     * by a retry: a TransportException with {@code maybeDone}.
+     *
+     * @param rotation its tenant is replaced by this one
+     * @return the secret; no later answer shows it
+     */
+    public RotatedTenantSecret rotateSecret(RotateTenantSecret rotation) {
+        return Run.join(async.rotateSecret(rotation));
     }
 
     /**

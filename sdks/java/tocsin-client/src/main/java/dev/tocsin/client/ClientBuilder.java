@@ -68,7 +68,8 @@ public final class ClientBuilder {
     /**
      * A function that gets each request's headers and may add to them, such as {@code traceparent}.
      *
-     * @param onRequest called before each try, by the thread that calls the client if the call blocks
+     * @param onRequest called before each request: by the thread that makes the call if it blocks. Of a call that returns a
+     *     future only the first request is made by that thread, and none of a batcher's
      * @return this
      */
     public ClientBuilder onRequest(Consumer<Map<String, String>> onRequest) {

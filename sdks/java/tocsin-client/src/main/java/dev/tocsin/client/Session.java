@@ -53,11 +53,30 @@ final class Session {
         transport.close();
     }
 
-    /** Repeats the call in this thread until it is answered 2xx; throws the last try's error otherwise. */
-    Reply performNow(Call call, Options options, AtomicBoolean maybeDone) throws InterruptedException {
+    /** Repeats the call until it is answered 2xx; fails with the last try's error otherwise. */
+    CompletableFuture<Reply> perform(Run run, Call call, Options options) {
+        return perform(run, call, options, new AtomicBoolean());
+    }
+
+    /** `maybeDone` becomes true if a try that failed may have been executed. */
+    CompletableFuture<Reply> perform(Run run, Call call, Options options, AtomicBoolean maybeDone) {
+        if (run.blocks()) {
+            return Run.now(() -> performNow(run, call, options, maybeDone));
+        }
         Tries tries = new Tries(this, call, options, maybeDone);
-        String base = router == null || call.place() == null
-                ? url : Run.join(Run.start(run -> ownerOf(run, call.place())));
+        CompletableFuture<Reply> result = new CompletableFuture<>();
+        if (router == null || call.place() == null) {
+            send(run, tries, url, result);
+        } else {
+            ownerOf(run, call.place()).whenComplete(Run.guarded(result, base -> send(run, tries, base, result)));
+        }
+        return result;
+    }
+
+    /** In this thread. */
+    private Reply performNow(Run run, Call call, Options options, AtomicBoolean maybeDone) throws InterruptedException {
+        Tries tries = new Tries(this, call, options, maybeDone);
+        String base = router == null || call.place() == null ? url : Run.join(ownerOf(run, call.place()));
         while (true) {
             Reply reply = null;
             TransportException lost = null;
@@ -73,23 +92,6 @@ final class Session {
             TimeUnit.NANOSECONDS.sleep((long) Math.ceil(pause * 1e9));
             base = url;
         }
-    }
-
-    /** The same without a thread. */
-    CompletableFuture<Reply> perform(Run run, Call call, Options options) {
-        return perform(run, call, options, new AtomicBoolean());
-    }
-
-    /** `maybeDone` becomes true if a try that failed may have been executed. */
-    CompletableFuture<Reply> perform(Run run, Call call, Options options, AtomicBoolean maybeDone) {
-        Tries tries = new Tries(this, call, options, maybeDone);
-        CompletableFuture<Reply> result = new CompletableFuture<>();
-        if (router == null || call.place() == null) {
-            send(run, tries, url, result);
-        } else {
-            ownerOf(run, call.place()).whenComplete(Run.guarded(result, base -> send(run, tries, base, result)));
-        }
-        return result;
     }
 
     private void send(Run run, Tries tries, String base, CompletableFuture<Reply> result) {
@@ -117,6 +119,9 @@ final class Session {
 
     /** One short try of a read whose failure changes no call's result. */
     private CompletableFuture<Reply> read(Run run, Call call) {
+        if (run.blocks()) {
+            return Run.now(() -> transport.sendNow(request(call, url, 0, 0), READ_TIMEOUT_S));
+        }
         return run.waitingFor(transport.send(request(call, url, 0, 0), READ_TIMEOUT_S));
     }
 

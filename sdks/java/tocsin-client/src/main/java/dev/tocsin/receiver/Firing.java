@@ -112,7 +112,8 @@ public record Firing(
     /** Whether the webhook-id is that of a firing of this timer or schedule. */
     private static boolean isOf(String webhookId, String namespace, String timerId) {
         Matcher found = WEBHOOK_ID.matcher(webhookId);
-        if (!found.matches()) {
+        // Names have no NUL, with which those of another timer or schedule could be written.
+        if (!found.matches() || (namespace + timerId).indexOf('\0') >= 0) {
             return false;
         }
         UUID uuid = new UUID(

@@ -136,6 +136,19 @@ public final class Receiver {
         if (webhookId == null || timestamp == null || signature == null) {
             return Answer.refused(401, "the request is not signed");
         }
+        if (!timestamp.matches(Signatures.TIMESTAMP)) {
+            return Answer.refused(503, "the request's timestamp is not a number of seconds");
+        }
+        long seconds = Long.parseLong(timestamp);
+        if (Math.abs(clock.millis() / 1e3 - seconds) > tolerance.toNanos() / 1e9) {
+            LOG.log(Logger.Level.WARNING, "callback " + webhookId + " refused: timestamp is outside the tolerance");
+            return Answer.refused(503, "the request's timestamp is outside the tolerance; check both clocks");
+        }
+        Optional<List<String>> signatures = Signatures.in(signature);
+        if (signatures.isEmpty()) {
+            LOG.log(Logger.Level.WARNING, "callback " + webhookId + " refused: it has too many signatures");
+            return Answer.refused(503, "the request has too many signatures");
+        }
         List<byte[]> keys;
         try {
             keys = secrets.get().stream().map(Signatures::keyOf).toList();
@@ -147,15 +160,7 @@ public final class Receiver {
             LOG.log(Logger.Level.ERROR, "receiver has no signing secret; give one, or use Receiver.unsigned()");
             return Answer.refused(503, "the receiver has no secret");
         }
-        if (!timestamp.matches(Signatures.TIMESTAMP)) {
-            return Answer.refused(503, "the request's timestamp is not a number of seconds");
-        }
-        long seconds = Long.parseLong(timestamp);
-        if (Math.abs(clock.millis() / 1e3 - seconds) > tolerance.toNanos() / 1e9) {
-            LOG.log(Logger.Level.WARNING, "callback " + webhookId + " refused: timestamp is outside the tolerance");
-            return Answer.refused(503, "the request's timestamp is outside the tolerance; check both clocks");
-        }
-        if (!Signatures.isSigned(keys, webhookId, seconds, body, signature)) {
+        if (!Signatures.isSigned(keys, webhookId, seconds, body, signatures.get())) {
             LOG.log(Logger.Level.WARNING, "callback " + webhookId + " refused: wrong signature");
             return Answer.refused(503, "no signature is of this receiver's secrets");
         }
