@@ -3,6 +3,9 @@ package tocsin
 import "testing"
 
 func TestWhatIsStoredHasTheFieldsOfAnUpdate(t *testing.T) {
+	if hasFields([]byte(`{"body":{"text":""}}`), []byte(`{"payload":null}`)) {
+		t.Error("beside a raw body there is no payload")
+	}
 	stored := `{"namespace":"n","id":"t","executeAt":"2027-01-31T12:00:00.5Z","expireAfter":"1h30m","tags":[],"payload":{"a":[1]},` +
 		`"callbackTimeoutSeconds":10,"headers":{"a":"b","authorization":"[redacted]"},"retryPolicy":{"maxAttempts":5,"initialInterval":"1s"}}`
 	for fields, want := range map[string]bool{

@@ -31,4 +31,5 @@ test("what is stored has the members of an update, or not", () => {
   ]) {
     assert.equal(hasMembers(SHOWN, { namespace: "n", timerId: "t", ...sent }), expected, JSON.stringify(sent));
   }
+  assert.equal(hasMembers({ body: { text: "" } }, { payload: null }), false);
 });

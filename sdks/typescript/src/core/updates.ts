@@ -14,6 +14,9 @@ const COMPLETED: ReadonlySet<string> = new Set(["retryPolicy", "body"]);
 export function hasMembers(shown: object, sent: Members): boolean {
   return Object.entries(sent).every(([name, value]) => {
     const found = (shown as Members)[name];
+    if (name === "payload") {
+      return isEqual(found, value); // null is a payload, too, and beside a raw body there is none
+    }
     if (COMPLETED.has(name) && isObject(found) && isObject(value)) {
       return Object.keys(value).every((part) => isSame(found[part], value[part]));
     }
