@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The service calls of a tenant: requests that the server sends, and whose answers it keeps; for programs that
@@ -136,7 +137,7 @@ public final class AsyncCalls {
      * @param timeout how long at most; null: however long it takes
      * @return the finished call; fails with {@link WaitTimeoutException} if that took longer
      */
-    public CompletableFuture<ServiceCall> await(String serviceCallId, Duration timeout) {
+    public CompletableFuture<ServiceCall> await(String serviceCallId, @Nullable Duration timeout) {
         return flows.await(
                 Call.at(Operation.GET_SERVICE_CALL, path(serviceCallId)),
                 ServiceCall::fromJson,

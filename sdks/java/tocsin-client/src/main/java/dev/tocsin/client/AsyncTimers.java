@@ -17,6 +17,7 @@ import dev.tocsin.client.model.UpdateTimer;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 
 /** Timers: each calls a URL at an instant; for programs that do not block. */
 public final class AsyncTimers {
@@ -142,7 +143,7 @@ public final class AsyncTimers {
      * @param timeout how long at most; null: however long it takes
      * @return the finished timer; fails with {@link WaitTimeoutException} if that took longer
      */
-    public CompletableFuture<Timer> await(String namespace, String timerId, Duration timeout) {
+    public CompletableFuture<Timer> await(String namespace, String timerId, @Nullable Duration timeout) {
         return flows.await(
                 Call.of(Operation.GET_TIMER, TimerName.of(namespace, timerId).toJson()),
                 Timer::fromJson,

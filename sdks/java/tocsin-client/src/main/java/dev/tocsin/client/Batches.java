@@ -18,6 +18,7 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /** Creates many timers: in requests of bounded size, each timer with its own key and result. */
 final class Batches {
@@ -72,7 +73,7 @@ final class Batches {
     }
 
     /** Null: there are no more. Timers that can't be sent are settled at once; the place of the item is the last. */
-    private static Item nextItem(Iterator<CreateTimer> timers, List<ItemResult> results) {
+    private static @Nullable Item nextItem(Iterator<CreateTimer> timers, List<ItemResult> results) {
         while (timers.hasNext()) {
             CreateTimer timer = timers.next();
             try {
@@ -87,7 +88,7 @@ final class Batches {
     }
 
     private void nextChunk(
-            Iterator<CreateTimer> timers, Item first, List<ItemResult> results, CompletableFuture<List<ItemResult>> all) {
+            Iterator<CreateTimer> timers, @Nullable Item first, List<ItemResult> results, CompletableFuture<List<ItemResult>> all) {
         if (first == null) {
             all.complete(results);
             return;

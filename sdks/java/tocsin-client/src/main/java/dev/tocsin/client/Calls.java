@@ -11,6 +11,7 @@ import dev.tocsin.client.model.ServiceCallTrace;
 import dev.tocsin.client.model.SubmitServiceCall;
 import dev.tocsin.client.model.SubmittedServiceCall;
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /** The service calls of a tenant: requests that the server sends, and whose answers it keeps. */
 public final class Calls {
@@ -111,7 +112,7 @@ public final class Calls {
      * @return the finished call
      * @throws WaitTimeoutException if that took longer
      */
-    public ServiceCall await(String serviceCallId, Duration timeout) {
+    public ServiceCall await(String serviceCallId, @Nullable Duration timeout) {
         return Run.join(async.await(serviceCallId, timeout));
     }
 }

@@ -16,6 +16,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The session with the limits of one view of the client, and calls that are more than one request.
@@ -122,7 +123,7 @@ record Flows(Session session, Options options, boolean blocking) {
 
     /** Asks again and again until the object has finished; null as timeout: however long it takes. */
     <T> CompletableFuture<T> await(
-            Call get, Function<Json, T> read, Predicate<T> isFinished, Function<T, Instant> next, Duration timeout,
+            Call get, Function<Json, T> read, Predicate<T> isFinished, Function<T, Instant> next, @Nullable Duration timeout,
                     String what) {
         return start(run -> {
             Waiting<T> waiting = new Waiting<>(run, get, read, isFinished, next, timeout, what);
@@ -144,7 +145,7 @@ record Flows(Session session, Options options, boolean blocking) {
 
         Waiting(
                 Run run, Call get, Function<Json, T> read, Predicate<T> isFinished, Function<T, Instant> next,
-                        Duration timeout,
+                        @Nullable Duration timeout,
                 String what) {
             this.run = run;
             this.get = get;

@@ -10,13 +10,14 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /** One call of a client: where it goes on, and what it waits for at the moment, so that canceling the call ends that, too. */
 final class Run {
     private static final Executor ANYWHERE = new CompletableFuture<Void>().defaultExecutor();
 
     private final Executor executor;
-    private CompletableFuture<?> current;
+    private @Nullable CompletableFuture<?> current;
     private boolean canceled;
 
     private Run(Executor executor) {

@@ -15,6 +15,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.DoubleSupplier;
+import org.jspecify.annotations.Nullable;
 
 /** What all calls of a client share: connections, the retry budget, and which node is asked. */
 final class Session {
@@ -25,17 +26,17 @@ final class Session {
     final String url;
     final Retries budget = new Retries();
     /** Null without owner routing. */
-    final Router router;
+    final @Nullable Router router;
 
-    private final String key;
-    private final Consumer<Map<String, String>> onRequest;
-    private final Consumer<Try> onTry;
+    private final @Nullable String key;
+    private final @Nullable Consumer<Map<String, String>> onRequest;
+    private final @Nullable Consumer<Try> onTry;
     private final Transport transport;
 
     /** The hooks and the key may be null. */
     Session(
-            String url, String key, boolean toOwners, Consumer<Map<String, String>> onRequest, Consumer<Try> onTry,
-            Transport transport) {
+            String url, @Nullable String key, boolean toOwners, @Nullable Consumer<Map<String, String>> onRequest,
+            @Nullable Consumer<Try> onTry, Transport transport) {
         this.url = Access.url(url);
         this.key = Access.key(key);
         this.router = toOwners ? new Router(this.url, Session::monotonic, RANDOM) : null;

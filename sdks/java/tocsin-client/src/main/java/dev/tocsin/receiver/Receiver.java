@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Verifies callbacks with the namespace's secrets (the current one, and the former one during a rotation) and calls handlers,
@@ -24,11 +25,11 @@ public final class Receiver {
     private static final List<String> SIGNED = List.of("webhook-id", "webhook-timestamp", "webhook-signature");
     private static final Logger LOG = System.getLogger("dev.tocsin.receiver");
 
-    private final Supplier<List<String>> secrets;
+    private final @Nullable Supplier<List<String>> secrets;
     private final Duration tolerance;
     private final Clock clock;
 
-    private Receiver(Supplier<List<String>> secrets, Duration tolerance, Clock clock) {
+    private Receiver(@Nullable Supplier<List<String>> secrets, Duration tolerance, Clock clock) {
         this.secrets = secrets;
         this.tolerance = tolerance;
         this.clock = clock;
@@ -129,7 +130,7 @@ public final class Receiver {
     }
 
     /** Why the request is not verified. What a mended configuration would accept is 503: after a 401 the timer fails. */
-    private Answer refusal(Map<String, String> headers, byte[] body) {
+    private @Nullable Answer refusal(Map<String, String> headers, byte[] body) {
         String webhookId = headers.get("webhook-id");
         String timestamp = headers.get("webhook-timestamp");
         String signature = headers.get("webhook-signature");

@@ -5,6 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Duration;
 import java.time.Instant;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A namespace and its settings. The secret is never shown.
@@ -33,7 +34,7 @@ public record Namespace(
         RetryPolicyAnswer retryPolicy,
         Instant createdAt,
         Instant updatedAt,
-        Instant previousSecretUntil) {
+        @Nullable Instant previousSecretUntil) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
