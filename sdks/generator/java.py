@@ -28,7 +28,8 @@ _READERS = {
 def boxed(type_: Type) -> str:
     """The type of a value that can be null or an argument of a generic class."""
     if type_.of is not None:
-        return f"List<{boxed(type_.of)}>" if type_.kind == "list" else f"Map<String, {boxed(type_.of)}>"
+        inner = f"@Nullable {boxed(type_.of)}" if type_.of.nullable else boxed(type_.of)
+        return f"List<{inner}>" if type_.kind == "list" else f"Map<String, {inner}>"
     return _BOXED.get(type_.kind, type_.name)
 
 
@@ -39,7 +40,12 @@ def plain(type_: Type) -> str:
 
 def answered(field: Field) -> str:
     """The type of a member of an answer."""
-    return plain(field.type) if field.required and not field.type.nullable else boxed(field.type)
+    return f"@Nullable {boxed(field.type)}" if is_nullable(field) else plain(field.type)
+
+
+def is_nullable(field: Field) -> bool:
+    """Whether a member of an answer can be null."""
+    return not field.required or field.type.nullable
 
 
 def writer(type_: Type) -> str:
@@ -105,12 +111,18 @@ def _used(struct: Struct) -> set[str]:
     return kinds
 
 
-def imports(struct: Struct, *always: str) -> list[str]:
+def _has_nullable_items(struct: Struct) -> bool:
+    return any(field.type.of is not None and field.type.of.nullable for field in struct.fields)
+
+
+def imports(struct: Struct, is_answer: bool, *always: str) -> list[str]:
     """What a record has to import, sorted."""
     used = _used(struct)
+    nullable = _has_nullable_items(struct) or (is_answer and any(map(is_nullable, struct.fields)))
     names = {
         "dev.tocsin.client.Values": used & {"instant", "duration"}, "java.time.Instant": "instant" in used,
         "java.time.Duration": "duration" in used, "java.util.List": "list" in used, "java.util.Map": "map" in used,
+        "org.jspecify.annotations.Nullable": nullable,
     }  # fmt: skip
     return sorted({name for name, needed in names.items() if needed} | set(always))
 
@@ -124,7 +136,7 @@ def files(api: Api, templates: Path) -> dict[str, str]:
         boxed=boxed, plain=plain, answered=answered, writer=writer, reader=reader, written=written, constant=constant,
         comment=comment, factory_order=factory_order,
     )  # fmt: skip
-    environment.globals.update(imports=imports)
+    environment.globals.update(imports=imports, is_nullable=is_nullable)
 
     def render(template: str, **context: object) -> str:
         return environment.get_template(template).render(**context)

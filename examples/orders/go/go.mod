@@ -1,16 +1,16 @@
 module example.com/orders
 
-go 1.23.0
+go 1.25.0
 
 require (
-	github.com/ncruces/go-sqlite3 v0.28.0
+	github.com/ncruces/go-sqlite3 v0.35.0
 	tocsin.dev/go v0.0.0
 )
 
 require (
+	github.com/ncruces/go-sqlite3-wasm/v3 v3.1.35302 // indirect
 	github.com/ncruces/julianday v1.0.0 // indirect
-	github.com/tetratelabs/wazero v1.9.0 // indirect
-	golang.org/x/sys v0.35.0 // indirect
+	golang.org/x/sys v0.46.0 // indirect
 )
 
 replace tocsin.dev/go => ../../../sdks/go

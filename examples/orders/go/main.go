@@ -10,7 +10,6 @@ import (
 	"os"
 
 	_ "github.com/ncruces/go-sqlite3/driver"
-	_ "github.com/ncruces/go-sqlite3/embed"
 
 	"tocsin.dev/go/receiver"
 	"tocsin.dev/go/tocsin"

@@ -18,6 +18,9 @@ type Calls struct {
 	tenantID string
 }
 
+// NewTenantID makes the id of a new tenant, a UUID of version 7. Store it: the tenant's calls are found by it alone.
+func NewTenantID() string { return rules.NewUUID7(time.Now()).String() }
+
 // ListCalls are filters of a list of service calls; a call must match all of them.
 type ListCalls struct {
 	// Status: calls with any of these match.
@@ -75,6 +78,14 @@ func (c *Calls) Untag(ctx context.Context, serviceCallID, tag string) error {
 // Trace returns what happened to the call, message by message.
 func (c *Calls) Trace(ctx context.Context, serviceCallID string) (*ServiceCallTrace, error) {
 	return ask[ServiceCallTrace](ctx, &c.part, &call{operation: "traceServiceCall", path: c.path(serviceCallID, "")})
+}
+
+// RotateSecret signs the tenant's calls with a new secret, and during Grace with the former one, too. Only this answer shows the
+// secret. It is not repeated after a lost answer. TenantID is set here.
+func (c *Calls) RotateSecret(ctx context.Context, rotation RotateTenantSecret) (*RotatedTenantSecret, error) {
+	rotation.TenantID = c.tenantID
+	rotate := &call{operation: "rotateTenantSecret", body: constant(rotation), once: true}
+	return ask[RotatedTenantSecret](ctx, &c.part, rotate)
 }
 
 // Wait returns the call once it has succeeded or failed. ErrWaitTimeout: the context's deadline came first.

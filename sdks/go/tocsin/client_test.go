@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -286,6 +287,19 @@ func TestTimeLimitsHoldWithAnotherHTTPClient(t *testing.T) {
 	}, WithTimeout(time.Millisecond))
 	if _, err := client.Cluster.Get(context.Background()); !errors.Is(err, ErrDeadlineExceeded) {
 		t.Error(err)
+	}
+}
+
+func TestAnUnknownCertificateIsNotTriedAgain(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	tries := 0
+	_, err := NewClient(server.URL, WithOnTry(func(Try) { tries++ })).Timers.Get(context.Background(), "n", "t")
+	var lost *TransportError
+	if !errors.As(err, &lost) || lost.MaybeDone || tries != 1 {
+		t.Error(err, tries)
 	}
 }
 

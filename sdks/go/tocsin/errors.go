@@ -2,6 +2,7 @@ package tocsin
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -167,7 +168,8 @@ func startOf(answer *reply) string {
 	return string(text[:min(len(text), maxMessageChars)])
 }
 
-// isRepeated reports whether the same request could succeed later. A 500 is a defect: what failed once by it fails again.
+// isRepeated reports whether the same request could succeed later. A 500 is a defect: what failed once by it fails again, as does a
+// certificate that can't be verified.
 func isRepeated(err error) bool {
 	var answered *APIError
 	if errors.As(err, &answered) {
@@ -178,7 +180,8 @@ func isRepeated(err error) bool {
 		return false
 	}
 	var lost *TransportError
-	return errors.As(err, &lost)
+	var untrusted *tls.CertificateVerificationError
+	return errors.As(err, &lost) && !errors.As(err, &untrusted)
 }
 
 // refusals are codes of 503 that are answered instead of executing the request.

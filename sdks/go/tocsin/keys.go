@@ -2,6 +2,7 @@ package tocsin
 
 import (
 	"context"
+	"errors"
 	"iter"
 )
 
@@ -26,7 +27,18 @@ func (k *Keys) List(ctx context.Context) ([]ShownKey, error) {
 // Revoke revokes a key, and ends its sign-ins. Other nodes refuse it within the setting keys_refresh. ErrKeyNotFound: there is none
 // with this id.
 func (k *Keys) Revoke(ctx context.Context, keyID string) error {
-	return k.execute(ctx, &call{operation: "revokeKey", body: constant(RevokeKey{KeyID: keyID})})
+	if k.err != nil {
+		return k.err
+	}
+	revoke := &call{operation: "revokeKey", body: constant(RevokeKey{KeyID: keyID})}
+	answer, mayBeDone, err := k.session.perform(ctx, revoke, k.limits)
+	if mayBeDone && errors.Is(err, ErrKeyNotFound) {
+		return nil // an earlier try has revoked it: its answer was lost
+	}
+	if err != nil {
+		return err
+	}
+	return checkEmpty(answer)
 }
 
 // Audit is the trail of sign-ins, and of changes of keys and namespaces. It requires a key of role admin that is not limited.

@@ -21,7 +21,8 @@ func (s *Schedules) Get(ctx context.Context, namespace, scheduleID string) (*Sch
 
 // Update changes the given fields; those that are absent stay, and null removes. ErrScheduleEnded: it has no more instants.
 func (s *Schedules) Update(ctx context.Context, change UpdateSchedule) (*Schedule, error) {
-	return ask[Schedule](ctx, &s.part, &call{operation: "updateSchedule", body: constant(change)})
+	call := &call{operation: "updateSchedule", body: constant(change)}
+	return update[Schedule](ctx, &s.part, call, scheduleNamed("getSchedule", change.Namespace, change.ScheduleID))
 }
 
 // Delete ends the schedule. ErrScheduleEnded: it had ended before.

@@ -42,7 +42,7 @@ func (t *Timers) Get(ctx context.Context, namespace, timerID string) (*Timer, er
 }
 
 // Update changes the given fields of a pending timer; those that are absent stay, and null removes. ErrTimerNotPending: it has
-// finished.
+// finished, and not with these fields after a lost answer.
 func (t *Timers) Update(ctx context.Context, change UpdateTimer) (*Timer, error) {
 	body := func(elapsed time.Duration) json.Marshaler {
 		sent := change
@@ -51,9 +51,8 @@ func (t *Timers) Update(ctx context.Context, change UpdateTimer) (*Timer, error)
 		}
 		return sent
 	}
-	return ask[Timer](ctx, &t.part, &call{
-		operation: "updateTimer", body: body, place: &place{change.Namespace, change.TimerID},
-	})
+	call := &call{operation: "updateTimer", body: body, place: &place{change.Namespace, change.TimerID}}
+	return update[Timer](ctx, &t.part, call, named("getTimer", change.Namespace, change.TimerID))
 }
 
 // Delete cancels a pending timer; an attempt in flight may still arrive. ErrTimerNotPending: it has finished.

@@ -1,4 +1,5 @@
-"""Proxies of the environment and HTTP clients of the user: a proxy that passes requests to a real server."""
+"""Proxies of the environment, HTTP clients of the user, hooks, and what can't be sent: with a proxy that passes requests to a
+real server."""
 
 from __future__ import annotations
 
@@ -21,8 +22,13 @@ LISTED = ["default", "default", "UnauthenticatedException"]
 UNREACHABLE = ["TransportException"] * 3
 
 
+NOT_READY = b'{"error": "NOT_READY", "message": "", "status": 503, "errors": []}'
+
+
 class Proxy(ThreadingHTTPServer):
-    """Passes everything to the server; with a password, only after it was given."""
+    """Passes everything to the server: with a password, only after it was given, and with `busy`, only second tries."""
+
+    busy = False
 
     def __init__(self, url, password=None):
         super().__init__(("127.0.0.1", 0), _Passing)
@@ -43,6 +49,8 @@ class _Passing(BaseHTTPRequestHandler):
         if self.server.expected and self.headers["proxy-authorization"] != self.server.expected:
             return self._answer(407, {"proxy-authenticate": 'Basic realm="test"'}, b"")
         self.server.seen.append((self.request_version, self.path, dict(self.headers.items())))
+        if self.server.busy and len(self.server.seen) % 2:
+            return self._answer(503, {}, NOT_READY)
         request = urllib.request.Request(self.server.url + self.path.removeprefix(URL), body)
         request.add_header("content-type", "application/json")
         try:
@@ -75,15 +83,15 @@ def proxying(url, password=None):
 @pytest.fixture(scope="module")
 def classpath(jars, tmp_path_factory):  # noqa: F811
     classes = tmp_path_factory.mktemp("classes")
-    path = os.pathsep.join([str(classes), str(jars["tocsin-client"])])
-    source = docs.JAVA / "tests/programs/Transports.java"
-    subprocess.run(["javac", "-Xlint:all", "-Werror", "-cp", path, "-d", classes, source], check=True)
+    path = os.pathsep.join([str(classes), str(jars["tocsin-client"]), f"{docs.JAVA}/driver/target/lib/*"])
+    sources = (docs.JAVA / "tests/programs").iterdir()
+    subprocess.run(["javac", "-Xlint:all,-try", "-Werror", "-cp", path, "-d", classes, *sources], check=True)
     return path
 
 
-def run(classpath, *arguments, **environment):
+def run(classpath, *arguments, program="Transports", url=URL, **environment):
     inherited = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    command = [*docs.JVM, classpath, "Transports", URL, *map(str, arguments)]
+    command = [*docs.JVM, classpath, program, url, *map(str, arguments)]
     done = subprocess.run(command, env=inherited | environment, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
@@ -119,3 +127,19 @@ def test_a_client_of_the_users_own(classpath, server):  # noqa: F811
     for version, _, headers in proxy.seen:
         named = {name.lower(): value for name, value in headers.items()}
         assert version == "HTTP/1.1" and "upgrade" not in named and named["x-hook"] == "1"
+
+
+def test_every_request_of_a_blocking_call_has_the_span_of_its_caller(classpath, server):  # noqa: F811
+    with proxying(server.url) as proxy:
+        proxy.busy = True
+        printed = run(classpath, "b7ad6b7169203331", program="Tracing", HTTP_PROXY=f"http://127.0.0.1:{proxy.port}")
+    assert printed == ["timer traced-1 in default has not finished in time"]
+    operations = [path.removeprefix(f"{URL}/api/v1/timers/") for _, path, _ in proxy.seen]
+    assert operations[:6] == ["batch/create"] * 4 + ["delete"] * 2 and len(operations) >= 8
+    sent = {headers.get("traceparent") for _, _, headers in proxy.seen}
+    assert sent == {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+
+
+def test_a_text_that_no_request_can_contain_is_the_error_of_its_timer(classpath, server):  # noqa: F811
+    refused = "a text has half of a surrogate pair, which no request can contain"
+    assert run(classpath, program="HalfPair", url=server.url) == [refused, "pending", refused]

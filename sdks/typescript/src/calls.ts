@@ -4,9 +4,11 @@ import { read, readNothing } from "./core/answers.js";
 import { ask, remove, type WaitOptions, waitFor } from "./core/flows.js";
 import { uuid7 } from "./core/ids.js";
 import type { Call, CallOptions, Session } from "./core/session.js";
-import { encodeSubmitServiceCall } from "./generated/codecs.js";
+import { encodeRotateTenantSecret, encodeSubmitServiceCall } from "./generated/codecs.js";
 import type {
   RequestSpec,
+  RotatedTenantSecret,
+  RotateTenantSecret,
   ServiceCall,
   ServiceCallStatus,
   ServiceCallSummary,
@@ -17,6 +19,11 @@ import type {
 import type { OperationName } from "./generated/operations.js";
 import { Pages } from "./pages.js";
 import { encodeInstant, type InstantLike } from "./values.js";
+
+/** The id of a new tenant, a UUID of version 7. Store it: the tenant's calls are found by it alone. */
+export function newTenantId(): string {
+  return uuid7(Date.now());
+}
 
 /** A service call to submit: its request, and when. */
 export type NewServiceCall = Omit<SubmitServiceCall, "requestSpec"> & RequestSpec;
@@ -31,6 +38,9 @@ export interface ServiceCallFilter {
   readonly to?: InstantLike | undefined;
   readonly limit?: number | undefined;
 }
+
+/** How the secret that signs a tenant's calls is replaced. */
+export type SecretRotation = Omit<RotateTenantSecret, "tenantId">;
 
 /** The service calls of a tenant: requests that the server sends, and whose answers it keeps. */
 export class Calls {
@@ -86,6 +96,15 @@ export class Calls {
   async trace(serviceCallId: string, options?: CallOptions): Promise<ServiceCallTrace> {
     const reply = await this.session.perform(this.of("traceServiceCall", serviceCallId), this.session.limits(options));
     return read("ServiceCallTrace", reply);
+  }
+
+  /**
+   * Signs the tenant's calls with a new secret, and during `grace` with the former one, too. Only this answer shows the secret.
+   * A lost answer is not followed by a retry: TransportError with `maybeDone`.
+   */
+  async rotateSecret(rotation: SecretRotation = {}, options?: CallOptions): Promise<RotatedTenantSecret> {
+    const sent = encodeRotateTenantSecret({ ...rotation, tenantId: this.tenantId });
+    return ask(this.session, "RotatedTenantSecret", "rotateTenantSecret", sent, options, { unsafe: true });
   }
 
   /** Resolves to the call once it has succeeded or failed. WaitTimeout: that took longer than `timeoutMs`. */

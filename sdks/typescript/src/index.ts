@@ -11,7 +11,7 @@
  */
 
 export { Batcher, type BatcherOptions } from "./batcher.js";
-export { Calls, type NewServiceCall, type ServiceCallFilter } from "./calls.js";
+export { Calls, type NewServiceCall, newTenantId, type SecretRotation, type ServiceCallFilter } from "./calls.js";
 export { Client } from "./client.js";
 export type { Created, ItemResult, NotCreated } from "./core/batches.js";
 export type { WaitOptions } from "./core/flows.js";

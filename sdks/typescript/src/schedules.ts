@@ -2,7 +2,7 @@
 
 import { read } from "./core/answers.js";
 import { bodyOf } from "./core/bodies.js";
-import { ask, remove } from "./core/flows.js";
+import { ask, remove, update } from "./core/flows.js";
 import type { CallOptions, Session } from "./core/session.js";
 import {
   encodeBackfillSchedule,
@@ -48,7 +48,14 @@ export class Schedules {
 
   /** Changes the given members; null removes those that allow it. ScheduleEnded: it has no more instants. */
   async update(change: UpdateSchedule, options?: CallOptions): Promise<Schedule> {
-    return ask(this.session, "Schedule", "updateSchedule", encodeUpdateSchedule(change), options);
+    const { namespace, scheduleId } = change;
+    return update(
+      this.session,
+      "Schedule",
+      { operation: "updateSchedule", body: bodyOf(encodeUpdateSchedule(change)) },
+      { operation: "getSchedule", body: bodyOf(encodeScheduleName({ namespace, scheduleId })) },
+      this.session.limits(options),
+    );
   }
 
   /** Ends the schedule. ScheduleEnded: it had ended before. */

@@ -4,7 +4,7 @@ import { Batcher, type BatcherOptions } from "./batcher.js";
 import { read } from "./core/answers.js";
 import { createMany, type ItemResult } from "./core/batches.js";
 import { bodyOf, FIRST_TRY } from "./core/bodies.js";
-import { ask, remove, type WaitOptions, waitFor } from "./core/flows.js";
+import { ask, remove, update, type WaitOptions, waitFor } from "./core/flows.js";
 import type { CallOptions, Session } from "./core/session.js";
 import {
   encodeCreateTimer,
@@ -61,10 +61,17 @@ export class Timers {
 
   /**
    * Changes the given members of a pending timer; null removes `headers`, `retryPolicy`, `expireAfter` and `description`.
-   * TimerNotPending: it has finished.
+   * TimerNotPending: it has finished, and not with these members after a lost answer.
    */
   async update(change: UpdateTimer, options?: CallOptions): Promise<Timer> {
-    return ask(this.session, "Timer", "updateTimer", encodeUpdateTimer(change), options, { place: change });
+    const { namespace, timerId } = change;
+    return update(
+      this.session,
+      "Timer",
+      { operation: "updateTimer", body: bodyOf(encodeUpdateTimer(change)), place: change },
+      { operation: "getTimer", body: bodyOf(encodeTimerName({ namespace, timerId })) },
+      this.session.limits(options),
+    );
   }
 
   /** Cancels a pending timer; an attempt in flight may still arrive. TimerNotPending: it has finished. */

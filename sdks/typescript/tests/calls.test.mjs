@@ -63,6 +63,13 @@ test("what is not safe is repeated only if it was certainly not executed", async
   assert.equal(refused.sent.length, 5);
 });
 
+test("an unknown certificate is not tried again", async () => {
+  const unknown = Object.assign(new TypeError("fetch failed"), { cause: { code: "DEPTH_ZERO_SELF_SIGNED_CERT" } });
+  const { session: shared, sent } = session([unknown]);
+  await assert.rejects(new Timers(shared).get({ namespace: "n", timerId: "t" }), (error) => error.maybeDone === false);
+  assert.equal(sent.length, 1);
+});
+
 test("a call is repeated until its time is over, or as often as it may be", async () => {
   const { session: shared, clock, sent } = session([REFUSED]);
   await assert.rejects(new Timers(shared).create(NEW), (error) => error.maybeDone === false);
@@ -273,6 +280,7 @@ test("what can't be JSON is refused with its place, and nothing is sent", async 
     [{ s: Symbol("s") }, /^payload\.s: is a value of type symbol/],
     [new Date(Number.NaN), /^payload: is an invalid Date/],
     [{ m: new Map([[1, 2]]) }, /^payload\.m: is a Map/],
+    [{ half: "\ud83d" }, /^payload\.half: has half of a surrogate pair/],
     [1n, /BigInt/],
     [circle, /circular/],
   ];
@@ -283,8 +291,11 @@ test("what can't be JSON is refused with its place, and nothing is sent", async 
   }
   assert.throws(() => rescheduleAt(new Date(), { n: Number.NaN }), InvalidArgument);
   assert.equal(sent.length, 0);
-  await new Timers(shared).create({ ...NEW, payload: { absent: undefined, at: new Date(0), of: [null, "", true, 1] } });
-  assert.deepEqual(sent[0].body.payload, { at: "1970-01-01T00:00:00.000Z", of: [null, "", true, 1] });
+  await new Timers(shared).create({
+    ...NEW,
+    payload: { absent: undefined, at: new Date(0), of: [null, "😀", true, 1] },
+  });
+  assert.deepEqual(sent[0].body.payload, { at: "1970-01-01T00:00:00.000Z", of: [null, "😀", true, 1] });
 });
 
 test("durations and instants keep microseconds", () => {

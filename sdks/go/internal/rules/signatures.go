@@ -48,8 +48,8 @@ func IsSigned(keys [][]byte, webhookID string, timestamp int64, body []byte, sig
 func IsFiringOf(webhookID, namespace, id string) bool {
 	digits, found := strings.CutPrefix(webhookID, "msg_")
 	digits, name, separated := strings.Cut(digits, "_")
-	if !found || !separated || name == "" {
-		return false
+	if !found || !separated || name == "" || strings.ContainsRune(namespace+id, 0) {
+		return false // names have no NUL, with which those of another timer or schedule could be written
 	}
 	timer, schedule := TimerUUID(namespace, id), ScheduleUUID(namespace, id)
 	return digits == hex.EncodeToString(timer[:]) || digits == hex.EncodeToString(schedule[:])

@@ -14,7 +14,7 @@ import {
 } from "../error-bases.js";
 import { type Answers, SHAPES, type Shape } from "../generated/codecs.js";
 import { CODES } from "../generated/errors.js";
-import type { ItemError } from "../generated/models.js";
+import type { BadField, ItemError } from "../generated/models.js";
 import type { Reply } from "./transport.js";
 
 /** For codes that this version doesn't know. */
@@ -83,14 +83,15 @@ function faultIn(name: keyof Answers, given: unknown, isList: boolean): string |
   return undefined;
 }
 
-/** Of an operation that is answered without a body. ServerError: there is one. */
+/** Of an operation that is answered by 204. ServerError: the answer is another success. */
 export function readNothing(reply: Reply): void {
-  if (reply.text !== "") {
-    throw foreign(reply, `it has a body: ${JSON.stringify(startOf(reply))}`);
+  if (reply.status !== 204) {
+    throw foreign(reply, `its status is not 204: ${JSON.stringify(startOf(reply))}`);
   }
 }
 
-function foreign(reply: Reply, why: string): ServerError {
+/** The error of a success that no Tocsin server answers. */
+export function foreign(reply: Reply, why: string): ServerError {
   const message = `the answer is not Tocsin's: ${why}; check that the URL is that of a Tocsin server`;
   return new ServerError(message, { status: reply.status, code: "" });
 }
@@ -122,20 +123,31 @@ function classOf(code: string, status: number): ApiErrorClass {
 interface Problem {
   readonly error: string;
   readonly message?: string;
-  readonly errors?: readonly { readonly path: string; readonly reason: string }[];
+  readonly errors?: readonly BadField[] | null;
   readonly correlationId?: string;
 }
 
 function problemOf(reply: Reply): Problem {
   try {
     const problem: unknown = JSON.parse(reply.text);
-    if (typeof problem === "object" && problem !== null && "error" in problem && typeof problem.error === "string") {
-      return problem as Problem;
+    if (isProblem(problem)) {
+      return problem;
     }
   } catch {
     // Not Tocsin's answer: its start is the message.
   }
   return { error: "", message: startOf(reply) || "no explanation" };
+}
+
+function isProblem(value: unknown): value is Problem {
+  const { error, message = "", errors, correlationId = "" } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  const areTexts = [error, message, correlationId].every((each) => typeof each === "string");
+  return areTexts && Array.isArray(errors ?? []) && ((errors ?? []) as unknown[]).every(isBadField);
+}
+
+function isBadField(value: unknown): value is BadField {
+  const { path, reason } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  return typeof path === "string" && typeof reason === "string";
 }
 
 /** Tocsin sends no dates; a proxy's date counts as absent. */

@@ -3,7 +3,7 @@
 import { ApiError, InvalidArgument, TransportError } from "../error-bases.js";
 import { encodeCreateTimer } from "../generated/codecs.js";
 import type { BatchResult, CreateTimer, Timer } from "../generated/models.js";
-import { errorOfItem, read } from "./answers.js";
+import { errorOfItem, foreign, read } from "./answers.js";
 import { encodeJson, FIRST_TRY, remaining } from "./bodies.js";
 import type { Place } from "./ids.js";
 import { type Failure, isRepeated, maybeDone, retryDelayMs } from "./retries.js";
@@ -196,7 +196,7 @@ async function request(
   retry: number,
   elapsedMs: number,
   limits: Limits,
-): Promise<readonly BatchResult[] | Failure> {
+): Promise<readonly ItemResult[] | Failure> {
   const first = retry === 0 && items.every((item) => item.automatic);
   try {
     const reply = await session.perform(
@@ -210,13 +210,20 @@ async function request(
       limits,
     );
     const { results } = read("BatchResults", reply);
-    for (const [n, { timer }] of results.entries()) {
-      const place = items[n]?.place;
-      if (timer !== undefined && place !== undefined) {
-        session.router?.check(place, timer.shardId);
-      }
+    if (results.length !== items.length) {
+      throw foreign(reply, "it has another number of results than the request has timers");
     }
-    return results;
+    return results.map((each, n) => {
+      const result = resultOf(each);
+      const place = items[n]?.place;
+      if (result === undefined) {
+        throw foreign(reply, `its result ${n} has neither a timer nor an error`);
+      }
+      if (result.timer !== undefined && place !== undefined) {
+        session.router?.check(place, result.timer.shardId);
+      }
+      return result;
+    });
   } catch (error) {
     if (error instanceof ApiError || error instanceof TransportError) {
       return error;
@@ -225,16 +232,13 @@ async function request(
   }
 }
 
-function resultAt(results: readonly BatchResult[] | Failure, index: number): ItemResult {
-  if (results instanceof Error) {
-    return { error: results };
-  }
-  const { timer, error, existing = false, replayed = false } = results[index] ?? {};
-  if (error !== undefined) {
+function resultOf({ timer, error, existing = false, replayed = false }: BatchResult): ItemResult | undefined {
+  if (error) {
     return { error: errorOfItem(error) };
   }
-  if (timer === undefined) {
-    return { error: new TransportError("the answer has no result for this timer", { maybeDone: true }) };
-  }
-  return { timer, existing, replayed };
+  return timer ? { timer, existing, replayed } : undefined;
+}
+
+function resultAt(results: readonly ItemResult[] | Failure, index: number): ItemResult {
+  return results instanceof Error ? { error: results } : (results[index] as ItemResult);
 }

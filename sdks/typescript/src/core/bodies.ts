@@ -7,6 +7,9 @@ import { formatDuration, parseDuration } from "../values.js";
 /** Declares that no earlier try can have been executed: the server needs no look-up. */
 export const FIRST_TRY = { "tocsin-first-try": "1" } as const;
 
+/** It has no UTF-8, and the server would refuse the whole request. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
 /**
  * JSON. Members that are undefined stay out, as everywhere in JavaScript. InvalidArgument, which names the place: a value
  * can't be written so, or would silently be written as another one, such as NaN as null.
@@ -30,6 +33,8 @@ function faultOf(value: unknown): string | undefined {
   switch (typeof value) {
     case "number":
       return Number.isFinite(value) ? undefined : `: is ${value}`;
+    case "string":
+      return LONE_SURROGATE.test(value) ? ": has half of a surrogate pair" : undefined;
     case "object":
       return value === null ? undefined : faultIn(value);
     case "undefined":

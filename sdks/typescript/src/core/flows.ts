@@ -9,6 +9,7 @@ import { read, readNothing } from "./answers.js";
 import { bodyOf } from "./bodies.js";
 import type { Call, CallOptions, Limits, Session } from "./session.js";
 import type { Reply } from "./transport.js";
+import { hasMembers } from "./updates.js";
 
 const WAIT_POLL_FIRST_MS = 100;
 const WAIT_POLL_MS_MAX = 2_000;
@@ -67,6 +68,47 @@ async function isDone(
   } catch (error) {
     if (error instanceof NotFound) {
       return true;
+    }
+    throw error;
+  }
+}
+
+/** Updates; where an earlier try's answer was lost, a refusal can mean that it succeeded and that the object has finished since.
+ * Then what is stored has the members that were sent. */
+export async function update<Name extends keyof Answers>(
+  session: Session,
+  answer: Name,
+  call: Call,
+  get: Call,
+  limits: Limits,
+): Promise<Answers[Name]> {
+  const tries = { maybeDone: false };
+  try {
+    return read(answer, await session.perform(call, limits, tries));
+  } catch (refused) {
+    if (!(tries.maybeDone && (refused instanceof NotFound || refused instanceof Conflict))) {
+      throw refused;
+    }
+    const stored = await storedNow(session, answer, get, limits);
+    if (stored === undefined || !hasMembers(stored, JSON.parse(call.body?.(0) ?? "{}"))) {
+      throw refused;
+    }
+    return stored;
+  }
+}
+
+/** Undefined: there is none. */
+async function storedNow<Name extends keyof Answers>(
+  session: Session,
+  answer: Name,
+  get: Call,
+  limits: Limits,
+): Promise<Answers[Name] | undefined> {
+  try {
+    return read(answer, await session.perform(get, limits));
+  } catch (error) {
+    if (error instanceof NotFound) {
+      return undefined;
     }
     throw error;
   }

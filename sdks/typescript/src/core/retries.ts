@@ -1,6 +1,7 @@
 /** Whether and when a failed try is repeated. */
 
 import { type ApiError, TransportError } from "../error-bases.js";
+import { isUntrusted } from "./transport.js";
 
 const FIRST_DELAY_MS = 100;
 const DELAY_MS_MAX = 2_000;
@@ -45,7 +46,7 @@ export class RetryBudget {
 
 /** Whether the same request could succeed later. */
 export function isRepeated(failure: Failure): boolean {
-  return failure instanceof TransportError || REPEATED_STATUSES.has(failure.status);
+  return failure instanceof TransportError ? !isUntrusted(failure) : REPEATED_STATUSES.has(failure.status);
 }
 
 /** Whether the request may have been executed all the same. */

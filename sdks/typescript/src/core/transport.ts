@@ -151,10 +151,17 @@ function failed(step: Send, error: unknown, sent: boolean): TransportError {
 }
 
 function isUnsent(error: unknown): boolean {
+  return isUntrusted(error) || isCausedBy(error, (code, message) => NOT_SENT.has(code) || NOT_CONNECTED.test(message));
+}
+
+/** Whether the server's certificate could not be verified, which the next try would not change. */
+export function isUntrusted(error: unknown): boolean {
+  return isCausedBy(error, (code) => BAD_CERTIFICATE.test(code));
+}
+
+function isCausedBy(error: unknown, isCause: (code: string, message: string) => boolean): boolean {
   for (let each = error; each instanceof Error || isCoded(each); each = (each as Error).cause) {
-    const code = isCoded(each) ? each.code : "";
-    const message = each instanceof Error ? each.message : "";
-    if (NOT_SENT.has(code) || BAD_CERTIFICATE.test(code) || NOT_CONNECTED.test(message)) {
+    if (isCause(isCoded(each) ? each.code : "", each instanceof Error ? each.message : "")) {
       return true;
     }
   }

@@ -3,6 +3,7 @@ package dev.tocsin.client;
 import dev.tocsin.client.error.InvalidArgumentException;
 import java.net.URI;
 import java.net.URISyntaxException;
+import org.jspecify.annotations.Nullable;
 
 /** Checks what a client is made with, before the first request. */
 final class Access {
@@ -49,7 +50,7 @@ final class Access {
     }
 
     /** The key without white space around it; null: none. The messages never show it. */
-    static String key(String given) {
+    static @Nullable String key(@Nullable String given) {
         if (given == null) {
             return null;
         }

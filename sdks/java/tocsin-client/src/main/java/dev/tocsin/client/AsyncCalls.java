@@ -3,6 +3,8 @@ package dev.tocsin.client;
 import dev.tocsin.client.error.ServiceCallNotFoundException;
 import dev.tocsin.client.error.ServiceCallNotScheduledException;
 import dev.tocsin.client.error.WaitTimeoutException;
+import dev.tocsin.client.model.RotateTenantSecret;
+import dev.tocsin.client.model.RotatedTenantSecret;
 import dev.tocsin.client.model.ServiceCall;
 import dev.tocsin.client.model.ServiceCallPage;
 import dev.tocsin.client.model.ServiceCallStatus;
@@ -15,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The service calls of a tenant: requests that the server sends, and whose answers it keeps; for programs that
@@ -116,13 +119,25 @@ public final class AsyncCalls {
     }
 
     /**
+     * Signs the tenant's calls with a new secret, and during the grace with the former one, too. A lost answer is not followed
+     * by a retry: a TransportException with {@code maybeDone}.
+     *
+     * @param rotation its tenant is replaced by this one
+     * @return the secret; no later answer shows it
+     */
+    public CompletableFuture<RotatedTenantSecret> rotateSecret(RotateTenantSecret rotation) {
+        Json body = rotation.toJson().with("tenantId", tenantId);
+        return flows.ask(Call.of(Operation.ROTATE_TENANT_SECRET, body).unsafe(), RotatedTenantSecret::fromJson);
+    }
+
+    /**
      * Waits until a call has succeeded or failed.
      *
      * @param serviceCallId its id
      * @param timeout how long at most; null: however long it takes
      * @return the finished call; fails with {@link WaitTimeoutException} if that took longer
      */
-    public CompletableFuture<ServiceCall> await(String serviceCallId, Duration timeout) {
+    public CompletableFuture<ServiceCall> await(String serviceCallId, @Nullable Duration timeout) {
         return flows.await(
                 Call.at(Operation.GET_SERVICE_CALL, path(serviceCallId)),
                 ServiceCall::fromJson,

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A list that is longer than an answer, read page by page.
@@ -12,9 +13,9 @@ import java.util.function.Function;
  * @param <T> the type of an element
  */
 public final class AsyncPages<T> {
-    private final Function<String, CompletableFuture<Page<T>>> fetch;
+    private final Function<@Nullable String, CompletableFuture<Page<T>>> fetch;
 
-    AsyncPages(Function<String, CompletableFuture<Page<T>>> fetch) {
+    AsyncPages(Function<@Nullable String, CompletableFuture<Page<T>>> fetch) {
         this.fetch = fetch;
     }
 
@@ -24,7 +25,7 @@ public final class AsyncPages<T> {
      * @param after {@code next} of the page before; null: the first
      * @return the page
      */
-    public CompletableFuture<Page<T>> page(String after) {
+    public CompletableFuture<Page<T>> page(@Nullable String after) {
         return fetch.apply(after);
     }
 
@@ -42,7 +43,7 @@ public final class AsyncPages<T> {
         });
     }
 
-    private void read(Run run, String after, Consumer<List<T>> consumer, CompletableFuture<Void> result) {
+    private void read(Run run, @Nullable String after, Consumer<List<T>> consumer, CompletableFuture<Void> result) {
         run.waitingFor(page(after)).whenCompleteAsync(Run.guarded(result, page -> {
             consumer.accept(page.items());
             if (page.next() == null) {

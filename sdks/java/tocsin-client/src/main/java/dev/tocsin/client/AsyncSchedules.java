@@ -54,7 +54,8 @@ public final class AsyncSchedules {
      * @return the schedule after the change; fails with {@link ScheduleEndedException} if it has no more instants
      */
     public CompletableFuture<Schedule> update(UpdateSchedule change) {
-        return flows.ask(Call.of(Operation.UPDATE_SCHEDULE, change.toJson()), Schedule::fromJson);
+        Call get = Call.of(Operation.GET_SCHEDULE, ScheduleName.of(change.namespace(), change.scheduleId()).toJson());
+        return flows.update(Call.of(Operation.UPDATE_SCHEDULE, change.toJson()), get, Schedule::fromJson);
     }
 
     /**

@@ -17,6 +17,7 @@ import dev.tocsin.client.model.UpdateTimer;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 
 /** Timers: each calls a URL at an instant; for programs that do not block. */
 public final class AsyncTimers {
@@ -58,7 +59,8 @@ public final class AsyncTimers {
      */
     public CompletableFuture<Timer> update(UpdateTimer change) {
         Place place = new Place(change.namespace(), change.timerId());
-        return flows.ask(Call.of(Operation.UPDATE_TIMER, change.toJson()).place(place), Timer::fromJson);
+        Call get = Call.of(Operation.GET_TIMER, TimerName.of(change.namespace(), change.timerId()).toJson());
+        return flows.update(Call.of(Operation.UPDATE_TIMER, change.toJson()).place(place), get, Timer::fromJson);
     }
 
     /**
@@ -130,7 +132,7 @@ public final class AsyncTimers {
      * @return the results, in the order of the timers
      */
     public CompletableFuture<List<ItemResult>> createMany(Iterable<CreateTimer> timers) {
-        return Run.start(run -> new Batches(flows, run).createAll(timers.iterator()));
+        return flows.start(run -> new Batches(flows, run).createAll(timers.iterator()));
     }
 
     /**
@@ -141,7 +143,7 @@ public final class AsyncTimers {
      * @param timeout how long at most; null: however long it takes
      * @return the finished timer; fails with {@link WaitTimeoutException} if that took longer
      */
-    public CompletableFuture<Timer> await(String namespace, String timerId, Duration timeout) {
+    public CompletableFuture<Timer> await(String namespace, String timerId, @Nullable Duration timeout) {
         return flows.await(
                 Call.of(Operation.GET_TIMER, TimerName.of(namespace, timerId).toJson()),
                 Timer::fromJson,

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 
 /** Which waiting timers go into the next request: by owner, once there are enough or the first has waited long enough. */
 final class BatchQueue {
@@ -53,7 +54,7 @@ final class BatchQueue {
     }
 
     /** Null: nothing is ready. `settled` has to follow. */
-    Taken take(double now) {
+    @Nullable Taken take(double now) {
         for (Map.Entry<String, Lane> each : lanes.entrySet()) {
             Lane lane = each.getValue();
             if (readyAt(lane) <= now) {

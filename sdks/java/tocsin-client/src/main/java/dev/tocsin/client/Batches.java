@@ -18,6 +18,7 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /** Creates many timers: in requests of bounded size, each timer with its own key and result. */
 final class Batches {
@@ -72,7 +73,7 @@ final class Batches {
     }
 
     /** Null: there are no more. Timers that can't be sent are settled at once; the place of the item is the last. */
-    private static Item nextItem(Iterator<CreateTimer> timers, List<ItemResult> results) {
+    private static @Nullable Item nextItem(Iterator<CreateTimer> timers, List<ItemResult> results) {
         while (timers.hasNext()) {
             CreateTimer timer = timers.next();
             try {
@@ -87,7 +88,7 @@ final class Batches {
     }
 
     private void nextChunk(
-            Iterator<CreateTimer> timers, Item first, List<ItemResult> results, CompletableFuture<List<ItemResult>> all) {
+            Iterator<CreateTimer> timers, @Nullable Item first, List<ItemResult> results, CompletableFuture<List<ItemResult>> all) {
         if (first == null) {
             all.complete(results);
             return;
@@ -106,7 +107,7 @@ final class Batches {
         } while (next != null && chunk.size() < ITEMS_MAX && sizeBytes + next.sizeBytes <= BYTES_MAX);
         Item following = next;
         createChunk(chunk, (index, result) -> results.set(places.get(index), result)).whenCompleteAsync(
-                Run.guarded(all, done -> nextChunk(timers, following, results, all)));
+                Run.guarded(all, done -> nextChunk(timers, following, results, all)), run.executor());
     }
 
     /** One request for each owner, if owners are asked directly, else one. Each timer is settled once. */
@@ -176,14 +177,10 @@ final class Batches {
         }
 
         private List<ItemResult> resultsOf(List<Integer> waiting, Reply reply) {
-            List<BatchResult> answers = reply.read(found -> found.read("results",
-                    each -> {
-                        List<BatchResult> all = each.asList(BatchResult::fromJson);
-                        if (all.size() != waiting.size()) {
-                            throw new JsonException("it has " + all.size() + " results for " + waiting.size() + " timers");
-                        }
-                        return all;
-                    }));
+            List<BatchResult> answers = reply.read(found -> found.read("results", each -> each.asList(Group::resultOf)));
+            if (answers.size() != waiting.size()) {
+                throw reply.foreign("it has " + answers.size() + " results for " + waiting.size() + " timers");
+            }
             List<ItemResult> results = new ArrayList<>();
             for (int i = 0; i < waiting.size(); i++) {
                 BatchResult answer = answers.get(i);
@@ -198,6 +195,14 @@ final class Batches {
                 results.add(new ItemResult(answer.timer(), null, existing, Boolean.TRUE.equals(answer.replayed())));
             }
             return results;
+        }
+
+        private static BatchResult resultOf(Json found) {
+            BatchResult result = BatchResult.fromJson(found);
+            if (result.timer() == null && result.error() == null) {
+                throw new JsonException("a result has neither a timer nor an error");
+            }
+            return result;
         }
 
         private void answered(List<Integer> waiting, List<ItemResult> results) {
@@ -230,7 +235,8 @@ final class Batches {
                 done.complete(null);
             } else {
                 retry++;
-                run.sleep(pause.getAsDouble()).whenCompleteAsync(Run.guarded(done, awake -> create(List.copyOf(again))));
+                run.sleep(pause.getAsDouble())
+                        .whenCompleteAsync(Run.guarded(done, awake -> create(List.copyOf(again))), run.executor());
             }
         }
     }

@@ -4,6 +4,7 @@ import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A request as it is meant, whatever number of tries it takes.
@@ -14,14 +15,14 @@ import java.util.Map;
  */
 record Call(
         Operation operation,
-        Json body,
+        @Nullable Json body,
         Map<String, String> path,
         Map<String, List<String>> query,
         Map<String, String> headers,
         Map<String, String> firstHeaders,
         boolean safe,
-        Place place) {
-    static Call of(Operation operation, Json body) {
+        @Nullable Place place) {
+    static Call of(Operation operation, @Nullable Json body) {
         return new Call(operation, body, Map.of(), Map.of(), Map.of(), Map.of(), true, null);
     }
 
@@ -49,7 +50,7 @@ record Call(
         return new Call(operation, body, path, query, headers, firstHeaders, false, place);
     }
 
-    Call place(Place place) {
+    Call place(@Nullable Place place) {
         return new Call(operation, body, path, query, headers, firstHeaders, safe, place);
     }
 

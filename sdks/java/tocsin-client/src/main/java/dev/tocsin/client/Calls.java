@@ -3,12 +3,15 @@ package dev.tocsin.client;
 import dev.tocsin.client.error.ServiceCallNotFoundException;
 import dev.tocsin.client.error.ServiceCallNotScheduledException;
 import dev.tocsin.client.error.WaitTimeoutException;
+import dev.tocsin.client.model.RotateTenantSecret;
+import dev.tocsin.client.model.RotatedTenantSecret;
 import dev.tocsin.client.model.ServiceCall;
 import dev.tocsin.client.model.ServiceCallSummary;
 import dev.tocsin.client.model.ServiceCallTrace;
 import dev.tocsin.client.model.SubmitServiceCall;
 import dev.tocsin.client.model.SubmittedServiceCall;
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /** The service calls of a tenant: requests that the server sends, and whose answers it keeps. */
 public final class Calls {
@@ -91,6 +94,17 @@ public final class Calls {
     }
 
     /**
+     * Signs the tenant's calls with a new secret, and during the grace with the former one, too. A lost answer is not followed
+     * by a retry: a TransportException with {@code maybeDone}.
+     *
+     * @param rotation its tenant is replaced by this one
+     * @return the secret; no later answer shows it
+     */
+    public RotatedTenantSecret rotateSecret(RotateTenantSecret rotation) {
+        return Run.join(async.rotateSecret(rotation));
+    }
+
+    /**
      * Waits until a call has succeeded or failed.
      *
      * @param serviceCallId its id
@@ -98,7 +112,7 @@ public final class Calls {
      * @return the finished call
      * @throws WaitTimeoutException if that took longer
      */
-    public ServiceCall await(String serviceCallId, Duration timeout) {
+    public ServiceCall await(String serviceCallId, @Nullable Duration timeout) {
         return Run.join(async.await(serviceCallId, timeout));
     }
 }

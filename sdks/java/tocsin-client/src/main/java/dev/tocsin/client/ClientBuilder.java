@@ -6,17 +6,18 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.function.Consumer;
 import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
 
 /** Options of a client. */
 public final class ClientBuilder {
     private final String url;
-    private String key;
+    private @Nullable String key;
     private Options options = Options.DEFAULT;
     private boolean toOwners;
-    private Consumer<Map<String, String>> onRequest;
-    private Consumer<Try> onTry;
-    private HttpClient httpClient;
-    private SSLContext sslContext;
+    private @Nullable Consumer<Map<String, String>> onRequest;
+    private @Nullable Consumer<Try> onTry;
+    private @Nullable HttpClient httpClient;
+    private @Nullable SSLContext sslContext;
 
     ClientBuilder(String url) {
         this.url = url;
@@ -28,7 +29,7 @@ public final class ClientBuilder {
      * @param key as the server printed it; null: none
      * @return this
      */
-    public ClientBuilder key(String key) {
+    public ClientBuilder key(@Nullable String key) {
         this.key = key;
         return this;
     }
@@ -68,7 +69,8 @@ public final class ClientBuilder {
     /**
      * A function that gets each request's headers and may add to them, such as {@code traceparent}.
      *
-     * @param onRequest called before each try, by the thread that calls the client if the call blocks
+     * @param onRequest called before each request: by the thread that makes the call if it blocks. Of a call that returns a
+     *     future only the first request is made by that thread, and none of a batcher's
      * @return this
      */
     public ClientBuilder onRequest(Consumer<Map<String, String>> onRequest) {

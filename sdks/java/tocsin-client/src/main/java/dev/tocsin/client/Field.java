@@ -3,6 +3,7 @@ package dev.tocsin.client;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * An optional member of a request: absent, null, or a value. In updates an absent member stays as it is, and null removes
@@ -15,9 +16,9 @@ public final class Field<T> {
     private static final Field<?> NULL = new Field<>(true, null);
 
     private final boolean present;
-    private final T value;
+    private final @Nullable T value;
 
-    private Field(boolean present, T value) {
+    private Field(boolean present, @Nullable T value) {
         this.present = present;
         this.value = value;
     }
@@ -69,7 +70,7 @@ public final class Field<T> {
      *
      * @return null if absent or null
      */
-    public T orNull() {
+    public @Nullable T orNull() {
         return value;
     }
 
@@ -87,7 +88,7 @@ public final class Field<T> {
     }
 
     @Override
-    public boolean equals(Object other) {
+    public boolean equals(@Nullable Object other) {
         return other instanceof Field<?> field && present == field.present && Objects.equals(value, field.value);
     }
 

@@ -1,5 +1,6 @@
 package dev.tocsin.client;
 
+import dev.tocsin.client.error.ApiException;
 import dev.tocsin.client.error.ConflictException;
 import dev.tocsin.client.error.NotFoundException;
 import dev.tocsin.client.error.WaitTimeoutException;
@@ -8,17 +9,19 @@ import dev.tocsin.client.model.Timer;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
+import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The session with the limits of one view of the client, and calls that are more than one request.
  *
- * @param blocking whether requests are sent by the calling thread, so that futures are completed when they are returned:
- *     that spares the way through other threads. Waiting and batches need no such haste.
+ * @param blocking whether calls are done by the calling thread, so that futures are completed when they are returned
  */
 record Flows(Session session, Options options, boolean blocking) {
     /** Declares that no earlier try can have been executed: the server needs no look-up. */
@@ -43,20 +46,15 @@ record Flows(Session session, Options options, boolean blocking) {
 
     /** One request that is answered by nothing. */
     CompletableFuture<Void> order(Call call) {
-        return perform(call, reply -> null);
+        return perform(call, Reply::readNothing);
     }
 
     private <T> CompletableFuture<T> perform(Call call, Function<Reply, T> read) {
-        if (!blocking) {
-            return Run.start(run -> session.perform(run, call, options).thenApply(read));
-        }
-        try {
-            return CompletableFuture.completedFuture(read.apply(session.performNow(call, options, new AtomicBoolean())));
-        } catch (RuntimeException failed) {
-            return CompletableFuture.failedFuture(failed);
-        } catch (InterruptedException interrupted) {
-            return CompletableFuture.failedFuture(Run.interrupted());
-        }
+        return start(run -> session.perform(run, call, options).thenApply(read));
+    }
+
+    <T> CompletableFuture<T> start(Function<Run, CompletableFuture<T>> steps) {
+        return blocking ? Run.inThisThread(steps) : Run.start(steps);
     }
 
     /** Creates it once, however often its answer is lost. */
@@ -77,48 +75,57 @@ record Flows(Session session, Options options, boolean blocking) {
 
     /** Deletes; where an earlier try's answer was lost, a refusal can mean that this try succeeded. */
     CompletableFuture<Void> delete(Call call, Call get, Predicate<Json> isGone) {
-        AtomicBoolean maybeDone = new AtomicBoolean();
-        return Run.start(run -> {
-            CompletableFuture<Void> result = new CompletableFuture<>();
-            session.perform(run, call, options, maybeDone).whenComplete((reply, failure) -> {
-                Throwable error = failure == null ? null : Run.unwrapped(failure);
-                if (error == null) {
-                    result.complete(null);
-                } else if (maybeDone.get() && (error instanceof NotFoundException || error instanceof ConflictException)) {
-                    settle(session.perform(run, get, options), isGone, error, result);
-                } else {
-                    result.completeExceptionally(error);
-                }
-            });
-            return result;
+        return settled(call, Reply::readNothing, get, (got, refused) -> {
+            if (got.isPresent() && !got.get().read(isGone::test)) {
+                throw refused;
+            }
+            return null;
         });
     }
 
-    private static void settle(
-            CompletableFuture<Reply> got, Predicate<Json> isGone, Throwable refused, CompletableFuture<Void> result) {
-        got.whenComplete((reply, failure) -> {
-            Throwable error = failure == null ? null : Run.unwrapped(failure);
-            if (error instanceof NotFoundException) {
-                result.complete(null);
-            } else if (error != null) {
-                result.completeExceptionally(error);
-            } else {
-                Run.<Reply>guarded(result, each -> {
-                    if (each.read(isGone::test)) {
-                        result.complete(null);
-                    } else {
-                        result.completeExceptionally(refused);
-                    }
-                }).accept(reply, null);
+    /**
+     * Updates; where an earlier try's answer was lost, a refusal can mean that it succeeded and that the object has finished
+     * since. Then what is stored has the fields that were sent.
+     */
+    <T> CompletableFuture<T> update(Call call, Call get, Function<Json, T> read) {
+        return settled(call, reply -> reply.read(read), get, (got, refused) -> {
+            if (got.isEmpty() || !got.get().read(found -> Updates.hasFields(found, call.body()))) {
+                throw refused;
             }
+            return got.get().read(read);
         });
+    }
+
+    /** What a refusal after a lost answer means: by the object, which may be gone. */
+    private interface Settle<T> {
+        T settle(Optional<Reply> got, ApiException refused);
+    }
+
+    /** After a try that may have been executed, 404 and 409 are settled by reading the object. */
+    private <T> CompletableFuture<T> settled(Call call, Function<Reply, T> read, Call get, Settle<T> settle) {
+        AtomicBoolean maybeDone = new AtomicBoolean();
+        return start(run -> session.perform(run, call, options, maybeDone).thenApply(read).exceptionallyCompose(failure -> {
+            Throwable error = Run.unwrapped(failure);
+            boolean refused = error instanceof NotFoundException || error instanceof ConflictException;
+            if (!maybeDone.get() || !refused) {
+                return CompletableFuture.failedFuture(error);
+            }
+            return session.perform(run, get, options).thenApply(Optional::of)
+                    .exceptionally(missing -> {
+                        if (Run.unwrapped(missing) instanceof NotFoundException) {
+                            return Optional.empty();
+                        }
+                        throw new CompletionException(Run.unwrapped(missing));
+                    })
+                    .thenApply(got -> settle.settle(got, (ApiException) error));
+        }));
     }
 
     /** Asks again and again until the object has finished; null as timeout: however long it takes. */
     <T> CompletableFuture<T> await(
-            Call get, Function<Json, T> read, Predicate<T> isFinished, Function<T, Instant> next, Duration timeout,
+            Call get, Function<Json, T> read, Predicate<T> isFinished, Function<T, Instant> next, @Nullable Duration timeout,
                     String what) {
-        return Run.start(run -> {
+        return start(run -> {
             Waiting<T> waiting = new Waiting<>(run, get, read, isFinished, next, timeout, what);
             waiting.poll();
             return waiting.result;
@@ -138,7 +145,7 @@ record Flows(Session session, Options options, boolean blocking) {
 
         Waiting(
                 Run run, Call get, Function<Json, T> read, Predicate<T> isFinished, Function<T, Instant> next,
-                        Duration timeout,
+                        @Nullable Duration timeout,
                 String what) {
             this.run = run;
             this.get = get;
@@ -160,7 +167,7 @@ record Flows(Session session, Options options, boolean blocking) {
                         throw new WaitTimeoutException(what + " has not finished in time");
                     }
                     double seconds = Math.min(seconds(next.apply(found), reply), left);
-                    run.sleep(seconds).whenCompleteAsync(Run.guarded(result, awake -> poll()));
+                    run.sleep(seconds).whenCompleteAsync(Run.guarded(result, awake -> poll()), run.executor());
                 }
             }));
         }

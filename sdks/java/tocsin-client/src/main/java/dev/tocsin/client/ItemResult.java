@@ -2,6 +2,7 @@ package dev.tocsin.client;
 
 import dev.tocsin.client.error.TocsinException;
 import dev.tocsin.client.model.Timer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What became of one timer of a batch: exactly one of timer and error is not null.
@@ -11,7 +12,7 @@ import dev.tocsin.client.model.Timer;
  * @param existing with {@code onConflict} keep: the timer existed, and nothing was written
  * @param replayed an earlier request with the same idempotency key has created it
  */
-public record ItemResult(Timer timer, TocsinException error, boolean existing, boolean replayed) {
+public record ItemResult(@Nullable Timer timer, @Nullable TocsinException error, boolean existing, boolean replayed) {
     /**
      * The timer.
      *

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /** An immutable JSON value. Numbers keep the digits with which they were written. */
 public final class Json {
@@ -21,9 +22,9 @@ public final class Json {
     private static final int INITIAL_CHARS = 512;
 
     /** Null, Boolean, String, Number, List or Map; a Number that was read is a BigDecimal. */
-    private final Object value;
+    private final @Nullable Object value;
 
-    private Json(Object value) {
+    private Json(@Nullable Object value) {
         this.value = value;
     }
 
@@ -44,7 +45,7 @@ public final class Json {
      * @param value null becomes JSON's null
      * @return the value
      */
-    public static Json of(String value) {
+    public static Json of(@Nullable String value) {
         return value == null ? NULL : new Json(value);
     }
 
@@ -149,7 +150,7 @@ public final class Json {
         return new Json(Collections.unmodifiableList(copy));
     }
 
-    private static <T> Json orNull(T value, Function<? super T, Json> write) {
+    private static <T> Json orNull(@Nullable T value, Function<? super T, Json> write) {
         return value == null ? NULL : write.apply(value);
     }
 
@@ -173,7 +174,7 @@ public final class Json {
      * @param value of the member
      * @return a copy
      */
-    public Json with(String name, String value) {
+    public Json with(String name, @Nullable String value) {
         return with(name, of(value));
     }
 
@@ -298,7 +299,7 @@ public final class Json {
      * @return null if absent or null
      * @throws JsonException if it can't be read
      */
-    public <T> T readOptional(String name, Function<Json, T> read) {
+    public <T> @Nullable T readOptional(String name, Function<Json, T> read) {
         Json member = asMap().get(name);
         return member == null || member.isNull() ? null : read(name, read);
     }
@@ -312,7 +313,7 @@ public final class Json {
      * @return null if null
      * @throws JsonException if it is absent or can't be read
      */
-    public <T> T readNullable(String name, Function<Json, T> read) {
+    public <T> @Nullable T readNullable(String name, Function<Json, T> read) {
         return read(name, nullable(read));
     }
 
@@ -323,7 +324,7 @@ public final class Json {
      * @param <T> what that is
      * @return a function that returns null for null
      */
-    public static <T> Function<Json, T> nullable(Function<Json, T> read) {
+    public static <T> Function<Json, @Nullable T> nullable(Function<Json, T> read) {
         return json -> json.isNull() ? null : read.apply(json);
     }
 
@@ -468,7 +469,7 @@ public final class Json {
     }
 
     @Override
-    public boolean equals(Object other) {
+    public boolean equals(@Nullable Object other) {
         if (!(other instanceof Json json)) {
             return false;
         }
@@ -483,7 +484,7 @@ public final class Json {
         return value instanceof BigDecimal number ? Double.hashCode(number.doubleValue()) : Objects.hashCode(value);
     }
 
-    /** Compact JSON. JsonException: more than 500 levels of arrays and objects. */
+    /** Compact JSON. JsonException: more than 500 levels of arrays and objects, or a text with half of a surrogate pair. */
     @Override
     public String toString() {
         StringBuilder text = new StringBuilder(INITIAL_CHARS);
@@ -529,8 +530,10 @@ public final class Json {
                 case '\r' -> text.append("\\r");
                 case '\t' -> text.append("\\t");
                 default -> {
-                    // A lone surrogate has no UTF-8; escaped it stays what it is.
-                    if (c < 0x20 || isLoneSurrogate(string, i)) {
+                    if (isLoneSurrogate(string, i)) {
+                        throw new JsonException("a text has half of a surrogate pair, which no request can contain");
+                    }
+                    if (c < 0x20) {
                         text.append(String.format("\\u%04x", (int) c));
                     } else {
                         text.append(c);
@@ -550,7 +553,7 @@ public final class Json {
     }
 
     /** A value that was read: what it contains is not copied. */
-    static Json read(Object value) {
+    static Json read(@Nullable Object value) {
         return value == null ? NULL : new Json(value);
     }
 }

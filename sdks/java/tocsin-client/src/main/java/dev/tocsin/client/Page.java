@@ -1,6 +1,7 @@
 package dev.tocsin.client;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A part of a list.
@@ -9,4 +10,4 @@ import java.util.List;
  * @param next of the page after this one; null: there is none
  * @param <T> the type of an element
  */
-public record Page<T>(List<T> items, String next) {}
+public record Page<T>(List<T> items, @Nullable String next) {}

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A list that is longer than an answer, read page by page while it is iterated over. Each iteration starts over.
@@ -61,7 +62,7 @@ public final class Pages<T> implements Iterable<T> {
     }
 
     private final class PageIterator implements Iterator<List<T>> {
-        private String after;
+        private @Nullable String after;
         private boolean ended;
 
         @Override

@@ -15,6 +15,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, which the JDK does not read. The JDK's system properties take precedence.
@@ -24,13 +25,13 @@ final class Proxies extends ProxySelector {
     private static final Pattern LOOPBACK = Pattern.compile("localhost|127\\.[0-9.]+|\\[?::1]?");
     private static final int PORT = 80;
 
-    private final ProxySelector system;
+    private final @Nullable ProxySelector system;
     /** Null: none for this scheme. */
-    private final URI http;
-    private final URI https;
+    private final @Nullable URI http;
+    private final @Nullable URI https;
     private final List<String> direct;
 
-    private Proxies(ProxySelector system, URI http, URI https, List<String> direct) {
+    private Proxies(@Nullable ProxySelector system, @Nullable URI http, @Nullable URI https, List<String> direct) {
         this.system = system;
         this.http = http;
         this.https = https;
@@ -53,7 +54,7 @@ final class Proxies extends ProxySelector {
         return environment.getOrDefault(name, upper);
     }
 
-    private static URI proxy(Map<String, String> environment, String name) {
+    private static @Nullable URI proxy(Map<String, String> environment, String name) {
         String given = variable(environment, name).strip();
         if (given.isEmpty()) {
             return null;
@@ -74,7 +75,7 @@ final class Proxies extends ProxySelector {
      * The header for the proxy of this URL: its user and password; null: none is needed. An Authenticator would not do: with
      * one, the JDK drops the header that has the API key.
      */
-    String authorization(URI url) {
+    @Nullable String authorization(URI url) {
         URI proxy = proxyOf(url);
         return proxy == null || proxy.getRawUserInfo() == null ? null
                 : "Basic " + Base64.getEncoder().encodeToString(decoded(proxy.getRawUserInfo()).getBytes(StandardCharsets.UTF_8));

@@ -25,12 +25,24 @@ record Reply(int status, Map<String, String> headers, byte[] body) {
         try {
             return read.apply(Json.parse(text()));
         } catch (JsonException wrong) {
-            String start = text().substring(0, Math.min(text().length(), MESSAGE_CHARS_MAX));
-            String message = "the answer can't be read (" + wrong.getMessage() + "): '" + start
-                    + "'; check that the URL is that of a Tocsin server";
-            throw new ServerErrorException(new Problem(status, "", message, List.of(), headers.get("x-correlation-id"),
-                    null));
+            throw foreign(wrong.getMessage());
         }
+    }
+
+    /** Of an operation that is answered by 204. ServerErrorException: the answer is another success. */
+    Void readNothing() {
+        if (status != 204) {
+            throw foreign("its status is not 204");
+        }
+        return null;
+    }
+
+    /** The error of a success that no Tocsin server answers. */
+    ServerErrorException foreign(String reason) {
+        String start = text().substring(0, Math.min(text().length(), MESSAGE_CHARS_MAX));
+        String message = "the answer can't be read (" + reason + "): '" + start
+                + "'; check that the URL is that of a Tocsin server";
+        return new ServerErrorException(new Problem(status, "", message, List.of(), headers.get("x-correlation-id"), null));
     }
 
     /** The error that an answer other than 2xx means. */

@@ -3,9 +3,11 @@ package dev.tocsin.client;
 import dev.tocsin.client.error.ApiException;
 import dev.tocsin.client.error.TocsinException;
 import dev.tocsin.client.error.TransportException;
+import java.security.cert.CertificateException;
 import java.util.OptionalDouble;
 import java.util.Set;
 import java.util.function.DoubleSupplier;
+import org.jspecify.annotations.Nullable;
 
 /** Whether and when a failed try is repeated; and the budget, which bounds the retries of all calls of a client. */
 final class Retries {
@@ -57,15 +59,20 @@ final class Retries {
                 || error instanceof ApiException failed && failed.status() >= 500 && !isNeverExecuted(error);
     }
 
-    /** Whether to repeat; `safe`: also what may have been executed. */
+    /** Whether to repeat; `safe`: also what may have been executed. Another try would not change the server's certificate. */
     static boolean isRepeated(TocsinException error, boolean safe) {
+        for (Throwable each = error; each != null; each = each.getCause()) {
+            if (each instanceof CertificateException) {
+                return false;
+            }
+        }
         boolean uncertain = error instanceof TransportException
                 || error instanceof ApiException failed && UNCERTAIN_STATUSES.contains(failed.status());
         return isNeverExecuted(error) || safe && uncertain;
     }
 
     /** Seconds before the given retry, counted from 0; empty: in the time left there is none. */
-    static OptionalDouble delay(int retry, Double retryAfter, double leftSeconds, DoubleSupplier random) {
+    static OptionalDouble delay(int retry, @Nullable Double retryAfter, double leftSeconds, DoubleSupplier random) {
         double delay = retryAfter != null
                 ? retryAfter * (1 + random.getAsDouble() / 2)
                 : Math.min(DELAY_S_MAX, FIRST_DELAY_S * Math.pow(2, retry)) * random.getAsDouble();

@@ -12,6 +12,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.DoubleSupplier;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Which node owns a timer. The map is read when a write needs it, and again as soon as something contradicts it. A wrong
@@ -28,14 +29,14 @@ final class Router {
     private static final Set<Integer> NOT_SHOWN = Set.of(400, 403, 404);
 
     /** The base URL for each shard, null where only the client's own serves; and each namespace's number of shards. */
-    private record OwnerMap(int totalShards, List<String> urls, Map<String, Integer> numShards) {}
+    private record OwnerMap(int totalShards, List<@Nullable String> urls, Map<String, Integer> numShards) {}
 
     private final String base;
     private final DoubleSupplier monotonic;
     private final DoubleSupplier random;
     private final Map<String, Double> avoided = new HashMap<>();
-    private OwnerMap map;
-    private String etag;
+    private @Nullable OwnerMap map;
+    private @Nullable String etag;
     private double due = Double.NEGATIVE_INFINITY;
     private double readAt = Double.NEGATIVE_INFINITY;
     private boolean reading;
@@ -81,7 +82,7 @@ final class Router {
     }
 
     /** What became of a write that was sent to this node; null: no answer arrived. */
-    synchronized void observe(String asked, Reply reply) {
+    synchronized void observe(String asked, @Nullable Reply reply) {
         boolean failed = reply == null || reply.status() == 503;
         boolean stale = failed || "1".equals(reply.headers().get("tocsin-forwarded"));
         if (failed && !asked.equals(base)) {

@@ -1,21 +1,51 @@
 package dev.tocsin.client;
 
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
-/** One call of a client: what it waits for at the moment, so that canceling the call ends that, too. */
+/** One call of a client: where it goes on, and what it waits for at the moment, so that canceling the call ends that, too. */
 final class Run {
-    private CompletableFuture<?> current;
+    private static final Executor ANYWHERE = new CompletableFuture<Void>().defaultExecutor();
+
+    private final Executor executor;
+    private @Nullable CompletableFuture<?> current;
     private boolean canceled;
+
+    private Run(Executor executor) {
+        this.executor = executor;
+    }
 
     /** Starts a call. Canceling its future ends what it does; its errors are not wrapped. */
     static <T> CompletableFuture<T> start(Function<Run, CompletableFuture<T>> steps) {
-        Run run = new Run();
+        return start(new Run(ANYWHERE), steps);
+    }
+
+    /** Does a call in this thread, from the first step to the last: its future is completed when it is returned. */
+    static <T> CompletableFuture<T> inThisThread(Function<Run, CompletableFuture<T>> steps) {
+        BlockingQueue<Runnable> due = new LinkedBlockingQueue<>();
+        CompletableFuture<T> result = start(new Run(due::add), steps);
+        result.whenComplete((value, error) -> due.add(() -> {})); // wherever it was completed, the loop ends
+        try {
+            while (!result.isDone()) {
+                due.take().run();
+            }
+            return result;
+        } catch (InterruptedException interrupted) {
+            result.cancel(true);
+            return CompletableFuture.failedFuture(interrupted());
+        }
+    }
+
+    private static <T> CompletableFuture<T> start(Run run, Function<Run, CompletableFuture<T>> steps) {
         CompletableFuture<T> result = new CompletableFuture<>();
         finish(steps.apply(run), result);
         result.whenComplete((value, error) -> {
@@ -48,6 +78,32 @@ final class Run {
 
     static Throwable unwrapped(Throwable error) {
         return error instanceof CompletionException && error.getCause() != null ? error.getCause() : error;
+    }
+
+    /** Whether the call blocks its thread, so that requests are sent by it: that spares the way through other threads. */
+    boolean blocks() {
+        return executor != ANYWHERE;
+    }
+
+    /** Where the call goes on after it has waited. */
+    Executor executor() {
+        return executor;
+    }
+
+    /** What a call that blocks does at once, as a future. */
+    static <T> CompletableFuture<T> now(Blocking<T> work) {
+        try {
+            return CompletableFuture.completedFuture(work.run());
+        } catch (RuntimeException failed) {
+            return CompletableFuture.failedFuture(failed);
+        } catch (InterruptedException interrupted) {
+            return CompletableFuture.failedFuture(interrupted());
+        }
+    }
+
+    /** Work that an interrupt ends. */
+    interface Blocking<T> {
+        T run() throws InterruptedException;
     }
 
     /** What the call now waits for. */

@@ -15,6 +15,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.DoubleSupplier;
+import org.jspecify.annotations.Nullable;
 
 /** What all calls of a client share: connections, the retry budget, and which node is asked. */
 final class Session {
@@ -25,17 +26,17 @@ final class Session {
     final String url;
     final Retries budget = new Retries();
     /** Null without owner routing. */
-    final Router router;
+    final @Nullable Router router;
 
-    private final String key;
-    private final Consumer<Map<String, String>> onRequest;
-    private final Consumer<Try> onTry;
+    private final @Nullable String key;
+    private final @Nullable Consumer<Map<String, String>> onRequest;
+    private final @Nullable Consumer<Try> onTry;
     private final Transport transport;
 
     /** The hooks and the key may be null. */
     Session(
-            String url, String key, boolean toOwners, Consumer<Map<String, String>> onRequest, Consumer<Try> onTry,
-            Transport transport) {
+            String url, @Nullable String key, boolean toOwners, @Nullable Consumer<Map<String, String>> onRequest,
+            @Nullable Consumer<Try> onTry, Transport transport) {
         this.url = Access.url(url);
         this.key = Access.key(key);
         this.router = toOwners ? new Router(this.url, Session::monotonic, RANDOM) : null;
@@ -53,11 +54,30 @@ final class Session {
         transport.close();
     }
 
-    /** Repeats the call in this thread until it is answered 2xx; throws the last try's error otherwise. */
-    Reply performNow(Call call, Options options, AtomicBoolean maybeDone) throws InterruptedException {
+    /** Repeats the call until it is answered 2xx; fails with the last try's error otherwise. */
+    CompletableFuture<Reply> perform(Run run, Call call, Options options) {
+        return perform(run, call, options, new AtomicBoolean());
+    }
+
+    /** `maybeDone` becomes true if a try that failed may have been executed. */
+    CompletableFuture<Reply> perform(Run run, Call call, Options options, AtomicBoolean maybeDone) {
+        if (run.blocks()) {
+            return Run.now(() -> performNow(run, call, options, maybeDone));
+        }
         Tries tries = new Tries(this, call, options, maybeDone);
-        String base = router == null || call.place() == null
-                ? url : Run.join(Run.start(run -> ownerOf(run, call.place())));
+        CompletableFuture<Reply> result = new CompletableFuture<>();
+        if (router == null || call.place() == null) {
+            send(run, tries, url, result);
+        } else {
+            ownerOf(run, call.place()).whenComplete(Run.guarded(result, base -> send(run, tries, base, result)));
+        }
+        return result;
+    }
+
+    /** In this thread. */
+    private Reply performNow(Run run, Call call, Options options, AtomicBoolean maybeDone) throws InterruptedException {
+        Tries tries = new Tries(this, call, options, maybeDone);
+        String base = router == null || call.place() == null ? url : Run.join(ownerOf(run, call.place()));
         while (true) {
             Reply reply = null;
             TransportException lost = null;
@@ -73,23 +93,6 @@ final class Session {
             TimeUnit.NANOSECONDS.sleep((long) Math.ceil(pause * 1e9));
             base = url;
         }
-    }
-
-    /** The same without a thread. */
-    CompletableFuture<Reply> perform(Run run, Call call, Options options) {
-        return perform(run, call, options, new AtomicBoolean());
-    }
-
-    /** `maybeDone` becomes true if a try that failed may have been executed. */
-    CompletableFuture<Reply> perform(Run run, Call call, Options options, AtomicBoolean maybeDone) {
-        Tries tries = new Tries(this, call, options, maybeDone);
-        CompletableFuture<Reply> result = new CompletableFuture<>();
-        if (router == null || call.place() == null) {
-            send(run, tries, url, result);
-        } else {
-            ownerOf(run, call.place()).whenComplete(Run.guarded(result, base -> send(run, tries, base, result)));
-        }
-        return result;
     }
 
     private void send(Run run, Tries tries, String base, CompletableFuture<Reply> result) {
@@ -117,6 +120,9 @@ final class Session {
 
     /** One short try of a read whose failure changes no call's result. */
     private CompletableFuture<Reply> read(Run run, Call call) {
+        if (run.blocks()) {
+            return Run.now(() -> transport.sendNow(request(call, url, 0, 0), READ_TIMEOUT_S));
+        }
         return run.waitingFor(transport.send(request(call, url, 0, 0), READ_TIMEOUT_S));
     }
 

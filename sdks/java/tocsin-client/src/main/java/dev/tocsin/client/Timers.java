@@ -12,6 +12,7 @@ import dev.tocsin.client.model.TimerHistory;
 import dev.tocsin.client.model.UpdateTimer;
 import java.time.Duration;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Timers: each calls a URL at an instant. */
 public final class Timers {
@@ -119,7 +120,7 @@ public final class Timers {
      * @return the finished timer
      * @throws WaitTimeoutException if that took longer
      */
-    public Timer await(String namespace, String timerId, Duration timeout) {
+    public Timer await(String namespace, String timerId, @Nullable Duration timeout) {
         return Run.join(async.await(namespace, timerId, timeout));
     }
 

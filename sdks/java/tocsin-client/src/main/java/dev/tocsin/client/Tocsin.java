@@ -17,4 +17,13 @@ public final class Tocsin {
     public static ClientBuilder client(String url) {
         return new ClientBuilder(url);
     }
+
+    /**
+     * Makes the id of a new tenant, a UUID of version 7. Store it: the tenant's calls are found by it alone.
+     *
+     * @return the id
+     */
+    public static String newTenantId() {
+        return Place.uuid7(System.currentTimeMillis()).toString();
+    }
 }

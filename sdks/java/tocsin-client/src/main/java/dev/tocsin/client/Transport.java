@@ -27,6 +27,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLHandshakeException;
+import org.jspecify.annotations.Nullable;
 
 /** Sends requests with the JDK's client, or with the user's. */
 final class Transport {
@@ -37,17 +38,17 @@ final class Transport {
     private static final CompletableFuture<Void> NOW = CompletableFuture.completedFuture(null);
 
     /** The user's; null: one is made. */
-    private final HttpClient given;
-    private final SSLContext sslContext;
+    private final @Nullable HttpClient given;
+    private final @Nullable SSLContext sslContext;
     /** Of the environment; null: it names none, or the user's client has its own. */
-    private final Proxies proxies;
+    private final @Nullable Proxies proxies;
     private final Map<String, Host> hosts = new HashMap<>();
-    private HttpClient client;
+    private @Nullable HttpClient client;
     private long usedAt;
     private boolean closed;
 
     /** Both may be null. */
-    Transport(HttpClient given, SSLContext sslContext) {
+    Transport(@Nullable HttpClient given, @Nullable SSLContext sslContext) {
         this.given = given;
         this.sslContext = sslContext;
         this.proxies = given == null ? Proxies.ofEnvironment(System.getenv()).orElse(null) : null;

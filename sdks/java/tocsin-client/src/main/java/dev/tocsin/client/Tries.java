@@ -7,6 +7,7 @@ import dev.tocsin.client.error.TransportException;
 import java.net.http.HttpRequest;
 import java.util.OptionalDouble;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
 
 /** The tries of one call: the next request, and what its answer means. It sends nothing itself. */
 final class Tries {
@@ -48,7 +49,7 @@ final class Tries {
     }
 
     /** Seconds before the next try, or SUCCEEDED. Throws the call's error. One of reply and lost is null. */
-    double after(Reply reply, TransportException lost) {
+    double after(@Nullable Reply reply, @Nullable TransportException lost) {
         if (session.router != null && call.place() != null) {
             session.router.observe(base, reply);
         }
@@ -91,7 +92,7 @@ final class Tries {
         return pause;
     }
 
-    private void report(Reply reply, TocsinException error, Double pauseSeconds) {
+    private void report(@Nullable Reply reply, @Nullable TocsinException error, @Nullable Double pauseSeconds) {
         if (session.reports()) {
             String code = error instanceof ApiException refused && !refused.code().isEmpty() ? refused.code() : null;
             session.report(new Try(

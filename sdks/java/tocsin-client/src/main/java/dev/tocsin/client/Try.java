@@ -1,6 +1,7 @@
 package dev.tocsin.client;
 
 import java.util.Locale;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One try of a call, after it ended: for {@code ClientBuilder.onTry}.
@@ -14,7 +15,13 @@ import java.util.Locale;
  * @param pauseSeconds how long until the next try; null: there is none
  */
 public record Try(
-        String operation, int number, Integer status, String code, String error, double seconds, Double pauseSeconds) {
+        String operation,
+        int number,
+        @Nullable Integer status,
+        @Nullable String code,
+        @Nullable String error,
+        double seconds,
+        @Nullable Double pauseSeconds) {
     /** Such as {@code createTimer, try 1: 503 NOT_READY in 0.012 s, next try in 0.071 s}. */
     @Override
     public String toString() {

@@ -13,6 +13,7 @@ import java.time.ZoneOffset;
 import java.time.temporal.ChronoUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /** Instants and durations as the API writes them, with microseconds. What is finer than that rounds up. */
 public final class Values {
@@ -59,7 +60,7 @@ public final class Values {
     }
 
     /** An instant in the form of all answers, without the cost of a regular expression; null: it has another. */
-    private static Instant asServersWrite(String text) {
+    private static @Nullable Instant asServersWrite(String text) {
         int length = text.length();
         boolean fraction = length == 27;
         if (length != 20 && !fraction || text.charAt(length - 1) != 'Z') {

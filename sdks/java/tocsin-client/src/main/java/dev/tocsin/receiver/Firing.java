@@ -14,6 +14,7 @@ import java.util.Optional;
 import java.util.UUID;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One attempt to fire a timer, or an occurrence of a schedule. The signature proves all of it but the headers, whose names
@@ -50,7 +51,7 @@ public record Firing(
      *
      * @return null if it had none
      */
-    public String traceparent() {
+    public @Nullable String traceparent() {
         return headers.get("traceparent");
     }
 
@@ -82,7 +83,7 @@ public record Firing(
     }
 
     /** Null: the body is none. */
-    private static Firing envelope(String webhookId, Map<String, String> headers, byte[] body) {
+    private static @Nullable Firing envelope(String webhookId, Map<String, String> headers, byte[] body) {
         try {
             Json envelope = Json.parse(StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString());
             return !envelope.has("payload") ? null : new Firing(
@@ -101,7 +102,7 @@ public record Firing(
     }
 
     /** Null: it is not percent-encoded. */
-    private static String decoded(String id) {
+    private static @Nullable String decoded(String id) {
         try {
             return URLDecoder.decode(id.replace("+", "%2B"), StandardCharsets.UTF_8);
         } catch (IllegalArgumentException malformed) {
@@ -112,7 +113,8 @@ public record Firing(
     /** Whether the webhook-id is that of a firing of this timer or schedule. */
     private static boolean isOf(String webhookId, String namespace, String timerId) {
         Matcher found = WEBHOOK_ID.matcher(webhookId);
-        if (!found.matches()) {
+        // Names have no NUL, with which those of another timer or schedule could be written.
+        if (!found.matches() || (namespace + timerId).indexOf('\0') >= 0) {
             return false;
         }
         UUID uuid = new UUID(

@@ -7,6 +7,7 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /** Transactions of JDBC, each on a connection of its own. */
 public final class JdbcTransactions implements Transactions<Connection> {
@@ -62,7 +63,7 @@ public final class JdbcTransactions implements Transactions<Connection> {
     }
 
     @Override
-    public List<String> query(Connection connection, String sql, Object... parameters) throws SQLException {
+    public List<@Nullable String> query(Connection connection, String sql, Object... parameters) throws SQLException {
         try (PreparedStatement statement = prepared(connection, sql, parameters);
                 ResultSet rows = statement.executeQuery()) {
             List<String> found = new ArrayList<>();

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Verifies callbacks with the namespace's secrets (the current one, and the former one during a rotation) and calls handlers,
@@ -24,11 +25,11 @@ public final class Receiver {
     private static final List<String> SIGNED = List.of("webhook-id", "webhook-timestamp", "webhook-signature");
     private static final Logger LOG = System.getLogger("dev.tocsin.receiver");
 
-    private final Supplier<List<String>> secrets;
+    private final @Nullable Supplier<List<String>> secrets;
     private final Duration tolerance;
     private final Clock clock;
 
-    private Receiver(Supplier<List<String>> secrets, Duration tolerance, Clock clock) {
+    private Receiver(@Nullable Supplier<List<String>> secrets, Duration tolerance, Clock clock) {
         this.secrets = secrets;
         this.tolerance = tolerance;
         this.clock = clock;
@@ -129,12 +130,25 @@ public final class Receiver {
     }
 
     /** Why the request is not verified. What a mended configuration would accept is 503: after a 401 the timer fails. */
-    private Answer refusal(Map<String, String> headers, byte[] body) {
+    private @Nullable Answer refusal(Map<String, String> headers, byte[] body) {
         String webhookId = headers.get("webhook-id");
         String timestamp = headers.get("webhook-timestamp");
         String signature = headers.get("webhook-signature");
         if (webhookId == null || timestamp == null || signature == null) {
             return Answer.refused(401, "the request is not signed");
+        }
+        if (!timestamp.matches(Signatures.TIMESTAMP)) {
+            return Answer.refused(503, "the request's timestamp is not a number of seconds");
+        }
+        long seconds = Long.parseLong(timestamp);
+        if (Math.abs(clock.millis() / 1e3 - seconds) > tolerance.toNanos() / 1e9) {
+            LOG.log(Logger.Level.WARNING, "callback " + webhookId + " refused: timestamp is outside the tolerance");
+            return Answer.refused(503, "the request's timestamp is outside the tolerance; check both clocks");
+        }
+        Optional<List<String>> signatures = Signatures.in(signature);
+        if (signatures.isEmpty()) {
+            LOG.log(Logger.Level.WARNING, "callback " + webhookId + " refused: it has too many signatures");
+            return Answer.refused(503, "the request has too many signatures");
         }
         List<byte[]> keys;
         try {
@@ -147,15 +161,7 @@ public final class Receiver {
             LOG.log(Logger.Level.ERROR, "receiver has no signing secret; give one, or use Receiver.unsigned()");
             return Answer.refused(503, "the receiver has no secret");
         }
-        if (!timestamp.matches(Signatures.TIMESTAMP)) {
-            return Answer.refused(503, "the request's timestamp is not a number of seconds");
-        }
-        long seconds = Long.parseLong(timestamp);
-        if (Math.abs(clock.millis() / 1e3 - seconds) > tolerance.toNanos() / 1e9) {
-            LOG.log(Logger.Level.WARNING, "callback " + webhookId + " refused: timestamp is outside the tolerance");
-            return Answer.refused(503, "the request's timestamp is outside the tolerance; check both clocks");
-        }
-        if (!Signatures.isSigned(keys, webhookId, seconds, body, signature)) {
+        if (!Signatures.isSigned(keys, webhookId, seconds, body, signatures.get())) {
             LOG.log(Logger.Level.WARNING, "callback " + webhookId + " refused: wrong signature");
             return Answer.refused(503, "no signature is of this receiver's secrets");
         }

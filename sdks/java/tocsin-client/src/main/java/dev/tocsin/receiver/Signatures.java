@@ -7,6 +7,7 @@ import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
+import java.util.Optional;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
 
@@ -48,16 +49,19 @@ public final class Signatures {
         return key;
     }
 
-    /** Whether one of the header's signatures is of one of the keys. Compares all of them, in constant time. */
-    static boolean isSigned(List<byte[]> keys, String webhookId, long timestampSeconds, byte[] body, String header) {
-        String[] parts = header.split(" ", -1);
-        if (parts.length > PARTS_MAX) {
-            return false;
-        }
+    /** The signatures in a header; empty: more than are worth a look. */
+    static Optional<List<String>> in(String header) {
+        String[] parts = header.split(" ", PARTS_MAX + 1);
+        return parts.length > PARTS_MAX ? Optional.empty() : Optional.of(List.of(parts));
+    }
+
+    /** Whether one of the given signatures is of one of the keys. Compares all of them, in constant time. */
+    static boolean isSigned(
+            List<byte[]> keys, String webhookId, long timestampSeconds, byte[] body, List<String> signatures) {
         List<byte[]> wanted = new ArrayList<>();
         keys.forEach(key -> wanted.add(signature(key, webhookId, timestampSeconds, body).getBytes(StandardCharsets.UTF_8)));
         boolean signed = false;
-        for (String given : parts) {
+        for (String given : signatures) {
             for (byte[] each : wanted) {
                 signed |= given.startsWith("v1,") && MessageDigest.isEqual(each, given.getBytes(StandardCharsets.UTF_8));
             }

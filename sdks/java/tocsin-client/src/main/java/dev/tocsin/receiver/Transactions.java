@@ -2,6 +2,7 @@ package dev.tocsin.receiver;
 
 import java.util.List;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The transactions of your program, in which {@link Dedup} remembers firings: those of a framework, or {@link JdbcTransactions}.
@@ -39,5 +40,5 @@ public interface Transactions<T> {
      * @return the first column of each row, a text or null
      * @throws Exception the database's
      */
-    List<String> query(T transaction, String sql, Object... parameters) throws Exception;
+    List<@Nullable String> query(T transaction, String sql, Object... parameters) throws Exception;
 }

@@ -1,2 +1,5 @@
 /** Receives callbacks: verified firings, typed answers, and deduplication in SQL. */
+@NullMarked
 package dev.tocsin.receiver;
+
+import org.jspecify.annotations.NullMarked;

@@ -24,6 +24,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * {@code tocsin dev} on a free port, with an empty folder of its own. One serves a class of tests; it starts in about a
@@ -73,7 +74,7 @@ public final class TestServer implements AutoCloseable {
     }
 
     /** Null: it ended, or was too slow. */
-    private static String readyUrl(Process process) throws IOException {
+    private static @Nullable String readyUrl(Process process) throws IOException {
         CompletableFuture<Void> ready = new CompletableFuture<>();
         ready.orTimeout(START_S_MAX, TimeUnit.SECONDS).exceptionally(tooSlow -> {
             process.destroyForcibly();

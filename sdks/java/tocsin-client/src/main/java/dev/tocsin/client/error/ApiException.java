@@ -2,6 +2,7 @@ package dev.tocsin.client.error;
 
 import dev.tocsin.client.model.BadField;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** The server refused the request, or failed. The code is stable: compare it, or catch the class of the code. */
 public class ApiException extends TocsinException {
@@ -75,7 +76,7 @@ public class ApiException extends TocsinException {
      *
      * @return null if the answer had none
      */
-    public String correlationId() {
+    public @Nullable String correlationId() {
         return problem.correlationId();
     }
 
@@ -84,7 +85,7 @@ public class ApiException extends TocsinException {
      *
      * @return null if the answer had none
      */
-    public Double retryAfterSeconds() {
+    public @Nullable Double retryAfterSeconds() {
         return problem.retryAfterSeconds();
     }
 }

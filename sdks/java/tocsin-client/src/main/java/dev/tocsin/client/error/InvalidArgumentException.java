@@ -1,5 +1,7 @@
 package dev.tocsin.client.error;
 
+import org.jspecify.annotations.Nullable;
+
 /** An argument can't be sent: a value without a form in JSON, an instant out of range, a malformed URL or key. */
 public class InvalidArgumentException extends TocsinException {
     private static final long serialVersionUID = 1L;
@@ -19,7 +21,7 @@ public class InvalidArgumentException extends TocsinException {
      * @param message which argument is wrong, how, and what to do
      * @param cause the reason
      */
-    public InvalidArgumentException(String message, Throwable cause) {
+    public InvalidArgumentException(String message, @Nullable Throwable cause) {
         super(message, cause);
     }
 }

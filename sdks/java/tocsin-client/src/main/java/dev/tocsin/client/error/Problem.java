@@ -7,6 +7,7 @@ import dev.tocsin.client.model.ItemError;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What an answer other than 2xx contains.
@@ -19,7 +20,8 @@ import java.util.function.Function;
  * @param retryAfterSeconds from {@code Retry-After}; may be null
  */
 public record Problem(
-        int status, String code, String message, List<BadField> fields, String correlationId, Double retryAfterSeconds) {
+        int status, String code, String message, List<BadField> fields, @Nullable String correlationId,
+        @Nullable Double retryAfterSeconds) {
     private static final int MESSAGE_CHARS_MAX = 200;
 
     /**
@@ -31,7 +33,8 @@ public record Problem(
      * @param retryAfter of the answer's header, or null; a date counts as absent, since Tocsin sends none
      * @return what it contains
      */
-    public static Problem read(int status, String body, String correlationId, String retryAfter) {
+    public static Problem read(
+            int status, String body, @Nullable String correlationId, @Nullable String retryAfter) {
         Double seconds = retryAfter != null && retryAfter.matches("[0-9]+\\.?[0-9]*|\\.[0-9]+")
                 ? Double.valueOf(retryAfter) : null;
         try {

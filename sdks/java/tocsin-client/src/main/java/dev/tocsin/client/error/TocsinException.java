@@ -1,5 +1,7 @@
 package dev.tocsin.client.error;
 
+import org.jspecify.annotations.Nullable;
+
 /** Base of everything that this library throws on its own account. */
 public class TocsinException extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -19,7 +21,7 @@ public class TocsinException extends RuntimeException {
      * @param message what is wrong
      * @param cause the reason
      */
-    public TocsinException(String message, Throwable cause) {
+    public TocsinException(String message, @Nullable Throwable cause) {
         super(message, cause);
     }
 }

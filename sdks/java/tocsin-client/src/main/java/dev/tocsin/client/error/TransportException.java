@@ -1,5 +1,7 @@
 package dev.tocsin.client.error;
 
+import org.jspecify.annotations.Nullable;
+
 /** No answer arrived. */
 public class TransportException extends TocsinException {
     private static final long serialVersionUID = 1L;
@@ -14,7 +16,7 @@ public class TransportException extends TocsinException {
      * @param maybeDone whether the server may have received and executed the request
      * @param cause the reason, or null
      */
-    public TransportException(String message, boolean maybeDone, Throwable cause) {
+    public TransportException(String message, boolean maybeDone, @Nullable Throwable cause) {
         super(message, cause);
         this.maybeDone = maybeDone;
     }

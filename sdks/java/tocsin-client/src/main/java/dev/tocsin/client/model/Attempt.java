@@ -4,6 +4,7 @@ package dev.tocsin.client.model;
 import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One attempt. <code>status</code> is absent if there was no response, <code>error</code> if the
@@ -19,9 +20,9 @@ import java.time.Instant;
 public record Attempt(
         Instant startedAt,
         double durationMs,
-        Long status,
-        String error,
-        String answer) {
+        @Nullable Long status,
+        @Nullable String error,
+        @Nullable String answer) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

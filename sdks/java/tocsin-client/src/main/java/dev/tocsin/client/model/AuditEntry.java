@@ -5,6 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * An entry of the audit trail: a change of keys or namespaces, or a sign-in.
@@ -21,7 +22,7 @@ import java.util.Map;
 public record AuditEntry(
         Instant at,
         AuditAction action,
-        String keyId,
+        @Nullable String keyId,
         String subject,
         AuditSource source,
         String address,

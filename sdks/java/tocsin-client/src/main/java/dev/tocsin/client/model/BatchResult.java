@@ -2,6 +2,7 @@
 package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The result for one timer of a batch: <code>timer</code> or <code>error</code>. With
@@ -14,10 +15,10 @@ import dev.tocsin.client.Json;
  * @param replayed replayed Null if absent.
  */
 public record BatchResult(
-        Timer timer,
-        ItemError error,
-        Boolean existing,
-        Boolean replayed) {
+        @Nullable Timer timer,
+        @Nullable ItemError error,
+        @Nullable Boolean existing,
+        @Nullable Boolean replayed) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

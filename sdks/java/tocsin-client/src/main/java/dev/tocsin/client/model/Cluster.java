@@ -3,6 +3,7 @@ package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Nodes, shards, and whether the responding node is dispatching timers.
@@ -18,7 +19,7 @@ public record Cluster(
         boolean dispatching,
         List<Node> nodes,
         List<Shard> shards,
-        String dispatchPausedReason) {
+        @Nullable String dispatchPausedReason) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

@@ -5,6 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A new API key. Only this response contains the key itself.
@@ -26,7 +27,7 @@ public record CreatedKey(
         List<String> tenants,
         Instant createdAt,
         String key,
-        Instant expiresAt) {
+        @Nullable Instant expiresAt) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

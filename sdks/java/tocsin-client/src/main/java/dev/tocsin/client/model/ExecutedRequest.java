@@ -3,6 +3,7 @@ package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The request that was sent.
@@ -16,7 +17,7 @@ public record ExecutedRequest(
         ServiceCallMethod method,
         String url,
         Map<String, String> headers,
-        String body) {
+        @Nullable String body) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

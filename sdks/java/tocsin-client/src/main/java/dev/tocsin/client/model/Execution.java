@@ -4,6 +4,7 @@ package dev.tocsin.client.model;
 import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One execution of the request. Without <code>finishedAt</code> it is in flight.
@@ -21,9 +22,9 @@ public record Execution(
         String executionId,
         Instant startedAt,
         ExecutedRequest request,
-        Instant finishedAt,
-        ExecutedResponse response,
-        String errorMessage) {
+        @Nullable Instant finishedAt,
+        @Nullable ExecutedResponse response,
+        @Nullable String errorMessage) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

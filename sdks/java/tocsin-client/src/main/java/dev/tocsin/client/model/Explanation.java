@@ -2,6 +2,7 @@
 package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Where a timer is, what it waits for, and what happens next.
@@ -16,10 +17,10 @@ import dev.tocsin.client.Json;
 public record Explanation(
         TimerState state,
         long shard,
-        String owner,
+        @Nullable String owner,
         String sentence,
-        TimerWaitsFor waitsFor,
-        String next) {
+        @Nullable TimerWaitsFor waitsFor,
+        @Nullable String next) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

@@ -5,6 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Duration;
 import java.time.Instant;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A namespace and its settings. The secret is never shown.
@@ -36,8 +37,8 @@ public record Namespace(
         RetryPolicyAnswer retryPolicy,
         Instant createdAt,
         Instant updatedAt,
-        Instant previousSecretUntil,
-        String damaged) {
+        @Nullable Instant previousSecretUntil,
+        @Nullable String damaged) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

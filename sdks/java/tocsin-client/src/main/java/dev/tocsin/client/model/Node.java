@@ -2,6 +2,7 @@
 package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A node of the cluster. <code>self</code> marks the node that responds. Fields that only the node
@@ -38,14 +39,14 @@ public record Node(
         long shards,
         boolean leaving,
         boolean skewed,
-        String version,
-        Boolean dispatching,
-        Boolean agent,
-        Long windowTimers,
-        Double lagMs,
+        @Nullable String version,
+        @Nullable Boolean dispatching,
+        @Nullable Boolean agent,
+        @Nullable Long windowTimers,
+        @Nullable Double lagMs,
         boolean sharesName,
         boolean secretDiffers,
-        Long largestShardBytes) {
+        @Nullable Long largestShardBytes) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

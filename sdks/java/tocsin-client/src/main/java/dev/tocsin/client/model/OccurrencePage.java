@@ -3,6 +3,7 @@ package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A page of occurrences, newest first. A page without <code>nextCursor</code> is the last.
@@ -12,7 +13,7 @@ import java.util.List;
  */
 public record OccurrencePage(
         List<OccurrenceRun> occurrences,
-        String nextCursor) {
+        @Nullable String nextCursor) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

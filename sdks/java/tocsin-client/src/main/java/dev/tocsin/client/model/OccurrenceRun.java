@@ -5,6 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One occurrence with its attempts. <code>pending</code> is the current one. <code>missed</code>:
@@ -25,7 +26,7 @@ public record OccurrenceRun(
         long attempts,
         List<Attempt> attemptLog,
         List<MissedRange> missed,
-        OccurrenceSource source) {
+        @Nullable OccurrenceSource source) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

@@ -2,6 +2,7 @@
 package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
+import org.jspecify.annotations.Nullable;
 
 /**
  * How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was
@@ -11,8 +12,8 @@ import dev.tocsin.client.Json;
  * @param errorMeta errorMeta Null if absent.
  */
 public record Outcome(
-        ResponseMeta responseMeta,
-        ErrorMeta errorMeta) {
+        @Nullable ResponseMeta responseMeta,
+        @Nullable ErrorMeta errorMeta) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

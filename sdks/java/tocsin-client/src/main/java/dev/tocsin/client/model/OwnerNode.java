@@ -2,6 +2,7 @@
 package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A node of the cluster, for clients that send writes to the owners of shards.
@@ -13,7 +14,7 @@ import dev.tocsin.client.Json;
  * @param skewed Whether its clock differs from the store's, so that other nodes take its shards.
  */
 public record OwnerNode(
-        String apiUrl,
+        @Nullable String apiUrl,
         boolean alive,
         boolean leaving,
         boolean skewed) {

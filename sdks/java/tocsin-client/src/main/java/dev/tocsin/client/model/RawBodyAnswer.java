@@ -2,6 +2,7 @@
 package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A callback's raw body, in one of the three forms.
@@ -13,9 +14,9 @@ import dev.tocsin.client.Json;
  */
 public record RawBodyAnswer(
         String contentType,
-        Json json,
-        String text,
-        String base64) {
+        @Nullable Json json,
+        @Nullable String text,
+        @Nullable String base64) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

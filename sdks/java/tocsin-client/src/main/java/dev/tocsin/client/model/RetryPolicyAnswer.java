@@ -4,6 +4,7 @@ package dev.tocsin.client.model;
 import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A retry policy with its defaults filled in.
@@ -19,7 +20,7 @@ public record RetryPolicyAnswer(
         Duration initialInterval,
         double backoffMultiplier,
         Duration maxInterval,
-        Duration maxAttemptsDuration) {
+        @Nullable Duration maxAttemptsDuration) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

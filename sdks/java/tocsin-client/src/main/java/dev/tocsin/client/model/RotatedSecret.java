@@ -4,6 +4,7 @@ package dev.tocsin.client.model;
 import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The new signing secret. Only this response shows it.
@@ -15,7 +16,7 @@ import java.time.Instant;
 public record RotatedSecret(
         String name,
         String secret,
-        Instant previousUntil) {
+        @Nullable Instant previousUntil) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

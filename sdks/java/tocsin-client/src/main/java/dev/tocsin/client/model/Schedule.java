@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A schedule: its definition, and where it stands.
@@ -79,26 +80,26 @@ public record Schedule(
         List<String> tags,
         Instant createdAt,
         Instant updatedAt,
-        String cron,
-        String timeZone,
-        Duration every,
-        Instant anchor,
-        Instant startAt,
-        Instant endAt,
-        Long maxOccurrences,
-        Duration catchUpWindow,
-        String expireAfter,
-        String description,
-        Json payload,
-        RawBodyAnswer body,
-        RetryPolicyAnswer retryPolicy,
-        String pausedReason,
-        Instant occurrenceAt,
-        Long attempts,
-        Instant nextAttemptAt,
-        String lastError,
-        Occurrence lastOccurrence,
-        String suspended) {
+        @Nullable String cron,
+        @Nullable String timeZone,
+        @Nullable Duration every,
+        @Nullable Instant anchor,
+        @Nullable Instant startAt,
+        @Nullable Instant endAt,
+        @Nullable Long maxOccurrences,
+        @Nullable Duration catchUpWindow,
+        @Nullable String expireAfter,
+        @Nullable String description,
+        @Nullable Json payload,
+        @Nullable RawBodyAnswer body,
+        @Nullable RetryPolicyAnswer retryPolicy,
+        @Nullable String pausedReason,
+        @Nullable Instant occurrenceAt,
+        @Nullable Long attempts,
+        @Nullable Instant nextAttemptAt,
+        @Nullable String lastError,
+        @Nullable Occurrence lastOccurrence,
+        @Nullable String suspended) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

@@ -5,6 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A service call in full.
@@ -37,10 +38,10 @@ public record ServiceCall(
         ShownRequest requestSpec,
         long attempts,
         List<Execution> executions,
-        Instant nextAttemptAt,
-        Instant startedAt,
-        Instant finishedAt,
-        Outcome outcome) {
+        @Nullable Instant nextAttemptAt,
+        @Nullable Instant startedAt,
+        @Nullable Instant finishedAt,
+        @Nullable Outcome outcome) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

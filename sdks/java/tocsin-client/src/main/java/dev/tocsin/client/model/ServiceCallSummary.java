@@ -5,6 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A service call, as in lists.
@@ -35,10 +36,10 @@ public record ServiceCallSummary(
         String correlationId,
         RequestLine requestSpec,
         long attempts,
-        Instant nextAttemptAt,
-        Instant startedAt,
-        Instant finishedAt,
-        Outcome outcome) {
+        @Nullable Instant nextAttemptAt,
+        @Nullable Instant startedAt,
+        @Nullable Instant finishedAt,
+        @Nullable Outcome outcome) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

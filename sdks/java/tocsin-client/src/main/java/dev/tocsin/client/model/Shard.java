@@ -4,6 +4,7 @@ package dev.tocsin.client.model;
 import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A shard; the statistics of its window are present only if its owner could be reached.
@@ -22,12 +23,12 @@ import java.time.Instant;
 public record Shard(
         long shardId,
         long version,
-        String owner,
+        @Nullable String owner,
         boolean ownedHere,
-        Long windowTimers,
-        Long inFlight,
-        Instant completeTo,
-        Double lagMs) {
+        @Nullable Long windowTimers,
+        @Nullable Long inFlight,
+        @Nullable Instant completeTo,
+        @Nullable Double lagMs) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

@@ -3,6 +3,7 @@ package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Which node owns each shard, as the responding node last read it. <code>owners</code> has for each
@@ -15,7 +16,7 @@ import java.util.List;
 public record ShardOwners(
         long totalShards,
         List<OwnerNode> nodes,
-        List<Long> owners) {
+        List<@Nullable Long> owners) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

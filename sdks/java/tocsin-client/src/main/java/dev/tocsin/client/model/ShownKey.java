@@ -5,6 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * An API key without its secret, of which only a hash is stored.
@@ -24,7 +25,7 @@ public record ShownKey(
         List<String> namespaces,
         List<String> tenants,
         Instant createdAt,
-        Instant expiresAt) {
+        @Nullable Instant expiresAt) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

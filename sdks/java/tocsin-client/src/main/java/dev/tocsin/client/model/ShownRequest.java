@@ -3,6 +3,7 @@ package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The request; secrets are redacted.
@@ -17,8 +18,8 @@ public record ShownRequest(
         ServiceCallMethod method,
         String url,
         Map<String, String> headers,
-        Json body,
-        RetryPolicyAnswer retryPolicy) {
+        @Nullable Json body,
+        @Nullable RetryPolicyAnswer retryPolicy) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

@@ -6,6 +6,7 @@ import dev.tocsin.client.Values;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A timer, pending or finished.
@@ -54,15 +55,15 @@ public record Timer(
         List<Attempt> attemptLog,
         Instant createdAt,
         Instant updatedAt,
-        Json payload,
-        RetryPolicyAnswer retryPolicy,
-        Instant nextAttemptAt,
-        Instant executedAt,
-        String lastError,
-        RawBodyAnswer body,
-        String expireAfter,
-        String description,
-        String suspended) {
+        @Nullable Json payload,
+        @Nullable RetryPolicyAnswer retryPolicy,
+        @Nullable Instant nextAttemptAt,
+        @Nullable Instant executedAt,
+        @Nullable String lastError,
+        @Nullable RawBodyAnswer body,
+        @Nullable String expireAfter,
+        @Nullable String description,
+        @Nullable String suspended) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

@@ -3,6 +3,7 @@ package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A page of timers, ordered by <code>executeAt</code>. A page without <code>nextCursor</code> is the
@@ -14,7 +15,7 @@ import java.util.List;
  */
 public record TimerPage(
         List<Timer> timers,
-        String nextCursor) {
+        @Nullable String nextCursor) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.

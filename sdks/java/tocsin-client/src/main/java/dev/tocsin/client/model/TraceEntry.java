@@ -5,6 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One result of a submission: a message or a row.
@@ -22,7 +23,7 @@ public record TraceEntry(
         String name,
         String id,
         Map<String, Json> detail,
-        String causationId) {
+        @Nullable String causationId) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
