@@ -73,7 +73,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "tocsin.cluster.stream:PeerConnection.data_received",
     ),
     "dispatch": (
-        "tocsin.timers.engine.dispatcher:Alarm._on_timer",
+        "tocsin.timers.engine.alarm:Alarm._on_wake_up",
         "tocsin.timers.engine.dispatcher:Dispatcher._dispatch_due_now",
     ),
     "invoke": ("tocsin.http_client.http:HttpCaller.invoke",),
