@@ -233,7 +233,7 @@ class Client:
             try:
                 await service.namespaces.ensure_known(self._namespace)
                 self._taken(node, op)
-                service._writes.submit(self.shard_id, [op], [Noted(lambda result: answer.set_result(_row(result)))])
+                service._writes.submit(self.shard_id, op, Noted(lambda result: answer.set_result(_row(result))))
             except TocsinError as error:
                 answer.set_result(error)
 

@@ -50,7 +50,7 @@ from tocsin.timers.listing import (
 from tocsin.timers.locating import ask_owner, located_here
 from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.redacted import restore_secrets
-from tocsin.timers.writing import BatchedCreate, Outcomes, WriteClient, Writes, create_op
+from tocsin.timers.writing import BatchedCreate, EngineWrite, Outcomes, WriteClient, Writes, create_op
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
@@ -122,7 +122,7 @@ class TimerService:
             task.add_done_callback(self._tasks.discard)
         else:
             op = create_op(timer, condition)
-            self._writes.submit(self.namespaces.shard_of(op.namespace, op.uuid), (op,), (client,))
+            self._writes.submit(self.namespaces.shard_of(op.namespace, op.uuid), op, client)
 
     async def create_many(
         self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
@@ -133,7 +133,7 @@ class TimerService:
         wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))
         incomplete = [each for each in wanted if withheld(each[0].url, each[0].headers)]
         known = await restore_secrets(incomplete, self.get_many) if incomplete else {}
-        outcomes, shards = Outcomes(len(wanted)), dict[int, tuple[list[WriteOp], list[WriteClient]]]()
+        outcomes, shards, writes = Outcomes(len(wanted)), dict[int, list[EngineWrite]](), self._writes
         for position, (timer, condition) in enumerate(wanted):
             op = create_op(timer, condition)
             try:
@@ -144,13 +144,9 @@ class TimerService:
             if known and (outcome := known.get(id(timer))) is not None:
                 outcomes.take(position, outcome)
                 continue
-            if shard_id not in shards:
-                shards[shard_id] = ([], [])
-            ops, clients = shards[shard_id]
-            ops.append(op)
-            clients.append(BatchedCreate(outcomes, position))
-        for shard_id, (ops, clients) in shards.items():
-            self._writes.submit(shard_id, ops, clients)
+            shards.setdefault(shard_id, []).append(BatchedCreate(writes, shard_id, op, outcomes, position))
+        for shard_id, together in shards.items():
+            writes.submit_all(shard_id, together)
         return await outcomes.all
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
@@ -292,7 +288,7 @@ class TimerService:
     async def write(self, shard_id: int, op: WriteOp) -> TimerView | None:
         """Has the shard's owner do the write. Returns the durable timer, or None after a delete; raises its error."""
         written: Awaited[TimerView | None] = Awaited()
-        self._writes.submit(shard_id, (op,), (written,))
+        self._writes.submit(shard_id, op, written)
         return await written
 
     def accept(self, write: Write, epoch: int | None, completion: WriteCompletion) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 
 from tocsin.model.condition import Condition
@@ -31,20 +32,25 @@ class Writes:
         self._context, self._supervisor = context, supervisor
         self._shared = not context.store.capabilities.exclusive
 
-    def submit(self, shard_id: int, ops: Sequence[WriteOp], clients: Sequence[WriteClient]) -> None:
-        """Queues the writes, each of which has a client, or forwards them."""
+    def submit(self, shard_id: int, op: WriteOp, client: WriteClient) -> None:
+        """Queues a client's write, or forwards it."""
+        self.submit_all(shard_id, (_ClientWrite(self, shard_id, op, client),))
+
+    def submit_all(self, shard_id: int, writes: Sequence[EngineWrite]) -> None:
+        """Queues writes for one shard, or forwards them."""
         limits, boot_us = self._context.limits, self._context.clock.boottime_us()
-        if len(ops) > (room := max(limits.pending_writes_max - self.waiting, 0)):
-            _refuse(clients[room:], self._overloaded())
-            ops, clients = ops[:room], clients[:room]
+        if len(writes) > (room := max(limits.pending_writes_max - self.waiting, 0)):
+            _refuse(writes[room:], self._overloaded())
+            writes = writes[:room]
         if self._shared and not self._supervisor.lease.in_touch(boot_us):
             # After a pause of this process, the client of a request unread until now may have retried it at another node.
             reason = "this node has no recent contact with the store; nothing was written, try again"
-            _refuse(clients, ShardMoved(reason))
+            _refuse(writes, ShardMoved(reason))
             return
         shard, deadline_us = self._supervisor.shards[shard_id], boot_us + limits.write_timeout_us
-        for op, client in zip(ops, clients, strict=True):
-            op.deadline_us, op.completion = deadline_us, _ClientWrite(self, shard_id, op, client)
+        ops = [write.op for write in writes]
+        for op, write in zip(ops, writes, strict=True):
+            op.deadline_us, op.completion = deadline_us, write
         self.waiting += len(ops)
         try:
             shard.accept(*ops)
@@ -99,18 +105,46 @@ class Writes:
         return Overloaded(f"{self.waiting} writes are already waiting (pending_writes_max); try again later")
 
 
-class _ClientWrite(Completion[Row | None]):
+class EngineWrite(Completion[Row | None]):
     """A client's write in the engine. The client gets its view of the durable row. If the shard has moved, the write goes to
     its owner."""
 
-    __slots__ = ("_client", "_op", "_shard_id", "_writes")
+    __slots__ = ("_shard_id", "_writes", "op")
+
+    _writes: Writes
+    _shard_id: int
+    op: WriteOp
+
+    @abstractmethod
+    def client(self) -> WriteClient:
+        """Who waits for the write. Called once, for what the engine does not resolve."""
+
+    def _refused(self, error: TocsinError) -> None:
+        self._writes.waiting -= 1
+        if type(error) is ShardMoved:
+            self._writes.forward(self._shard_id, self.op, self.client(), error)
+        else:
+            self.client().refuse(error)
+
+    def _failed(self, error: Exception) -> None:
+        self._writes.waiting -= 1
+        self.client().fail(error)
+
+
+class _ClientWrite(EngineWrite):
+    """A write whose client waits for it alone."""
+
+    __slots__ = ("_client",)
 
     def __init__(self, writes: Writes, shard_id: int, op: WriteOp, client: WriteClient) -> None:
         self.completed = False
         self._writes = writes
         self._shard_id = shard_id
-        self._op = op
+        self.op = op
         self._client = client
+
+    def client(self) -> WriteClient:
+        return self._client
 
     def _resolved(self, row: Row | None) -> None:
         view = None
@@ -119,17 +153,6 @@ class _ClientWrite(Completion[Row | None]):
             view = view_of(row.timer, uuid, self._shard_id, at, row.outcome)
         self._writes.waiting -= 1
         self._client.resolve(view)
-
-    def _refused(self, error: TocsinError) -> None:
-        self._writes.waiting -= 1
-        if type(error) is ShardMoved:
-            self._writes.forward(self._shard_id, self._op, self._client, error)
-        else:
-            self._client.refuse(error)
-
-    def _failed(self, error: Exception) -> None:
-        self._writes.waiting -= 1
-        self._client.fail(error)
 
 
 class _ForwardedWrite(Completion[Written | None]):
@@ -182,8 +205,8 @@ class _PeerWrite(Completion[Row | None]):
 
 
 class Outcomes:
-    """The outcomes of a batch of creates, in order; `all` is done when the last one is here. Each create has a
-    `BatchedCreate`."""
+    """The outcomes of a batch of creates, in order; `all` is done when the last one is here. Each create is a
+    `BatchedCreate`, made by the thousand: it holds its place here, and a client of its own only if the engine refuses it."""
 
     def __init__(self, count: int) -> None:
         self.all: asyncio.Future[list[TimerView | TocsinError]] = asyncio.get_running_loop().create_future()
@@ -206,15 +229,38 @@ class Outcomes:
             self.all.set_exception(error)
 
 
-class BatchedCreate(Completion[TimerView | None]):
+class BatchedCreate(EngineWrite):
     """One create of a batch."""
 
     __slots__ = ("_batch", "_position")
 
-    def __init__(self, batch: Outcomes, position: int) -> None:
+    def __init__(self, writes: Writes, shard_id: int, op: WriteOp, batch: Outcomes, position: int) -> None:
         self.completed = False
+        self._writes = writes
+        self._shard_id = shard_id
+        self.op = op
         self._batch = batch
         self._position = position
+
+    def client(self) -> WriteClient:
+        return _BatchClient(self._batch, self._position)
+
+    def _resolved(self, row: Row | None) -> None:
+        assert row is not None
+        at, uuid = row.key
+        view = view_of(row.timer, uuid, self._shard_id, at, row.outcome)
+        self._writes.waiting -= 1
+        self._batch.take(self._position, view)
+
+
+class _BatchClient(Completion[TimerView | None]):
+    """Who waits for one create of a batch."""
+
+    __slots__ = ("_batch", "_position")
+
+    def __init__(self, batch: Outcomes, position: int) -> None:
+        super().__init__()
+        self._batch, self._position = batch, position
 
     def _resolved(self, view: TimerView | None) -> None:
         assert view is not None
@@ -233,9 +279,10 @@ def create_op(timer: Timer, condition: Condition | None) -> WriteOp:
     return WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
 
 
-def _refuse(clients: Iterable[WriteClient], error: TocsinError) -> None:
-    for client in clients:
-        client.refuse(error)
+def _refuse(writes: Iterable[EngineWrite], error: TocsinError) -> None:
+    """Refuses writes that the engine has not taken."""
+    for write in writes:
+        write.client().refuse(error)
 
 
 _NO_OUTCOME = TocsinError()
