@@ -13,7 +13,7 @@ from tests.support.http import Client
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
 from tocsin.model.instants import format_instant
-from tocsin.timers.engine.shard import HAND_OVER_MARGIN_US
+from tocsin.timers.engine.attempt import HAND_OVER_MARGIN_US
 
 SLOW, QUICK = 40, 300
 SLOW_S, TIMEOUT_S = 14.0, 16
