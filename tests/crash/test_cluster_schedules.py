@@ -3,6 +3,7 @@ lost, none fires early, and each is recognised by its webhook-id."""
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from tocsin.model.instants import US_PER_SECOND, format_instant, parse_instant
 _INSTANTS = 45
 #: Enough that each node has some, whichever shards it owns.
 _SCHEDULES = 12
+#: How far ahead the first instant is: the time in which all schedules are created.
+_AHEAD_S = 8
 
 
 # On DynamoDB and MongoDB it is also the test of three nodes that are killed, frozen and restarted.
@@ -32,11 +35,17 @@ async def test_no_occurrence_is_lost_or_early_whatever_happens_to_the_nodes(
     one, two, three = servers = [node(tmp_path, name, url) for name in NAMES]
     async with ScriptedReceiver({}) as receiver, running(*servers):
         await shared_by(servers, set(NAMES))
-        start_us = (now_us() // US_PER_SECOND + 3) * US_PER_SECOND
+        start_us = (now_us() // US_PER_SECOND + _AHEAD_S) * US_PER_SECOND
         due = [start_us + number * US_PER_SECOND for number in range(_INSTANTS)]
-        for catch_up in ("all", "latest"):
-            for number in range(_SCHEDULES):
-                await _create(one, receiver, f"{catch_up}-{number}", start_us, catchUp=catch_up)
+        await asyncio.gather(
+            *(
+                _create(one, receiver, f"{catch_up}-{number}", start_us, catchUp=catch_up)
+                for catch_up in ("all", "latest")
+                for number in range(_SCHEDULES)
+            )
+        )
+        # A schedule has no instants before its creation.
+        assert now_us() < start_us, "the schedules took too long to be created"
         await receiver.count("all-0", 3)
         await three.kill()
         await shared_by([one, two], {"one", "two"})

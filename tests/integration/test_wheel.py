@@ -113,6 +113,7 @@ EXTRAS = {
 }
 
 
+@pytest.mark.timeout(300)  # It starts eleven processes.
 def test_a_missing_extra_is_named_with_its_command_before_anything_is_touched(installed: Path, tmp_path: Path) -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert declared.pop("all") == [f"tocsin[{','.join(declared)}]"]

@@ -19,6 +19,9 @@ from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
 from tocsin_client.testing import TestServer
 
+# Building takes a while on a slow machine.
+pytestmark = pytest.mark.timeout(300)
+
 ROOT = Path(__file__).parents[3]
 JAVA = ROOT / "sdks/java"
 PAGE = (ROOT / "docs/sdks/java.md").read_text()

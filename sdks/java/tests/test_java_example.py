@@ -8,6 +8,9 @@ import re
 import pytest
 from tests.support.orders import EXAMPLES, check_readme, run
 
+# Building takes a while on a slow machine.
+pytestmark = pytest.mark.timeout(300)
+
 EXAMPLE = EXAMPLES / "java"
 _JVM = ("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 

@@ -16,6 +16,9 @@ import pytest
 import test_java_docs as docs
 from test_java_docs import jars, server  # noqa: F401 - fixtures
 
+# Building takes a while on a slow machine.
+pytestmark = pytest.mark.timeout(300)
+
 #: A name that only the proxy knows.
 URL = "http://tocsin.test:8080"
 LISTED = ["default", "default", "UnauthenticatedException"]

@@ -19,6 +19,9 @@ from tests.support.postgresql import PostgresServer
 from tocsin_client.testing import TestServer
 from typescript_tools import ROOT, run
 
+# Building takes a while on a slow machine.
+pytestmark = pytest.mark.timeout(300)
+
 PAGE = (ROOT / "docs/sdks/typescript.md").read_text()
 PROGRAMS = dict(re.findall(r"^```js\n// ([\w.-]+\.mjs)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 #: A proxy that prints where its connections go.

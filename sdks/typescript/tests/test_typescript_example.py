@@ -11,6 +11,9 @@ from tests.support.orders import EXAMPLES, check_readme, run
 from tests.support.postgresql import PostgresServer
 from typescript_tools import SDK
 
+# Building takes a while on a slow machine.
+pytestmark = pytest.mark.timeout(300)
+
 EXAMPLE = EXAMPLES / "typescript"
 
 

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from typescript_tools import SDK, run
 
+# Building takes a while on a slow machine.
+pytestmark = pytest.mark.timeout(300)
+
 CONSUMER = Path(__file__).parent / "consumer"
 STRICT = {
     "strict": True,
