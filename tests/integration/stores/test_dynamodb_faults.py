@@ -51,7 +51,7 @@ from tocsin.ports.store import (
     schedules_of,
 )
 from tocsin.stores.dynamodb.client import RequestKind, time_of
-from tocsin.stores.dynamodb.keys import META, key, shard_key, timer_key
+from tocsin.stores.dynamodb.keys import META, key, shard_key
 from tocsin.stores.dynamodb.schema import definition
 from tocsin.stores.dynamodb.store import DynamoStore
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
@@ -374,15 +374,6 @@ async def test_a_schedule_that_ends_while_a_list_is_read_makes_room_for_the_next
 
     run.proxy.once("BatchGetItem", end_the_first)
     assert await run.store.list_schedules("default", [0], "", 2) == rows[1:]
-
-
-async def test_a_schedule_that_has_lost_its_id_is_left_out_of_the_list(run: _Run) -> None:
-    rows = await _schedules(run, "default")
-    names = {"#lost": "i"}
-    lost = timer_key(0, rows[1].uuid)
-    await run.store._open.update(lost, "REMOVE #lost", kind=RequestKind.WRITE, ExpressionAttributeNames=names)
-    for limit in (1, 2, 3):
-        assert await run.store.list_schedules("default", [0], "", limit) == [rows[0], rows[2]][:limit]
 
 
 async def test_namespaces_of_the_same_hash_have_their_own_schedules(run: _Run, monkeypatch: pytest.MonkeyPatch) -> None:
