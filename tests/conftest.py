@@ -50,6 +50,7 @@ _SLOW = {
     "tests/integration/cli/test_examples.py": 3.0,
     "tests/integration/cli/test_real_server.py": 3.0,
     "tests/integration/stores/test_shared_server.py": 5.0,
+    "tests/integration/stores/test_damaged_rows_on_servers.py": 3.0,
     "tests/integration/stores/test_mongodb_faults.py": 2.0,
     "tests/conformance/test_mongodb.py": 0.5,
     "tests/integration/stores/test_readable_views.py": 3.0,

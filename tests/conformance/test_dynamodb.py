@@ -9,10 +9,14 @@ import pytest
 
 from tests.support.damage import damage
 from tests.support.dynamodb import DynamoServer
-from tocsin.ports.store import Store
+from tocsin.ports.store import Store, schedules_of
+from tocsin.stores.dynamodb.client import RequestKind
+from tocsin.stores.dynamodb.keys import timer_key
 from tocsin.stores.dynamodb.store import DynamoStore
 from tocsin.testing.store_conformance import StoreConformance
+from tocsin.testing.store_conformance_base import claimed, put
 from tocsin.testing.store_conformance_batches import FenceConformance, FetchConformance, LoadConformance
+from tocsin.testing.store_conformance_durability import timers
 from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance, ScheduleConformance
 from tocsin.testing.store_conformance_machine import MachineConformance
 
@@ -32,6 +36,15 @@ class TestDynamoStore(StoreConformance):
 
     def make_store(self, folder: Path) -> Store:
         return DynamoStore(self.server.url(table_of(folder)))
+
+    async def test_a_schedule_that_has_lost_its_id_is_left_out_of_the_list(self, store: DynamoStore) -> None:
+        await claimed(store)
+        rows = timers(3, namespace=schedules_of("default"))
+        await put(store, *rows)
+        lost, names = timer_key(0, rows[1].uuid), {"#lost": "i"}
+        await store._open.update(lost, "REMOVE #lost", kind=RequestKind.WRITE, ExpressionAttributeNames=names)
+        for limit in (1, 2, 3):
+            assert await store.list_schedules("default", [0], "", limit) == [rows[0], rows[2]][:limit]
 
 
 class TestDynamoStoreWithSmallPages(

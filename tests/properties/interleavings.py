@@ -242,7 +242,7 @@ class Interleaving:
         window, rng = owner.window, self._rng
         rows_max = owner.cut or rng.choice((1, 2, 100))
         finished_max = rows_max if owner.cut is None else 0
-        uuids = window.to_fetch(rows_max)
+        uuids = window.to_fetch(rows_max, rows_max)
         found = at_once(self.store.fetch(0, uuids))
         batch = Assembly(
             window, now_us=self.now + self.skew[owner.node], boot_us=self.now, history_rule=_keep_all,

@@ -149,7 +149,7 @@ class Run:
         """Commits a batch, which may be lost, and whose answer may be lost."""
         rng, window = self.rng, self.window
         rows_max = rng.choice((1, 2, 100))
-        uuids = window.to_fetch(rows_max)
+        uuids = window.to_fetch(rows_max, rows_max)
         fetched = at_once(self.store.fetch(0, uuids))
         before = self.model.copy()
         for uuid, entry in window.finished.items():

@@ -10,6 +10,7 @@ ASSEMBLY = "tocsin.timers.engine.assembly:Assembly."
 STORE = "tocsin.stores.memory:MemoryStore."
 _FIRST_WAITING = "tocsin.timers.engine.waiting_rows:WaitingRows.first_key"
 _WINDOW = "tests/unit/test_window.py::"
+_DAMAGED = "tests/unit/test_damaged_rows.py::"
 
 
 #: A retry is written whatever has become of its timer.
@@ -31,6 +32,24 @@ MUTATIONS = [
         5,
         drop(WINDOW + "refuse", "self._refused"),
         caught_by=_WINDOW + "test_refused_retry_neither_fires_nor_is_lost",
+    ),
+    mutation(
+        "a client's write takes the reserve of the row",
+        15,
+        replace(ASSEMBLY + "batch", "self._client_bytes_max", by="self._row_bytes_max"),
+        caught_by=_DAMAGED + "test_timer_for_which_the_store_has_no_room_is_refused_with_its_largest_field",
+    ),
+    mutation(
+        "a row damaged while it is suspended is resumed",
+        15,
+        replace(ASSEMBLY + "_resolve", "present.raw is None", by="True"),
+        caught_by=_DAMAGED + "test_timer_damaged_while_its_namespace_is_paused_stays_suspended_unchanged",
+    ),
+    mutation(
+        "a commit reads all present rows at once",
+        17,
+        replace(WINDOW + "to_fetch", "len(wanted) == uuids_max", by="False"),
+        caught_by="tests/unit/test_bounded_reads.py::test_a_commit_reads_no_more_present_rows_than_memory_is_meant_for",
     ),
     # commits
     mutation("a commit does not enter the window", 8, never(WINDOW + "committed", "stays.key")),

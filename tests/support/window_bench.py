@@ -72,7 +72,7 @@ class Bench:
         return HistoryMode.ALL, 1_000
 
     def assemble(self, *, rows_max: int = 100, finished_max: int = 100, exact_after: int = 1_000) -> Batch:
-        uuids = self.window.to_fetch(rows_max)
+        uuids = self.window.to_fetch(rows_max, rows_max)
         found = at_once(self.store.fetch(0, uuids))
         assembly = Assembly(
             self.window,

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from tests.support.damage import damage
-from tests.unit.test_forwarded_writes import Node, timer
+from tests.support.damage import GARBAGE, damage
+from tests.unit.test_forwarded_writes import OWN, Node, timer
 
 from tocsin.administration import (
     API_KEYS,
@@ -26,17 +26,19 @@ from tocsin.administration import (
 )
 from tocsin.model.access import ApiKey, Role, SignIn
 from tocsin.model.audit import AuditEntry, AuditQuery
-from tocsin.model.errors import ConfigError, PayloadTooLarge, TimerNotFound, TimerNotPending, Unavailable
+from tocsin.model.condition import Condition, OnConflict
+from tocsin.model.errors import ConfigError, PayloadTooLarge, TimerExists, TimerNotFound, TimerNotPending, Unavailable
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import DamagedNamespace
 from tocsin.model.run import Run, RunStatus, encode_run
 from tocsin.model.timer import Changes, RawBody, Status, damaged_record
-from tocsin.ports.observer import Event, NamespaceDamaged, RecordDamaged
-from tocsin.ports.store import Capabilities, HistoryRow, RunRow, StoredRow
+from tocsin.ports.observer import Event, NamespaceDamaged, RecordDamaged, TimerSuspended
+from tocsin.ports.store import Capabilities, HistoryRow, RunRow, ShardBatch, StoredRow
 from tocsin.server.stores import check_payload_limit
 from tocsin.settings.load import load_settings
 from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
+from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.history import runs_page
 from tocsin.timers.listing import ListRequest
 
@@ -82,6 +84,8 @@ async def test_damaged_timer_is_shown_with_the_reason_and_can_be_deleted(
     assert "can't be read" in str(view.timer.last_error)
     with pytest.raises(TimerNotPending, match="can't be read"):
         await node.service.update("default", "hurt", Changes(tags=("a",)))
+    with pytest.raises(TimerExists, match="'hurt' exists, and its stored record can't be read"):
+        await node.service.create(timer("hurt"), Condition(OnConflict.KEEP))
     await node.service.delete("default", "hurt")
     if names_lost:
         with pytest.raises(TimerNotFound):
@@ -90,6 +94,25 @@ async def test_damaged_timer_is_shown_with_the_reason_and_can_be_deleted(
         assert (await node.service.get("default", "hurt")).timer.status is Status.CANCELED
     listed, _ = await node.service.list(ListRequest("default", frozenset({Status.PENDING})))
     assert [each.timer.id for each in listed] == ["sound"]
+
+
+async def test_timer_damaged_while_its_namespace_is_paused_stays_suspended_unchanged(
+    node: Node, store: MemoryStore
+) -> None:
+    events: list[Event] = []
+    node.context.observe = events.append
+    await node.service.create(timer("hurt"))
+    row = (await stored(store, "hurt"))._replace(suspended="namespace:default")
+    (shard,) = await store.shards()
+    await store.apply([ShardBatch(0, shard.epoch, OWN, upserts=[row])])
+    await damage(store, row)
+    node.supervisor.shards[0].accept(WriteOp(OpKind.RESUME, row.uuid, "default", expected=row.generation))
+    # Its answer comes from a later batch than the resumption.
+    await node.service.create(timer("other"))
+    kept = await stored(store, "hurt")
+    assert (kept.record, kept.key) == (GARBAGE, row.key)
+    assert str(kept.suspended).startswith("bad_record: ")
+    assert [each.reason for each in events if isinstance(each, TimerSuspended)] == [kept.suspended]
 
 
 async def test_damaged_run_is_shown_with_the_reason_among_the_others() -> None:

@@ -403,7 +403,7 @@ def test_first_try_of_a_key_reads_nothing_and_stores_the_key() -> None:
         op = keyed(bench, key, on_conflict=on_conflict)
         assert op.condition is not None
         op.condition = msgspec.structs.replace(op.condition, first_try=True)
-        assert bench.window.to_fetch(10) == [UUID] * reads
+        assert bench.window.to_fetch(10, 10) == [UUID] * reads
         bench.commit(bench.assemble())
     # Keys of a timer in memory are carried over, since they cost nothing.
     assert [key.key for key in decode_record(bench.stored()[UUID].record).keys] == ["k", "l"]

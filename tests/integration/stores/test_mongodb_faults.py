@@ -25,7 +25,7 @@ from tocsin.model.errors import (
     StoreCorrupted,
     StoreUnavailable,
 )
-from tocsin.ports.store import Applied
+from tocsin.ports.store import Applied, ShardState
 from tocsin.stores.mongodb.client import Document, MongoClient
 from tocsin.stores.mongodb.settings import MongoSettings, parse_address
 from tocsin.stores.mongodb.store import MongoStore
@@ -263,6 +263,21 @@ async def test_a_newer_layout_and_another_format_are_refused(store: MongoStore, 
         driver[database_of(mongodb_url)]["meta"].update_one({"_id": "meta"}, {"$unset": {"format": 1}})
     with pytest.raises(StoreCorrupted, match="before its first release"):
         await MongoStore(mongodb_url).open(None)
+
+
+async def test_a_damaged_shard_is_named_by_its_claim_and_stops_no_other(store: MongoStore, mongodb_url: str) -> None:
+    for shard_id in range(3):
+        await claimed(store, shard_id)
+    with Driver(mongodb_url) as driver:
+        for shard_id, lost in ((0, "epoch"), (1, "owner"), (2, "session")):
+            driver[database_of(mongodb_url)]["shards"].update_one(
+                {"_id": shard_id}, {"$unset": {lost: 1}}, bypass_document_validation=True
+            )
+    assert await store.shards() == [ShardState(1, 1, None), ShardState(2, 1, ALICE)]
+    with pytest.raises(DefiniteFailure, match=r"shard 0 .* no epoch"):
+        await store.claim(0, expected_epoch=0, owner=BOB)
+    for shard_id in (1, 2):
+        assert await store.claim(shard_id, expected_epoch=1, owner=BOB) == 2
 
 
 async def test_mongodb_deletes_what_has_expired_as_well(store: MongoStore, mongodb_url: str) -> None:

@@ -90,8 +90,10 @@ async def list_schedules(
         # With those of the same `e` as the last: their namespaces have the same hash.
         entries = [each for each in ahead if _expiry_of(each) <= _expiry_of(ahead[:wanted][-1])]
         items = await client.batch_get([{"p": each["p"], "s": each["s"]} for each in entries]) if entries else []
-        # One may have ended since its entry was read, or be another namespace's.
-        found += [row for item in items if isinstance(row := row_of(item), StoredRow) and row.namespace == name]
+        # One may have ended since its entry was read, or be another namespace's. A damaged one that has lost its id would
+        # begin the list again if it ended a page.
+        rows = [row for item in items if isinstance(row := row_of(item), StoredRow)]
+        found += [row for row in rows if row.namespace == name and row.timer_id]
         if len(entries) < wanted:
             break
         first = _expiry_of(entries[-1])

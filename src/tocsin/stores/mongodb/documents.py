@@ -22,6 +22,7 @@ from tocsin.ports.store import (
     FireKey,
     HistoryRow,
     RunRow,
+    ShardState,
     StoredRow,
     check_lengths,
 )
@@ -37,6 +38,15 @@ _INSTANTS = range(-(2**63), 2**63)
 #: The beginning of the year 1 and the end of the year 9999.
 _DATE_MIN_MS, _DATE_MAX_MS = -62_135_596_800_000, 253_402_300_799_999
 _STATUSES = {status.value: status for status in Status}
+
+
+def shard_state(document: Document) -> ShardState | None:
+    """The state of a shard; None if its document has lost the epoch. One that has lost its owner counts as released: the next
+    claim raises the epoch all the same."""
+    shard_id, epoch, owner = document["_id"], document.get("epoch"), document.get("owner")
+    if not isinstance(shard_id, int) or not isinstance(epoch, int):
+        return None
+    return ShardState(shard_id, int(epoch), bytes(owner) if isinstance(owner, bytes) else None)
 
 
 def uuid_binary(uuid: bytes) -> Binary:

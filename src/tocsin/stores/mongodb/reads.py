@@ -16,6 +16,7 @@ from tocsin.stores.mongodb.documents import (
     history_row,
     of_timer,
     run_row,
+    shard_state,
     stored_row,
     timer_id,
     uuid_binary,
@@ -135,9 +136,9 @@ async def runs(
 
 
 async def shards(client: MongoClient) -> list[ShardState]:
-    """Every shard that was ever claimed, by number."""
-    documents = await _all(client, "shards")
-    return [ShardState(each["_id"], int(each["epoch"]), _optional(each["owner"])) for each in documents]
+    """Every shard that was ever claimed, by number, without those whose documents are damaged."""
+    states = [shard_state(document) for document in await _all(client, "shards")]
+    return [state for state in states if state is not None]
 
 
 async def members(client: MongoClient) -> list[Member]:
@@ -151,7 +152,3 @@ async def members(client: MongoClient) -> list[Member]:
 
 async def _all(client: MongoClient, name: str) -> list[Document]:
     return await client.read(lambda session: client.collection(name).find(session=session, sort=[("_id", 1)]).to_list())
-
-
-def _optional(owner: bytes | None) -> bytes | None:
-    return None if owner is None else bytes(owner)

@@ -7,12 +7,14 @@ from typing import Any, TypeAlias
 from bson import Int64
 from pymongo import DeleteMany, InsertOne, ReplaceOne, errors
 
+from tocsin.model.errors import DefiniteFailure
 from tocsin.ports.store import Applied, FireKey, Member, ShardBatch
 from tocsin.sql.keys import at_most
 from tocsin.stores.mongodb.client import Conflict, Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import (
     history_document,
     run_document,
+    shard_state,
     stored_document,
     timer_id,
     uuid_binary,
@@ -115,8 +117,20 @@ async def claim(
                 raise
             await client.transaction(session, work)
     except Refused:
+        if expected_epoch == 0:
+            await _check_shard(client, shard_id)
         return None
     return expected_epoch + 1
+
+
+async def _check_shard(client: MongoClient, shard_id: int) -> None:
+    """Raises DefiniteFailure if the shard's document exists, but is damaged."""
+    found = await client.read(lambda session: client.collection("shards").find_one({"_id": shard_id}, session=session))
+    if found is not None and shard_state(found) is None:
+        raise DefiniteFailure(
+            f"the document of shard {shard_id} in the collection shards is damaged: it has no epoch; restore one that is not "
+            "lower than the last"
+        )
 
 
 async def _claim(client: MongoClient, session: Session, shard_id: int, expected_epoch: int, owner: bytes) -> None:
@@ -139,9 +153,10 @@ async def _end_former(client: MongoClient, own: Session, shard_id: int, epoch: i
     """Ends the session of the owner that claimed in this epoch, with its transaction. False if there is none."""
     query = {"_id": shard_id, "epoch": Int64(epoch)}
     shard = await client.read(lambda session: client.collection("shards").find_one(query, session=session))
-    if shard is None or shard["session"] == own.session_id["id"]:
+    former = None if shard is None else shard.get("session")
+    if former is None or former == own.session_id["id"]:
         return False
-    await client.end_transaction_of(bytes(shard["session"]))
+    await client.end_transaction_of(bytes(former))
     return True
 
 

@@ -27,6 +27,7 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import Run
 from tocsin.model.schedule import Put
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
+from tocsin.ports.observer import TimerSuspended
 from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, ShardBatch
 from tocsin.timers.engine import recurring
 from tocsin.timers.engine.idempotency import create_if, keeps, kept_for_its_keys
@@ -204,7 +205,13 @@ class Assembly:
         if kind is OpKind.SUSPEND:
             row = Row(present.key, op.generation, present.timer, 0, present.raw)
             return self._write(row, op.reason, self._run_row(present, suspended_run(present), ended=False))
-        return self._write(Row(present.key, op.generation, present.timer, 0))
+        row = Row(present.key, op.generation, present.timer, 0, present.raw)
+        if present.raw is None:
+            return self._write(row)
+        # Damaged while it was suspended for another reason: it stays suspended, unchanged (rule 15).
+        reason = f"bad_record: {present.timer.last_error}"[:REASON_CHARS_MAX]
+        batch.events.append(TimerSuspended(window.shard_id, uuid, reason))
+        return self._write(row, reason)
 
     def _present(self, op: WriteOp) -> WriteAnswer:
         """The timer's live row as of this batch. If there is none, the answer: an error for a client."""

@@ -198,6 +198,9 @@ def end_expired(context: Context, shard: Shard, row: Row, now_us: int) -> bool:
 
 # ---------------------------------------------------------------------- conclusions, pure
 
+#: Characters of an attempt's error that are kept: `row_reserve_bytes` has room for a log of such errors.
+ERROR_CHARS_MAX = 200
+
 
 def conclude(
     attempt: InFlightAttempt,
@@ -221,7 +224,7 @@ def conclude(
         payload_depth_max=limits.payload_depth_max,
         strict=namespace is not None and namespace.answers is Answers.STRICT,
     )
-    error = None if isinstance(verdict, Done | Reschedule) else verdict.error
+    error = None if isinstance(verdict, Done | Reschedule) else verdict.error[:ERROR_CHARS_MAX]
     entry = _entry(attempt, outcome, duration_us, error, accepted=isinstance(verdict, Done))
     first = timer.first_attempt_at if timer.first_attempt_at is not None else attempt.fired_at
     after = msgspec.structs.replace(

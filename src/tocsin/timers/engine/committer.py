@@ -172,9 +172,10 @@ class CommitLane:
     ) -> list[tuple[Shard, Batch]] | None:
         """The batches of these shards: clients' writes first, then finished timers, longest waiting shards first. None if the
         store can't be read; the clients are refused then."""
+        uuids_max = max(self._context.fetch_uuids_max // max(len(shards), 1), 1)
         try:
             read = [
-                (shard, window, await self._fetched(window, rows_max))
+                (shard, window, await self._fetched(window, rows_max, uuids_max))
                 for shard in shards
                 if (window := shard.window) is not None
             ]
@@ -212,9 +213,9 @@ class CommitLane:
         self._more_finished = finished_max > 0 and finished_left == 0
         return batches
 
-    async def _fetched(self, window: Window, rows_max: int) -> Fetched:
-        """The present states that the window's next batch needs and memory doesn't have."""
-        uuids = window.to_fetch(rows_max)
+    async def _fetched(self, window: Window, rows_max: int, uuids_max: int) -> Fetched:
+        """The present states that the window's next batch needs and memory doesn't have: of at most so many uuids."""
+        uuids = window.to_fetch(rows_max, uuids_max)
         if not uuids:
             return {}
         found = await self._context.bounded(self._context.store.fetch(window.shard_id, uuids))

@@ -116,6 +116,13 @@ class Context:
         return min(self.limits.batch_bytes_max, self.store.capabilities.batch_bytes_max or self.limits.batch_bytes_max)
 
     @property
+    def fetch_uuids_max(self) -> int:
+        """Of how many timers one commit may read what is stored, each with a live row and a finished one of the largest size
+        that the settings allow."""
+        row_bytes = self.limits.payload_bytes_max + self.limits.row_reserve_bytes
+        return max(self.limits.fetch_bytes_max // (2 * row_bytes), 1)
+
+    @property
     def row_bytes_max(self) -> int:
         """Bytes of a record that the store can hold."""
         return self.store.capabilities.row_bytes_max or sys.maxsize

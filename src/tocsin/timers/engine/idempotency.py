@@ -36,7 +36,7 @@ def create_if(
     assert op.condition is not None
     try:
         former = _former(op.uuid, batch, finished, present, found, mode)
-        answer = None if former is None else _answer(op.condition, former)
+        answer = None if former is None else _answer(op.condition, former, op.timer.id)
     except RecordTooNew as error:
         # It may have been created under the same key.
         return ShardUnavailable(
@@ -86,7 +86,7 @@ def _decoded(found: StoredRow | HistoryRow) -> Row:
         return Row(key, found.generation, blank, len(found.record))
 
 
-def _answer(condition: Condition, former: Row) -> ExistingRow | TimerExists | None:
+def _answer(condition: Condition, former: Row, timer_id: str) -> ExistingRow | TimerExists | None:
     """The answer to a create where that timer exists; None: the create is written. Raises IdempotencyConflict."""
     timer, wanted = former.timer, condition.on_conflict
     if condition.is_repeated(timer):
@@ -94,9 +94,9 @@ def _answer(condition: Condition, former: Row) -> ExistingRow | TimerExists | No
     if wanted is OnConflict.REPLACE:
         return None
     if not timer.url:
-        # The placeholder of an undecodable record has no URL.
+        # The placeholder of an undecodable record has no URL, and perhaps no id.
         return TimerExists(
-            f"a timer {timer.id!r} exists, and its stored record can't be read ({timer.last_error}); create it with "
+            f"a timer {timer_id!r} exists, and its stored record can't be read ({timer.last_error}); create it with "
             'onConflict "replace" to overwrite it'
         )
     if wanted is OnConflict.KEEP:

@@ -179,6 +179,9 @@ class EngineLimits:
     exact_delete_after_us: int = 250 * MS
     #: Rows (writes, deletes, history) in one commit; more wait for the next. `batch_bytes_max` bounds larger rows.
     batch_rows_max: int = 5_000
+    #: Bytes of present rows that one commit reads, should each be as large as the settings allow: changes of timers that are
+    #: not in memory need them, and further ones wait for the next commit.
+    fetch_bytes_max: int = 64 * 1024 * 1024
     #: Pause between attempts while the store fails: short, to recover soon; not shorter, to spare a database in trouble.
     store_retry_interval_us: int = 200 * MS
     #: How long after its end a node that owns no shard stays on the list of nodes, for people to see it.

@@ -318,12 +318,15 @@ class Window:
         """Whether rows wait to be suspended."""
         return bool(self._suspending)
 
-    def to_fetch(self, rows_max: int) -> list[bytes]:
-        """The uuids of the next operations whose present state has to be read from the store (rule 17)."""
+    def to_fetch(self, rows_max: int, uuids_max: int) -> list[bytes]:
+        """The uuids of the next operations whose present state has to be read from the store (rule 17): `uuids_max` at most,
+        so that the batch ends before the first operation that needs another."""
         wanted: dict[bytes, None] = {}
         written: set[bytes] = set()
         for op in self.pending if len(self.pending) <= rows_max else list(self.pending)[:rows_max]:
             if self.needs_store(op, written):
+                if len(wanted) == uuids_max and op.uuid not in wanted:
+                    break
                 wanted[op.uuid] = None
             elif op.kind in _WRITING:
                 written.add(op.uuid)
