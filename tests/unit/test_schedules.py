@@ -409,6 +409,21 @@ def test_a_result_handed_over_meets_a_definition_changed_by_the_next_owner() -> 
     assert isinstance(bench.window.rows[UUID], Row)
 
 
+def test_a_result_that_arrives_during_its_hand_over_is_reported_once() -> None:
+    bench = ScheduleBench()
+    bench.fire(SECOND)
+    bench.attempt.fired_at = SECOND
+    bench.window.hand_over(SECOND)
+    batch = bench.assemble()
+    bench.finish()
+    bench.commit(batch)
+    assert [op.kind for op in bench.window.pending] == [OpKind.CONCLUDE]
+    bench.commit(bench.assemble())
+    schedule = decode_record(bench.stored()[UUID].record).schedule
+    assert schedule is not None
+    assert schedule.state.counts == {"completed": 1}
+
+
 def test_no_attempt_begins_while_a_client_changes_its_schedule() -> None:
     bench = ScheduleBench()
     bench.begin(Edit(DefinitionChanges(every_us=2 * SECOND)), changes=Changes())

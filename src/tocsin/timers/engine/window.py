@@ -428,6 +428,8 @@ class Window:
                 self._attempts.end(attempt)
                 attempt.handed_over_as = row.identity
             elif conclusion is not None and (of := self.awaiting_write[op.uuid]).identity == op.expected:
+                # A schedule's row goes on with this attempt: its result would be reported by this window as well.
+                del self.awaiting_write[op.uuid], self.superseded[op.uuid]
                 results.append(conclusion_op(of, row.identity, conclusion))
             elif (back := self.rows.get(op.uuid)) is not None and back.identity == op.expected:
                 # Its request was not sent after all: the timer is due as before.
