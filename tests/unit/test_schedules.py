@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.support.window_bench import Bench, at_once
 
-from tocsin.model.errors import BacklogFull, InvalidInput, ScheduleEnded, TocsinError
+from tocsin.model.errors import BacklogFull, InvalidInput, ScheduleEnded, TocsinError, Unavailable
 from tocsin.model.schedule import (
     TRIGGERS_MAX,
     CatchUp,
@@ -422,6 +422,22 @@ def test_a_result_that_arrives_during_its_hand_over_is_reported_once() -> None:
     schedule = decode_record(bench.stored()[UUID].record).schedule
     assert schedule is not None
     assert schedule.state.counts == {"completed": 1}
+
+
+def test_a_row_put_back_by_a_refused_change_does_not_fire_once_it_is_being_suspended() -> None:
+    bench = ScheduleBench()
+    row = bench.window.due(SECOND)
+    assert row is not None
+    # Its destination is busy, and its row waits there.
+    bench.window.defer()
+    bench.begin(Edit(DefinitionChanges(every_us=2 * SECOND)), changes=Changes())
+    bench.window.refuse_clients(Unavailable("no"), 0)
+    assert bench.window.due(SECOND) is row
+    assert bench.window.holds(row)
+    # By now there is no room to wait in.
+    bench.window.defer()
+    bench.window.suspend(row, "destination:h")
+    assert not bench.window.holds(row)
 
 
 def test_no_attempt_begins_while_a_client_changes_its_schedule() -> None:

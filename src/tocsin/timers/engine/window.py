@@ -195,8 +195,10 @@ class Window:
         self._waiting.put_back(row)
 
     def holds(self, row: Row) -> bool:
-        """Whether this very row is still in the window. Check it before dispatching a deferred row."""
-        return self.rows.get(row.key[1]) is row
+        """Whether this very row is still in the window, and not about to be suspended: if it was put back and deferred again,
+        it waits in two places. Check it before dispatching a deferred row."""
+        uuid = row.key[1]
+        return self.rows.get(uuid) is row and self._suspending.get(uuid) != row.generation
 
     def dispatch(self, row: Row) -> InFlightAttempt:
         """Moves the row from the window to an in-flight attempt, until `answered` or `not_sent`."""
