@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.support.window_bench import Bench, at_once
 
-from tocsin.model.errors import BacklogFull, InvalidInput, ScheduleEnded, TocsinError
+from tocsin.model.errors import BacklogFull, InvalidInput, ScheduleEnded, TocsinError, Unavailable
 from tocsin.model.schedule import (
     TRIGGERS_MAX,
     CatchUp,
@@ -407,6 +407,37 @@ def test_a_result_handed_over_meets_a_definition_changed_by_the_next_owner() -> 
     bench.window.accept(conclusion_op(bench.attempt.row, identity, NextAttempt(result, 5)))
     assert bench.assemble().answers == [None]
     assert isinstance(bench.window.rows[UUID], Row)
+
+
+def test_a_result_that_arrives_during_its_hand_over_is_reported_once() -> None:
+    bench = ScheduleBench()
+    bench.fire(SECOND)
+    bench.attempt.fired_at = SECOND
+    bench.window.hand_over(SECOND)
+    batch = bench.assemble()
+    bench.finish()
+    bench.commit(batch)
+    assert [op.kind for op in bench.window.pending] == [OpKind.CONCLUDE]
+    bench.commit(bench.assemble())
+    schedule = decode_record(bench.stored()[UUID].record).schedule
+    assert schedule is not None
+    assert schedule.state.counts == {"completed": 1}
+
+
+def test_a_row_put_back_by_a_refused_change_does_not_fire_once_it_is_being_suspended() -> None:
+    bench = ScheduleBench()
+    row = bench.window.due(SECOND)
+    assert row is not None
+    # Its destination is busy, and its row waits there.
+    bench.window.defer()
+    bench.begin(Edit(DefinitionChanges(every_us=2 * SECOND)), changes=Changes())
+    bench.window.refuse_clients(Unavailable("no"), 0)
+    assert bench.window.due(SECOND) is row
+    assert bench.window.holds(row)
+    # By now there is no room to wait in.
+    bench.window.defer()
+    bench.window.suspend(row, "destination:h")
+    assert not bench.window.holds(row)
 
 
 def test_no_attempt_begins_while_a_client_changes_its_schedule() -> None:

@@ -195,8 +195,10 @@ class Window:
         self._waiting.put_back(row)
 
     def holds(self, row: Row) -> bool:
-        """Whether this very row is still in the window. Check it before dispatching a deferred row."""
-        return self.rows.get(row.key[1]) is row
+        """Whether this very row is still in the window, and not about to be suspended: if it was put back and deferred again,
+        it waits in two places. Check it before dispatching a deferred row."""
+        uuid = row.key[1]
+        return self.rows.get(uuid) is row and self._suspending.get(uuid) != row.generation
 
     def dispatch(self, row: Row) -> InFlightAttempt:
         """Moves the row from the window to an in-flight attempt, until `answered` or `not_sent`."""
@@ -431,6 +433,8 @@ class Window:
                 self._attempts.end(attempt)
                 attempt.handed_over_as = row.identity
             elif conclusion is not None and (of := self.awaiting_write[op.uuid]).identity == op.expected:
+                # A schedule's row goes on with this attempt: its result would be reported by this window as well.
+                del self.awaiting_write[op.uuid], self.superseded[op.uuid]
                 results.append(conclusion_op(of, row.identity, conclusion))
             elif (back := self.rows.get(op.uuid)) is not None and back.identity == op.expected:
                 # Its request was not sent after all: the timer is due as before.
