@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from tests.support.calls import Api, Inbox
 from tests.support.damage import damage
 from tests.support.http import Receiver
+from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.model.ids import timer_uuid
 from tocsin.ports.store import Found, Store
@@ -19,9 +21,9 @@ from tocsin.settings.load import load_settings
 
 #: Of these 60, one is damaged.
 NAMES = [f"due-{number:02}" for number in range(60)]
-DAMAGED = DAMAGED_DUE, DAMAGED_FAR, DAMAGED_ENDED = (NAMES[30], "far", "ended")
-#: Behind the window that a node keeps in memory, so that a write reads the row from the store.
-FAR = "720h"
+DAMAGED = DAMAGED_DUE, DAMAGED_SOON, DAMAGED_FAR, DAMAGED_ENDED = (NAMES[30], "soon", "far", "ended")
+#: Within the window that a node loads into memory, and behind it, where a write reads the row from the store.
+SOON, FAR = "4m", "720h"
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "mysql", "dynamodb", "cassandra", "mongodb"])
@@ -52,14 +54,21 @@ async def found(store: Store, total_shards: int, name: str) -> tuple[int, Found]
     raise AssertionError(name)
 
 
-async def damage_three(url: str, folder: Path) -> None:
-    """Damages the row of a timer that is due, of a far one, and of an ended one."""
+async def damage_all(url: str, folder: Path) -> None:
+    """Damages the rows of the timers in `DAMAGED`."""
     async with opened(url, folder) as (store, total_shards):
         for name in DAMAGED:
             shard_id, (live, ended) = await found(store, total_shards, name)
             row = ended if name == DAMAGED_ENDED else live
             assert row is not None
             await damage(store, row, shard_id)
+
+
+async def suspended(api: Api, name: str) -> None:
+    """Returns when the node has suspended the damaged timer."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not (await api.get(name)).get("suspended", "").startswith("bad_record: "):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
 
 
 async def test_damaged_rows_stop_neither_other_timers_nor_the_node(tmp_path: Path, store_url: str) -> None:
@@ -74,9 +83,10 @@ async def test_damaged_rows_stop_neither_other_timers_nor_the_node(tmp_path: Pat
         assert (await api("namespaces/update", name="default", paused=True))[0] == 200
         due = {"namespace": "default", "callbackUrl": receiver.url, "delay": "0s"}
         assert (await api("timers/batch/create", timers=[{**due, "id": name} for name in NAMES]))[0] == 200
+        await api.create(DAMAGED_SOON, receiver.url, delay=SOON)
         await api.create(DAMAGED_FAR, receiver.url, delay=FAR)
         assert await server.stop() == 0
-        await damage_three(store_url, folder)
+        await damage_all(store_url, folder)
 
         await server.start()
         api = Api(server)
@@ -85,6 +95,8 @@ async def test_damaged_rows_stop_neither_other_timers_nor_the_node(tmp_path: Pat
         calls = await inbox.wait(lambda calls: others <= {call.body["timerId"] for call in calls})
         assert {call.body["timerId"] for call in calls} == others
 
+        for name in (DAMAGED_DUE, DAMAGED_SOON):
+            await suspended(api, name)
         for name in DAMAGED:
             this = {"namespace": "default", "timerId": name}
             assert "can't be read" in (await api.get(name))["lastError"]
