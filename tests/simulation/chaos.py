@@ -48,6 +48,8 @@ class Chaos:
                 node.link.twice_rate = rng.choice((0.0, 0.1))
         if world.faulty:
             world.store.spread_rate = world.rng("weak store").choice((0.0, 0.02, 0.2))
+            world.store.break_rate = world.rng("weak store", "breaks off").choice((0.0, 0.02, 0.1))
+            world.store.apart_s = world.rng("weak store", "reads").choice((0.0, 0.3))
             world.network.slow_rate = self._rng.choice((0.0, 0.02, 0.2))
             world.network.repeat_rate = self._rng.choice((0.0, 0.1))
 
@@ -83,7 +85,7 @@ class Chaos:
             node.link.fault_rate = node.link.slow_rate = 0.0
             node.link.claims_held_s = node.link.twice_rate = 0.0
             node.link.poison = set()
-        world.store.spread_rate = 0.0
+        world.store.spread_rate = world.store.break_rate = world.store.apart_s = 0.0
         world.network.slow_rate = world.network.repeat_rate = 0.0
         await asyncio.gather(*self._tasks)
         for node in world.nodes:

@@ -31,7 +31,8 @@ def at_once(call: Coroutine[Any, Any, Any]) -> Any:
 
 class Link:
     """The part of the store port that the engine uses, over a network that may lose and delay everything but corrupts
-    nothing. The claim is Cassandra's: it reads the heartbeat counter, then writes, and time passes in between."""
+    nothing. The claim is Cassandra's: it reads the heartbeat counter, then writes, and time passes in between. So may the
+    load be: it reads the entries, then the rows."""
 
     def __init__(
         self, store: WeakStore, rng: random.Random, rng_of_store: random.Random, record: Callable[..., None]
@@ -205,10 +206,21 @@ class Link:
         # A database may shorten a page; only `complete_to` states how far it is complete.
         if limit > 1 and self._rng.random() < 0.2:
             limit = self._rng.randint(1, limit)
-        return await self._call(lambda: self._store.load(shard_id, after, up_to, limit))
+        return await self._led_to(shard_id, await self._call(lambda: self._store.load(shard_id, after, up_to, limit)))
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
-        return await self._call(lambda: self._store.load_suspended(shard_id, after, limit))
+        return await self._led_to(
+            shard_id, await self._call(lambda: self._store.load_suspended(shard_id, after, limit))
+        )
+
+    async def _led_to(self, shard_id: int, entries: Loaded) -> Loaded:
+        if not self._store.reads_apart:
+            return entries
+        await asyncio.sleep(self._rng_of_store.uniform(0.0, self._store.apart_s))
+        page = await self._call(lambda: self._store.led_to(shard_id, entries))
+        if len(page.rows) < len(entries.rows):
+            self._record("outdated entries", shard_id, len(entries.rows) - len(page.rows))
+        return page
 
     async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
         return await self._call(lambda: self._store.fetch(shard_id, uuids))

@@ -89,17 +89,17 @@ class ScheduleLedger:
     # ------------------------------------------------------------------ durable batches
 
     def watch(self) -> None:
-        """Has every durable batch of the store checked."""
-        apply = self._world.store.apply
+        """Has every durable transaction of the store checked."""
+        transact = self._world.store.transact
 
         async def watched(batches: Sequence[ShardBatch]) -> list[Applied]:
-            results = await apply(batches)
+            results = await transact(batches)
             for batch, result in zip(batches, results, strict=True):
                 if result is Applied.DURABLE:
                     self._written(batch)
             return results
 
-        self._world.store.apply = watched  # type: ignore[method-assign]
+        self._world.store.transact = watched  # type: ignore[method-assign]
 
     def _written(self, batch: ShardBatch) -> None:
         runs: dict[bytes, list[Run]] = {}

@@ -111,7 +111,8 @@ class World:
         #: The token of each `webhook-id`.
         self.fired: dict[str, int] = {}
         self.namespaces_unpaused_s = 0.0
-        self.store = WeakStore(_StoreClock(self.loop), self.rng("store"))
+        self.store = WeakStore(_StoreClock(self.loop), self.rng("store"), self.rng("store", "breaks"))
+        self.store.reads_apart = self.rng("store", "reads").random() < 0.5
         if small_transactions:
             self.store.capabilities = SMALL_TRANSACTIONS
         self.cluster_limits = ClusterLimits(

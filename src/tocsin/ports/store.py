@@ -343,8 +343,9 @@ class Store(Records, Protocol):
         """
 
     async def load(self, shard_id: int, after: FireKey, up_to: FireKey, limit: int) -> Loaded:
-        """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first, from a snapshot
-        that began after the call. `complete_to` is `up_to` only if no such row was left out."""
+        """Live rows that are not suspended with after < key ≤ up_to: at most `limit`, smallest keys first, from reads that
+        began after the call. `complete_to` is `up_to` only if no such row was left out, except rows that were written
+        meanwhile (rule 9)."""
 
     async def load_suspended(self, shard_id: int, after: FireKey, limit: int) -> Loaded:
         """Suspended rows with key > after, as `load` returns live ones. `complete_to` is KEY_MAX when none was left out."""
