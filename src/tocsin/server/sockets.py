@@ -20,6 +20,11 @@ _DESCRIPTORS_RESERVED = 100
 #: A Linux socket option that Python's socket module lacks.
 _SO_ATTACH_FILTER = 26
 _DRAIN_POLL_S = 0.001
+#: In which a client that has begun to connect has done so.
+_HANDSHAKE_S = 0.25
+#: Classic BPF, as (code, jump if true, jump if false, operand), of packets that begin with the TCP header: those with SYN and
+#: without ACK are dropped, all others kept whole.
+_DROP_SYN = ((0x30, 0, 0, 13), (0x54, 0, 0, 0x12), (0x15, 0, 1, 0x02), (0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF))
 
 
 def url_of(host: str, port: int) -> str:
@@ -83,14 +88,16 @@ async def drain(listener: socket.socket, timeout_s: float = 1.0) -> None:
     """Stops new connections to a socket on which only this process listens, and waits until queued ones are accepted: the
     kernel resets connections that are still in the queue when the socket is closed.
 
-    On Linux a filter drops the packets of new clients, which retry a second later and find the port closed. Elsewhere this
-    only waits for a moment when the queue is empty.
+    On Linux a filter drops the first packet of new clients, which retry a second later and find the port closed. Clients that
+    have begun to connect may complete it: they count as connected already, and send their request. Elsewhere this only waits
+    for a moment when the queue is empty.
     """
     if sys.platform == "linux":
-        # Classic BPF, one instruction: accept 0 bytes of any packet.
-        instruction = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0), 8)
-        program = struct.pack("HP", 1, ctypes.addressof(instruction))
+        code = b"".join(struct.pack("HBBI", *instruction) for instruction in _DROP_SYN)
+        instructions = ctypes.create_string_buffer(code, len(code))
+        program = struct.pack("HP", len(_DROP_SYN), ctypes.addressof(instructions))
         listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
+        await asyncio.sleep(_HANDSHAKE_S)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
     while select.select([listener], [], [], 0)[0] and loop.time() < deadline:  # noqa: ASYNC110 -- the kernel sends no notification

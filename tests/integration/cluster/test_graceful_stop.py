@@ -21,7 +21,7 @@ CLIENTS = 200
 async def test_a_leaving_node_answers_accepted_connections(tmp_path: Path, postgresql_url: str) -> None:
     server = node(tmp_path, "one", postgresql_url)
     # Long enough for a connected client to send its request, also on a busy machine.
-    server.env["TOCSIN_CLUSTER_LEAVE_DELAY"] = "3s"
+    server.env["TOCSIN_CLUSTER_LEAVE_DELAY"] = "8s"
     answers: Counter[str] = Counter()
 
     async def ask_again_and_again(begun: asyncio.Event) -> None:
