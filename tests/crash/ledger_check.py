@@ -49,6 +49,10 @@ _LATE_SPREAD, _LATE_SPREAD_US_MAX = 2, 60_000_000
 _BEFORE_FAULT_US = 5_000_000
 #: Pause between two session faults, at least and at most.
 _SESSION_PAUSE_S = (0.5, 4.0)
+#: Pause before a client sends the rest of a batch again, doubled each time: a cluster that refuses is not asked more often.
+_PAUSE_S_MIN, _PAUSE_S_MAX = 0.05, 2.0
+#: How long nodes may take to share the shards: several heartbeats of a database that others use, too.
+_SHARED_WITHIN_S = 150.0
 #: Starts of a node while the database does not answer; each takes as long as one statement may take.
 _STARTS_MAX = 10
 
@@ -100,20 +104,18 @@ class _Writers:
     async def _create_all(self, client: AnyNode) -> None:
         client.gone = self._gone
         while numbers := list(islice(self._numbers, _BATCH_TIMERS)):
-            made = numbers
-            while numbers:
-                numbers = await self._create(client, numbers)
-            self.made += len(made)
-            for number in made:
-                if self._random.random() < _UPDATED + _DELETED:
-                    await self._to_change.put(number)
+            left, pause_s = numbers, _PAUSE_S_MIN
+            while left := await self._create(client, left):
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _PAUSE_S_MAX)
+            self.made += len(numbers)
             # Spread over half of the time, so that many timers fire meanwhile.
             ahead_s = self.made / self._plan.timers * self._plan.seconds / 2 - (now_us() - self._begun_at) / 1e6
             await asyncio.sleep(max(ahead_s, 0))
         client.close()
 
     async def _create(self, client: AnyNode, numbers: list[int]) -> list[int]:
-        """Creates one batch; returns the timers whose creation is not certain."""
+        """Creates one batch, and has some of its timers changed; returns those whose creation is not certain."""
         sent_at, versions, timers = now_us(), [], []
         for number in numbers:
             execute_at = self._due(1)
@@ -134,6 +136,8 @@ class _Writers:
         for number, version, result in zip(numbers, versions, answer[1]["results"], strict=True):
             if "timer" in result:
                 self._log.acknowledged(version, at)
+                if self._random.random() < _UPDATED + _DELETED:
+                    await self._to_change.put(number)
             else:
                 self._log.failures[f"{result['error']['status']} in a batch"] += 1
                 again.append(number)
@@ -237,7 +241,7 @@ class _NodeFaults:
         at = now_us()
         self._log.faults.append(at)
         await server.kill()
-        await shared_by(left, {name(other) for other in left})
+        await shared_by(left, {name(other) for other in left}, _SHARED_WITHIN_S)
         self._plan.report(f"{name(server)} was killed; its shards were taken over after {(now_us() - at) / 1e6:.1f} s")
         await self._start(server)
 
@@ -249,7 +253,7 @@ class _NodeFaults:
 
     async def _joins(self, server: ServerProcess) -> None:
         await self._start(server)
-        await shared_by(self._servers, {name(other) for other in self._servers})
+        await shared_by(self._servers, {name(other) for other in self._servers}, _SHARED_WITHIN_S)
         self._plan.report(f"{name(server)} joined")
 
     async def _start(self, server: ServerProcess) -> None:
@@ -286,7 +290,7 @@ async def check(plan: Plan, folder: Path, store: str, *, sessions: bool = False)
     faults_source = _SessionFaults(plan, log, store) if sessions else _NodeFaults(plan, log, servers)
     async with _receiver(calls) as url, running(*first):
         try:
-            await shared_by(first, {name(server) for server in first})
+            await shared_by(first, {name(server) for server in first}, _SHARED_WITHIN_S)
             async with balanced(servers, gone):
                 writers = _Writers(plan, log, servers, gone, url)
                 progress = asyncio.create_task(_report_progress(plan, writers, calls))

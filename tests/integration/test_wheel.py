@@ -129,7 +129,7 @@ def test_a_missing_extra_is_named_with_its_command_before_anything_is_touched(in
             if ran.returncode == 0 or not ran.stderr.endswith(expected) or folder.exists():
                 wrong[extra, command] = (ran.returncode, ran.stderr)
     assert wrong == {}
-    environment = os.environ | {"TOCSIN_STORE": EXTRAS["mysql"][1]}
+    environment = os.environ | {"TOCSIN_STORE": EXTRAS["mysql"][1], "TOCSIN_BIN": "/opt/tocsin"}
     program = [str(installed / "tocsin"), "config", "check"]
     ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=100, check=True)
     assert ran.stderr == "Warning: store: asyncmy is not installed; run: pip install 'tocsin[mysql]'\n"

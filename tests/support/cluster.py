@@ -151,13 +151,13 @@ async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float = PAT
             await asyncio.sleep(0.1)
 
 
-async def shared_by(servers: list[ServerProcess], names: set[str]) -> None:
+async def shared_by(servers: list[ServerProcess], names: set[str], timeout_s: float = PATIENCE_S) -> None:
     """Returns when all shards are owned, and these nodes own all of them, each some, as each of the servers sees it."""
 
     async def are_shared() -> bool:
         return all([(await owners(server)).keys() == names for server in servers])
 
-    await until(are_shared)
+    await until(are_shared, timeout_s)
 
 
 @asynccontextmanager

@@ -14,10 +14,11 @@ from tocsin.settings.sources import Entry, Origin, Source, entries_of, fault_of
 from tocsin.settings.values import PORT_MAX, redacted
 
 #: Variables with the prefix that are not settings: the one that names the settings file, and those of the client commands, of
-#: worker processes and of the tests.
+#: worker processes, of the SDKs' test servers and of the tests.
 OTHER_ENV = frozenset(
     {
         "TOCSIN_CONFIG",
+        "TOCSIN_BIN",
         "TOCSIN_URL",
         "TOCSIN_KEY",
         "TOCSIN_KEY_FILE",

@@ -233,7 +233,8 @@ class _Resumption:
         if self.rows >= self._rows_max:
             return False
         reasons = self._shard.suspended.reasons
-        return reasons is None or any(self._room_for(reason).rows > 0 for reason in reasons)
+        # Sorted, so that a simulation is the same in each run: a reason's room is that of the moment when it is first asked for.
+        return reasons is None or any(self._room_for(reason).rows > 0 for reason in sorted(reasons))
 
     def _room_for(self, reason: str) -> _Room:
         room = self._rooms.get(reason)
