@@ -17,6 +17,8 @@ PRESENT_S = 60.0
 _MINUTE_US = 60_000_000
 #: Timers overdue by more than this are reported; shorter delays are normal.
 _OVERDUE_S = 1.0
+#: Fires with a greater lag count as late, even if nothing is overdue any more.
+_LATE_MS = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,11 @@ def health(minute: StatisticsSlot, now: StatisticsSlot, reasons: Sequence[str], 
         waiting = count(now.window_timers)
         soon = f"{waiting} timers due within minutes" if now.window_timers else "no timer due within minutes"
         return Health(f"Quiet. Nothing fired in the last minute, {soon}, nothing overdue.{calls}", "calm")
+    if late := minute.lag.above(_LATE_MS):
+        share, slowest = late * 60 / period_s if period_s > 60 else late, span(round(minute.lag.max_ms * 1_000))
+        failed = f"; {count(minute.failed)} failed" if minute.failed else ""
+        came = f"Came late: {count(share)} of {rate}, by up to {slowest}{failed}"
+        return Health(f"{came}. Nothing is overdue now.{calls}", "busy")
     # A number and its unit stay on one line.
     rest = f"slowest {milliseconds(minute.lag.max_ms * 1_000)}, nothing overdue".replace(" ms", "\u00a0ms")
     if minute.failed:
