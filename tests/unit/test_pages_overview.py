@@ -87,7 +87,11 @@ def test_minutes_with_missing_data_are_marked() -> None:
 def test_health_sentence_of_the_last_minute() -> None:
     assert health(slot(done=2), slot(), [], 60.0).sentence.startswith("On time. 2 fires in the last minute")
     assert health(slot(failed=1), slot(), [], 60.0).tone == "busy"
-    assert health(slot(), slot(), ["b: lease"], 60.0) == Health("Degraded: b: lease.", "alarm")
+    assert health(slot(), slot(), ["b: not ready"], 60.0) == Health("Degraded: b: not ready.", "alarm")
+    paused = health(slot(), slot(), ["dispatch paused: the node is starting"], 60.0)
+    assert paused.sentence.endswith(
+        "starting. Meanwhile nothing fires there; what comes due waits, and nothing is lost."
+    )
 
 
 def test_fires_that_came_late_are_not_called_on_time() -> None:

@@ -83,7 +83,10 @@ def _waiting(waiting: BoundedCount) -> str:
 def health(minute: StatisticsSlot, now: StatisticsSlot, reasons: Sequence[str], period_s: float) -> Health:
     """The health of the last minute in one sentence. `period_s` is the time that `minute` covers."""
     if reasons:
-        return Health(f"Degraded: {'; '.join(reasons)}.", "alarm")
+        meaning = (
+            " Meanwhile nothing fires there; what comes due waits, and nothing is lost." if _pauses(reasons) else ""
+        )
+        return Health(f"Degraded: {'; '.join(reasons)}.{meaning}", "alarm")
     fires = minute.fires * 60 / period_s if period_s > 60 else minute.fires
     rate = f"{count(fires)} {'fire' if fires == 1 else 'fires'} in the last minute"
     if now.overdue_s > _OVERDUE_S:
@@ -104,6 +107,11 @@ def health(minute: StatisticsSlot, now: StatisticsSlot, reasons: Sequence[str], 
     if minute.failed:
         return Health(f"On time, but {count(minute.failed)} of {rate} failed; {rest}.{calls}", "busy")
     return Health(f"On time. {rate}, {rest}.{calls}", "calm")
+
+
+def _pauses(reasons: Iterable[str]) -> bool:
+    """Whether a node does not dispatch."""
+    return any("dispatch paused: " in reason for reason in reasons)
 
 
 def _calls(minute: StatisticsSlot) -> str:
