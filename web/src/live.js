@@ -183,7 +183,6 @@ function replaceRow(row, changed) {
   if (changed.dataset.tab) row.dataset.tab = changed.dataset.tab;
   if (changed.dataset.due) row.dataset.due = changed.dataset.due;
   else delete row.dataset.due;
-  if (changed.dataset.dueWord) row.dataset.dueWord = changed.dataset.dueWord;
   // Cell by cell, except the id and the checkbox, so that the focus and the selection are kept.
   for (const before of row.querySelectorAll("td:not(.pick)")) {
     const after = changed.querySelector(`.${before.classList[0]}`);
