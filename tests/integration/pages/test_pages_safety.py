@@ -7,7 +7,6 @@ import re
 from html import escape
 
 import httpx
-import pytest
 
 from tests.integration.pages.conftest import Browser, Node, Start
 from tests.support.patience import PATIENCE_S
