@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook
 
 from tests.integration.agent.execution_parts import Arrival, Bench, Service, answer, limited
@@ -204,15 +202,9 @@ async def test_stored_bodies_are_bounded_text() -> None:
         assert service.arrivals[0].body == b"d" * 100
 
 
-SECRETS = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/", min_size=24, max_size=40)
-WORDS = st.sampled_from(["token", "Secret", "api-key", "API_KEY", "password", "auth", "cookie", "session", "signature"])
-AFFIXES = st.text("abcdefghijklmnop-", max_size=6)
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(secret=SECRETS, word=WORDS, before=AFFIXES, after=AFFIXES, scheme=st.sampled_from(["", "Bearer ", "sid="]))
-async def test_no_secret_is_stored(secret: str, word: str, before: str, after: str, scheme: str) -> None:
-    name = f"x{before}{word}{after}"
+@pytest.mark.parametrize(("name", "scheme"), [("x-api-key", ""), ("xsession", "Bearer "), ("x-API_KEYs", "sid=")])
+async def test_no_secret_is_stored(name: str, scheme: str) -> None:
+    secret = "uN3/qL0c+Zx7Rk1vTf92aBhw"
 
     async def echo(arrival: Arrival) -> bytes | None:
         lines = [f"{name}: {value}" for name, value in arrival.headers if not name.startswith("content-")]
