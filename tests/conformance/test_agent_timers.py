@@ -1,5 +1,5 @@
-"""The port `Timers` of the agent, for the polled table, in SQLite, and for the timer engine. `test_agent_tables.py` shows that
-the table is the same on each database."""
+"""The port `Timers` of the agent, for the polled table, in SQLite, and for the timer engine. `test_agent_tables.py` shows
+that the table is the same on each database."""
 
 from __future__ import annotations
 
