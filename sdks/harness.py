@@ -31,6 +31,8 @@ SDKS = Path(__file__).resolve().parent
 _READY = re.compile(rb"serves on (http://\S+?:\d+) ")
 _START_TIMEOUT_S = 90.0
 _END_TIMEOUT_S = 30.0
+#: How many drivers run at a time, each with its own server. They wait more than they compute.
+_AT_A_TIME = 3
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ async def drive(driver: Driver, work: Callable[[Control], Coroutine[Any, Any, No
 
 async def run(driver: Driver, command: list[str]) -> Results:
     """Runs everything with one driver, which prints the results. Raises DriverGone."""
-    results = Results()
+    results = Results(driver.name)
     async with AsyncExitStack() as stack:
         admin_key = secrets.token_hex(32)
         world = World(await stack.enter_async_context(_dev_server(command, admin_key)), admin_key)
@@ -178,11 +180,11 @@ async def _run(world: World, control: Control, results: Results) -> None:
     can = await control.hello()
     await run_all(SDKS, world, can, control.perform, results)
     for skipped in results.skipped:
-        print(f"SKIPPED {skipped}", flush=True)
+        print(f"{results.of}: SKIPPED {skipped}", flush=True)
     control.end(results)
 
 
-def missing(driver: Driver) -> list[str]:
+def _missing(driver: Driver) -> list[str]:
     """Programs that the driver requires and the machine lacks. They are printed; with TOCSIN_TEST_REQUIRE, a list of
     programs, the lack of one of those is the end."""
     lacking = [program for program in driver.requires if not _has(program)]
@@ -193,7 +195,7 @@ def missing(driver: Driver) -> list[str]:
     return lacking
 
 
-def build(driver: Driver) -> bool:
+def _build(driver: Driver) -> bool:
     """Builds the driver; whether that succeeded."""
     if driver.target and subprocess.run(["make", "--silent", driver.target], cwd=SDKS.parent, check=False).returncode:
         print(f"{driver.name}: FAILED: make {driver.target}", file=sys.stderr, flush=True)
@@ -201,22 +203,24 @@ def build(driver: Driver) -> bool:
     return True
 
 
-def _run_reported(driver: Driver, command: list[str]) -> bool:
-    """Runs one driver; whether all went well. Names what it can't run."""
-    if missing(driver):
-        return True
-    print(f"{driver.name}:", flush=True)
-    if not build(driver):
-        return False
-    try:
-        return not asyncio.run(run(driver, command)).failures
-    except (DriverGone, TimeoutError) as error:
-        print(f"{driver.name}: FAILED: {error}", file=sys.stderr, flush=True)
-        return False
+async def _run_reported(driver: Driver, command: list[str], free: asyncio.Semaphore) -> bool:
+    """Runs one driver; whether all went well."""
+    async with free:
+        try:
+            return not (await run(driver, command)).failures
+        except (DriverGone, TimeoutError) as error:
+            print(f"{driver.name}: FAILED: {error}", file=sys.stderr, flush=True)
+            return False
+
+
+async def _run_each(drivers: list[Driver], command: list[str]) -> bool:
+    free = asyncio.Semaphore(_AT_A_TIME)
+    return all(await asyncio.gather(*(_run_reported(driver, command, free) for driver in drivers)))
 
 
 def chosen(description: str) -> tuple[list[Driver], list[str]]:
-    """The drivers and the server's command that the command line names."""
+    """The drivers and the server's command that the command line names. The drivers are built; those that the machine can't
+    run are named and left out."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("language", nargs="*", help="which of them; by default all")
     parser.add_argument("--tocsin", default=f"{shlex.quote(sys.executable)} -m tocsin", help="the server's command")
@@ -225,14 +229,16 @@ def chosen(description: str) -> tuple[list[Driver], list[str]]:
     if unknown := set(arguments.language) - known:
         parser.error(f"there is no driver {', '.join(sorted(unknown))}; drivers are: {', '.join(sorted(known))}")
     drivers = [driver for driver in DRIVERS if not arguments.language or driver.name in arguments.language]
+    drivers = [driver for driver in drivers if not _missing(driver)]
+    if not all(map(_build, drivers)):
+        raise SystemExit(1)
     return drivers, shlex.split(arguments.tocsin)
 
 
 def main() -> int:
     """Returns the exit code."""
     drivers, command = chosen("Run the scenarios and vectors with the drivers of the SDKs.")
-    succeeded = [_run_reported(driver, command) for driver in drivers]
-    return 0 if all(succeeded) else 1
+    return 0 if asyncio.run(_run_each(drivers, command)) else 1
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from sdks.harness import Driver, Server, build, chosen, drive, missing
+from sdks.harness import Driver, Server, chosen, drive
 from sdks.scenario_runner.control import Control, DriverGone
 from sdks.scenario_runner.scenarios import Results
 
@@ -34,7 +34,7 @@ class Creating:
         self.namespace = f"restart-{driver.name}"
         self.steps = 0
         self.is_in_step = False
-        self.results = Results()
+        self.results = Results(self.namespace)
         self.created: list[str] = []
         self._url = url
         self._outage = outage
@@ -164,11 +164,8 @@ async def _failures(url: str, each: Creating) -> list[str]:
 def main() -> int:
     """Returns the exit code."""
     drivers, command = chosen("Kill and restart the server while the SDKs' drivers create timers.")
-    ready = [driver for driver in drivers if not missing(driver)]
-    if not all(map(build, ready)):
-        return 1
     try:
-        failures = asyncio.run(run(ready, command))
+        failures = asyncio.run(run(drivers, command))
     except* (DriverGone, TimeoutError) as gone:
         failures = [str(error) for error in gone.exceptions]
     for failure in failures:

@@ -63,7 +63,7 @@ _SLOW = {
     "sdks/python/tests/test_docs.py": 3.0,
     "sdks/python/tests/test_example.py": 3.0,
     "sdks/python/tests/test_migration_guides.py": 3.0,
-    "tests/repo/test_alerts.py::test_every_alert_fires": 2.0,
+    "tests/repo/test_alerts.py::test_every_alert_fires": 5.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,
     "sdks/python/tests/test_clients.py": 3.0,
     "test_server_that_acknowledges_before_fsync_is_refused_if_durable": 3.0,

@@ -31,8 +31,9 @@ _AT = re.compile(r"now([+-])(.+)")
 
 @dataclass
 class Results:
-    """What came of the scenarios and vectors."""
+    """What came of the scenarios and vectors with a driver. `of` names it in what is printed: several run at a time."""
 
+    of: str
     passed: int = 0
     failures: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -40,7 +41,7 @@ class Results:
     @property
     def summary(self) -> str:
         """The line that drivers print."""
-        return f"{self.passed} passed, {len(self.failures)} failed"
+        return f"{self.of}: {self.passed} passed, {len(self.failures)} failed"
 
 
 class Failed(Exception):
@@ -313,6 +314,6 @@ async def _vectors(sdks: Path) -> AsyncIterator[tuple[str, Json, Json]]:
 
 def _count(name: str, failure: str, results: Results) -> None:
     if failure:
-        results.failures.append(f"{name}: {failure}")
+        results.failures.append(f"{results.of}: {name}: {failure}")
     else:
         results.passed += 1

@@ -1,4 +1,5 @@
-"""The port `Timers` of the agent, for the polled table and for the timer engine."""
+"""The port `Timers` of the agent, for the polled table, in SQLite, and for the timer engine. `test_agent_tables.py` shows
+that the table is the same on each database."""
 
 from __future__ import annotations
 
@@ -11,7 +12,6 @@ from typing import Any, Protocol, cast
 
 import pytest
 
-from tests.support.agent_memory import MemoryTimerStore
 from tests.support.patience import PATIENCE_S
 from tocsin.model.errors import TimerNotFound
 from tocsin.model.ids import Uuid7Source
@@ -35,7 +35,7 @@ from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.service import TimerService
 
 MS = 1_000
-KINDS = ["memory table", "sqlite", "postgresql", "engine"]
+KINDS = ["sqlite", "engine"]
 LIMITS = AgentLimits(polling_batch_max=7)
 CLOCK = SystemClock()
 new_id = Uuid7Source(CLOCK.now_us)
@@ -115,21 +115,30 @@ class Noticed:
 
 
 class PollingHarness:
-    """A table."""
+    """The table of the agent's database."""
 
     timers: Timers
 
-    def __init__(self, store: TimerStore) -> None:
-        self._store = store
+    def __init__(self, url: str) -> None:
+        self._url = url
         self.failures: list[DuePollFailed] = []
         self._polled = asyncio.Condition()
 
     async def open(self) -> None:
+        self._database = agent_database(self._url)
+        await self._database.open()
+        self._store = self._database.timers
         store = cast(TimerStore, Noticed(self._store, self._notify))
         self.timers = PollingTimers(store, AgentContext(REGISTRY, CLOCK, LIMITS, self._observe))
 
     async def prepare(self, keys: Sequence[CallKey]) -> None:
-        pass
+        calls = [
+            ServiceCall(
+                *key, "n", CallStatus.SCHEDULED, 0, 0, RequestSpec("GET", "http://x"), correlation_of(key), "f", None
+            )
+            for key in keys
+        ]
+        await self._database.calls.transact(lambda transaction: transaction.insert(calls))
 
     async def reached(self, key: CallKey) -> None:
         async with asyncio.timeout(PATIENCE_S), self._polled:
@@ -138,6 +147,7 @@ class PollingHarness:
 
     async def close(self) -> None:
         await self.timers.close()
+        await self._database.close()
 
     async def _is_reached(self, key: CallKey) -> bool:
         """Whether it is no longer waiting."""
@@ -151,34 +161,6 @@ class PollingHarness:
     async def _notify(self) -> None:
         async with self._polled:
             self._polled.notify_all()
-
-
-class SqlHarness(PollingHarness):
-    """The table of the agent's database."""
-
-    def __init__(self, url: str) -> None:
-        self._database = agent_database(url)
-        super().__init__(self._database.timers)
-        self._url = url
-
-    async def open(self) -> None:
-        self._database = agent_database(self._url)
-        await self._database.open()
-        self._store = self._database.timers
-        await super().open()
-
-    async def prepare(self, keys: Sequence[CallKey]) -> None:
-        calls = [
-            ServiceCall(
-                *key, "n", CallStatus.SCHEDULED, 0, 0, RequestSpec("GET", "http://x"), correlation_of(key), "f", None
-            )
-            for key in keys
-        ]
-        await self._database.calls.transact(lambda transaction: transaction.insert(calls))
-
-    async def close(self) -> None:
-        await super().close()
-        await self._database.close()
 
 
 class NoHttp:
@@ -250,15 +232,8 @@ class EngineHarness:
 
 @pytest.fixture(params=KINDS)
 def unopened(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
-    """One of each kind. Synchronous, because it requests the fixture of a database's URL dynamically."""
-    match request.param:
-        case "engine":
-            return EngineHarness()
-        case "sqlite":
-            return SqlHarness(f"sqlite:///{tmp_path / 'agent.db'}")
-        case "postgresql":
-            return SqlHarness(request.getfixturevalue("postgresql_url"))
-    return PollingHarness(MemoryTimerStore())
+    """One of each kind."""
+    return EngineHarness() if request.param == "engine" else PollingHarness(f"sqlite:///{tmp_path / 'agent.db'}")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.small_limits import SmallLimitsConformance
 from tests.support.damage import damage
 from tests.support.mysql import MysqlServer
 from tests.support.tidb_grammar import every_statement_is_parsed
@@ -21,24 +22,26 @@ def database_of(folder: Path) -> str:
     return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
 
 
-class TestMysqlStore(StoreConformance):
-    damage = staticmethod(damage)
-
+class _OnServer:
     @pytest.fixture(autouse=True)
     def _server(self, shared_mysql: MysqlServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         self.server = shared_mysql
         with every_statement_is_parsed(monkeypatch):
             yield
 
+
+class TestMysqlStore(_OnServer, StoreConformance):
+    damage = staticmethod(damage)
+    #: SQLite's, which has the same statements, are more.
+    examples = 20
+
     def make_store(self, folder: Path) -> Store:
         return MysqlStore(self.server.url(database_of(folder)))
 
 
-class TestMysqlStoreWithSmallPages(TestMysqlStore):
+class TestMysqlStoreWithSmallPages(_OnServer, SmallLimitsConformance):
     """With small limits: pages are shortened by their bytes, ranges are deleted in many steps, and batches need many packets
     and several writers' lanes."""
-
-    examples = 20
 
     def make_store(self, folder: Path) -> Store:
         return MysqlStore(

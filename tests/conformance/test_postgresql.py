@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.small_limits import SmallLimitsConformance
 from tests.support.damage import damage
 from tests.support.postgresql import PostgresServer
 from tocsin.ports.store import Store
@@ -19,21 +20,23 @@ def schema_of(folder: Path) -> str:
     return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
 
 
-class TestPostgresStore(StoreConformance):
-    damage = staticmethod(damage)
-
+class _OnServer:
     @pytest.fixture(autouse=True)
     def _server(self, shared_postgresql: PostgresServer) -> None:
         self.url = shared_postgresql.url()
+
+
+class TestPostgresStore(_OnServer, StoreConformance):
+    damage = staticmethod(damage)
+    #: SQLite's, which has the same statements, are more.
+    examples = 20
 
     def make_store(self, folder: Path) -> Store:
         return PostgresStore(self.url, schema=schema_of(folder))
 
 
-class TestPostgresStoreWithSmallPages(TestPostgresStore):
+class TestPostgresStoreWithSmallPages(_OnServer, SmallLimitsConformance):
     """With small limits: pages are shortened by their bytes, and batches need several writers' lanes."""
-
-    examples = 20
 
     def make_store(self, folder: Path) -> Store:
         return PostgresStore(self.url, schema=schema_of(folder), writers=3, read_bytes_max=20)

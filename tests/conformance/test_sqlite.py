@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.conformance.small_limits import SmallLimitsConformance
 from tests.support.damage import damage
 from tocsin.ports.store import Store
 from tocsin.stores.sqlite.store import SqliteStore
@@ -17,11 +18,8 @@ class TestSqliteStore(StoreConformance):
         return SqliteStore(folder / "tocsin.db")
 
 
-class TestSqliteStoreWithSmallPages(StoreConformance):
+class TestSqliteStoreWithSmallPages(SmallLimitsConformance):
     """With small limits and another page size: pages of lists are shortened by their bytes."""
-
-    damage = staticmethod(damage)
-    examples = 20
 
     def make_store(self, folder: Path) -> Store:
         return SqliteStore(folder / "tocsin.db", page_bytes=8192, read_bytes_max=20)

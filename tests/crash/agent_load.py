@@ -92,7 +92,11 @@ class AgentLoad:
         body: dict[str, Any] = {
             "name": f"call {number}",
             "idempotencyKey": f"key-{number}",
-            "requestSpec": {"method": "POST", "url": f"{self.url}/{number}", "body": number},
+            "requestSpec": {
+                "method": self._random.choice(["POST", "PUT"]),
+                "url": f"{self.url}/{number}",
+                "body": number,
+            },
         }
         if delay_us:
             body["dueAt"] = format_instant(due_at)

@@ -23,11 +23,14 @@ class ClusterLoad:
     """The clients. `failures` counts, by kind, answers that are neither success nor refusal, and requests without an
     answer."""
 
-    def __init__(self, servers: list[ServerProcess], ledger: Ledger, url: str, seed: int) -> None:
+    def __init__(
+        self, servers: list[ServerProcess], ledger: Ledger, url: str, seed: int, pace_s: float = PACE_S
+    ) -> None:
         self.failures: Counter[str] = Counter()
         self.gone: set[ServerProcess] = set()
         self._servers, self._ledger, self._url = servers, ledger, url
         self._random = random.Random(seed)
+        self._pace_s = pace_s
         self._version = 0
         self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -62,7 +65,7 @@ class ClusterLoad:
         client.close()
 
     async def _send(self, client: AnyNode, timer: str, kind: str) -> None:
-        await asyncio.sleep(self._random.random() * 2 * PACE_S)
+        await asyncio.sleep(self._random.random() * 2 * self._pace_s)
         self._version += 1
         execute_at = now_us() + int(self._random.choice([0.0, 0.05, 0.3, 1.0, 2.5]) * 1e6 * self._random.random())
         change = Change(self._version, kind == "delete", now_us(), execute_at)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.crash.cluster_load import ClusterLoad, drained, reckon
+from tests.crash.cluster_load import PACE_S, ClusterLoad, drained, reckon
 from tests.crash.ledger import Ledger
 from tests.support.cluster import node, now_us, running, shared_by, until
 from tests.support.http import Receiver
@@ -79,8 +79,8 @@ async def three_nodes(
 
 
 @asynccontextmanager
-async def at_work(servers: list[ServerProcess]) -> AsyncIterator[Run]:
-    """Clients of running nodes, and a receiver that sometimes fails."""
+async def at_work(servers: list[ServerProcess], pace_s: float = PACE_S) -> AsyncIterator[Run]:
+    """Clients of running nodes, with pauses of `pace_s` on average, and a receiver that sometimes fails."""
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     chance, ledger = random.Random(seed), Ledger()
@@ -90,7 +90,7 @@ async def at_work(servers: list[ServerProcess]) -> AsyncIterator[Run]:
         return (500, b"") if chance.random() < 0.03 else (200, b"")
 
     async with Receiver(answer) as receiver:
-        run = Run(servers, ledger, ClusterLoad(servers, ledger, receiver.url, seed))
+        run = Run(servers, ledger, ClusterLoad(servers, ledger, receiver.url, seed, pace_s))
         run.load.start()
         await run.goes_on(500)
         yield run

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.agent_load import details_at_the_end
+from tests.support.cluster import running, until
 from tests.support.http import Client
 from tests.support.nats import NatsServer
 from tests.support.patience import PATIENCE_S
@@ -80,6 +81,30 @@ async def test_accepted_calls_succeed_after_a_broker_outage(tmp_path: Path, nats
         tmp_path, ["--broker", nats.url], lambda: asyncio.to_thread(nats.kill), lambda: asyncio.to_thread(nats.start)
     )
     assert arrivals == CALLS
+
+
+@pytest.mark.timeout(200)
+async def test_a_node_starts_without_its_broker_and_takes_calls_once_it_is_there(
+    tmp_path: Path, nats: NatsServer
+) -> None:
+    await asyncio.to_thread(nats.stop)
+    server = ServerProcess(tmp_path / "data", "--broker", nats.url, env=SETTINGS)
+    tenant = Uuid7Source(lambda: 1_800_000_000_000_000)()
+    async with SlowReceiver(lambda path: 0.0) as receiver, running(server):
+        client = Client(server.address)
+        body = {"name": "one", "requestSpec": {"method": "POST", "url": f"{receiver.url}/one"}}
+
+        async def accepted() -> bool:
+            return (await client.post(f"/api/v1/tenants/{tenant}/service-calls", body))[0] == 202
+
+        await asyncio.to_thread(nats.start)
+        await until(accepted)
+        await until(lambda: _arrived(receiver))
+        client.close()
+
+
+async def _arrived(receiver: SlowReceiver) -> bool:
+    return len(receiver.arrivals) == 1
 
 
 @pytest.mark.timeout(200)

@@ -2,10 +2,10 @@
 remaining nodes continue.
 
 What the engine does is the same on every database, so each fault runs on PostgreSQL, or the one that `make test-cluster`
-names, and on another one only where that adds something: a node that is frozen leaves transactions open in a session, which
-MySQL ends in its own way, and DynamoDB has no sessions but a client that repeats its requests while the service is away.
-`tests/conformance` and `tests/integration/stores` prove the stores' rules, and `test_cluster_schedules.py` kills and freezes
-nodes on DynamoDB and MongoDB."""
+names. `tests/conformance` and `tests/integration/stores` prove the stores' rules, among them what becomes of a transaction
+that a frozen node left open, and `tests/integration/cluster/test_two_owners.py` that no former owner writes. On each other
+database one journey runs: a node of MySQL is cut off (`test_cluster_partitions.py`); nodes of DynamoDB and MongoDB are
+killed, frozen and restarted (`test_cluster_schedules.py`), and so are those of Cassandra (`test_ledger_check.py`)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pytest
 
 from tests.crash.cluster_run import BEFORE_FAULT_US, NAMES, at_work, found_lost, three_nodes
 from tests.support.cluster import (
+    DATABASE,
     SOON,
-    databases,
     is_ready,
     new_database,
     now_us,
@@ -38,7 +38,7 @@ _STAYS_FROZEN_S = 9
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("database", databases())
+@pytest.mark.parametrize("database", [DATABASE])
 async def test_a_killed_nodes_shards_are_taken_over(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
@@ -53,7 +53,7 @@ async def test_a_killed_nodes_shards_are_taken_over(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("database", databases("mysql"))
+@pytest.mark.parametrize("database", [DATABASE])
 async def test_a_resumed_frozen_node_does_no_harm(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
@@ -83,7 +83,7 @@ async def test_a_resumed_frozen_node_does_no_harm(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("database", databases("dynamodb"))
+@pytest.mark.parametrize("database", [DATABASE])
 async def test_a_database_restart_under_load_loses_nothing(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
@@ -100,7 +100,7 @@ async def test_a_database_restart_under_load_loses_nothing(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("database", databases())
+@pytest.mark.parametrize("database", [DATABASE])
 async def test_a_rolling_restart_with_another_secret_fails_no_request(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:

@@ -120,13 +120,9 @@ async def test_partitioned_nodes_keep_their_shards(tmp_path: Path, postgresql_ur
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("database", ["postgresql", "mysql"])
-async def test_repeated_connection_resets_lose_nothing(
-    tmp_path: Path, database: str, request: pytest.FixtureRequest
-) -> None:
-    url = await new_database(request, database)
+async def test_repeated_connection_resets_lose_nothing(tmp_path: Path, postgresql_url: str) -> None:
     async with (
-        proxies_to([url] * 3) as reached,
+        proxies_to([postgresql_url] * 3) as reached,
         three_nodes(tmp_path, [through_proxy for _, through_proxy in reached]) as run,
     ):
         cut = 0

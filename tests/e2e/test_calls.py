@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -405,18 +404,3 @@ async def test_pages_work_without_scripts(browser: Browser, server: ServerProces
         await page.get_by_label("Favourites").check()
         await page.get_by_role("button", name="Search").click()
         await expect(page.locator("#results tbody tr")).to_have_count(1)
-
-
-async def test_pages_explain_a_disabled_agent(browser: Browser, tmp_path: Path) -> None:
-    off = ServerProcess(tmp_path / "off", "--no-agent")
-    await off.start()
-    try:
-        async with window(browser, off.url) as shown:
-            assert await shown.go("/calls") == 404
-            await expect(shown.page.get_by_role("heading")).to_have_text("Service calls are disabled")
-            assert await shown.go("/calls/new") == 404
-            await shown.go("/")
-            await expect(shown.page.locator("main")).to_contain_text("The service agent is off on this server")
-            assert shown.complaints == []
-    finally:
-        await off.stop()

@@ -1,4 +1,4 @@
-"""Two nodes on one database: the overview covers both and marks missing data; a sign-out holds on both."""
+"""Two nodes on one database: the overview covers both and marks missing data."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.e2e.browser import SIZES, Window, chromium_path, window
+from tests.e2e.browser import SIZES, chromium_path, window
 from tests.support.calls import Api, Inbox
-from tests.support.cluster import SOON, node, running, shared_by, until
-from tests.support.command import command
+from tests.support.cluster import node, running, shared_by, until
 from tests.support.server import ServerProcess
 
 #: The browser's.
@@ -195,57 +194,3 @@ async def test_overview_marks_data_missing_from_a_stopped_node(
         assert await fires_of(one) >= TIMERS
         assert [gap[2] for gap in (await series(one))["gaps"]] == ["belfry-2"]
         assert shown.complaints == []
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def guarded(tmp_path: Path, postgresql_url: str) -> AsyncIterator[tuple[ServerProcess, ServerProcess, str]]:
-    """Two nodes that require API keys, and a read key."""
-    chromium_path()
-    code, out, err = await command("keys", "create", "--role", "read", "--store", postgresql_url)
-    assert code == 0, err
-    one, two = (
-        ServerProcess(
-            tmp_path / name, "--store", postgresql_url, "--no-agent", "--host", "0.0.0.0",
-            env={**SOON, "TOCSIN_NODE_NAME": name, "TOCSIN_ADVERTISE": "127.0.0.1", "TOCSIN_KEYS_REFRESH": "200ms"},
-        )
-        for name in ("belfry-1", "belfry-2")
-    )  # fmt: skip
-    async with running(one, two):
-        yield one, two, out.strip()
-
-
-async def test_sign_out_on_one_node_requires_a_sign_in_on_the_other(
-    browser: Browser, guarded: tuple[ServerProcess, ServerProcess, str]
-) -> None:
-    one, two, key = guarded
-    async with window(browser, one.url) as shown, window(browser, two.url) as copied:
-        page = shown.page
-        await shown.go("/timers")
-        await page.get_by_label("API key").fill(key)
-        await page.get_by_role("button", name="Sign in").click()
-        await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
-        # A copy of the cookie is in another browser.
-        (cookie,) = await shown.context.cookies()
-        await copied.context.add_cookies(
-            [{"name": f"tocsin-{two.port}", "value": cookie["value"], "url": two.url, "httpOnly": True}]
-        )
-        await copied.go("/")
-        await expect(copied.page.get_by_role("button", name="Sign out")).to_be_visible()
-        await expect(copied.page.locator("#link-state")).to_have_attribute("data-state", "live")
-        await page.get_by_role("button", name="Sign out").click()
-        await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-        # The page that is open there notices.
-        await expect(copied.page.locator("#link-state")).to_have_text("Signed out")
-        await copied.go("/timers")
-        await expect(copied.page.get_by_role("heading", name="Sign in")).to_be_visible()
-        # The same after a restart.
-        await two.stop()
-        two.flags = (*two.flags, "--port", str(two.port))
-        await two.start()
-        await signed_out(copied)
-        assert shown.complaints == []
-
-
-async def signed_out(shown: Window) -> None:
-    await shown.go("/timers")
-    await expect(shown.page.get_by_role("heading", name="Sign in")).to_be_visible()

@@ -201,4 +201,10 @@ async def test_form_lists_errors_and_focuses_the_first(shown: Window) -> None:
     await expect(asks).to_be_in_viewport()
     await asks.get_by_role("link", name="Id").click()
     await expect(page.locator("#field-id")).to_be_focused()
+    await expect(page.locator("#wrong-callbackUrl")).to_contain_text("credentials")
+    await expect(page.locator("#wrong-delay")).to_contain_text("is not a duration")
+    await expect(page.get_by_label("Time from now")).to_have_value("soon")
     assert await shown.faults() == []
+    await shown.picture("form-wrong")
+    await page.get_by_role("textbox", name="URL").fill(URL)
+    await expect(page.locator("#wrong-callbackUrl")).to_have_count(0)

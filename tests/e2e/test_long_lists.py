@@ -147,18 +147,6 @@ async def test_replaced_results_are_removed_completely(shown: Window, long: list
     await expect(page.locator("tr[data-id]")).to_have_count(10)
 
 
-async def test_shared_url_opens_the_same_rows(browser: Browser, shown: Window, long: list[str]) -> None:
-    await shown.go("/timers?namespace=long&rows=100")
-    await scroll_on(shown.page, 300)
-    await show_row(shown.page, "t00150", "center")
-    async with window(browser, shown.base) as other:
-        await other.go(shown.page.url.removeprefix(shown.base))
-        first = other.page.locator("#results tbody tr").first
-        await expect(first).to_have_attribute("data-id", "t00100")
-        await other.page.get_by_role("link", name="Back to start").click()
-        await expect(first).to_have_attribute("data-id", "t00000")
-
-
 async def test_failed_loading_of_rows_is_shown_and_can_be_retried(shown: Window, long: list[str]) -> None:
     page = shown.page
     await page.route("**/ui/more/**", lambda route: route.abort())

@@ -405,8 +405,13 @@ async def test_sign_in_with_an_api_key(browser: Browser, guarded: tuple[ServerPr
         await page.get_by_role("button", name="Sign in").click()
         await expect(page).to_have_url(re.compile("view=failed"))
         await expect(page.get_by_role("link", name="New timer")).to_have_count(0)
+        other = await shown.context.new_page()
+        await other.goto(f"{server.url}/timers")
+        await expect(other.locator("#link-state")).to_have_attribute("data-state", "live")
         await page.get_by_role("button", name="Sign out").click()
         await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        # The other page, which is still open, notices.
+        await expect(other.locator("#link-state")).to_have_text("Signed out")
         await page.get_by_label("API key").fill(admin)
         await page.get_by_role("button", name="Sign in").click()
         # A server that requires keys refuses callbacks to itself, and offers no test timer.

@@ -386,21 +386,6 @@ async def test_editor_checks_and_formats_json(shown: Window, api: Api) -> None:
     assert (await api.get("t"))["payload"] == {"a": 1.1, "b": [2]}
 
 
-async def test_invalid_form_is_shown_again_with_its_errors(shown: Window) -> None:
-    page = shown.page
-    await shown.go("/timers/new")
-    await page.get_by_role("textbox", name="URL").fill("http://user:pass@x.example/")
-    await page.get_by_role("textbox", name="Id", exact=True).fill("t")
-    await page.get_by_label("Time from now").fill("soon")
-    await page.get_by_role("button", name="Create timer").click()
-    await expect(page.locator("#wrong-callbackUrl")).to_contain_text("credentials")
-    await expect(page.locator("#wrong-delay")).to_contain_text("is not a duration")
-    await expect(page.get_by_role("textbox", name="Id", exact=True)).to_have_value("t")
-    await shown.picture("form-wrong")
-    await page.get_by_role("textbox", name="URL").fill(URL)
-    await expect(page.locator("#wrong-callbackUrl")).to_have_count(0)
-
-
 async def test_exports_contain_the_filtered_list(shown: Window, api: Api, tmp_path: Path) -> None:
     page = shown.page
     timers = [

@@ -97,11 +97,15 @@ def _promtool_test(case: Case) -> dict[str, object]:
 @pytest.mark.parametrize("rules", RULES, ids=lambda path: path.name)
 def test_every_alert_fires_in_its_trouble_and_only_then(rules: Path, tmp_path: Path):
     """Not before, not before its `for` has passed, and not for long after."""
-    file = tmp_path / "alerts.test.yml"
-    tests = [_promtool_test(case) for case in CASES if case.alert in ALERTS_OF[rules]]
-    assert tests
-    file.write_text(json.dumps({"rule_files": [str(rules)], "evaluation_interval": "15s", "tests": tests}))
-    promtool("test", "rules", file)
+    cases = [case for case in CASES if case.alert in ALERTS_OF[rules]]
+    assert cases
+    files = []
+    for slow in (False, True):
+        tests = [_promtool_test(case) for case in cases if case.is_slow == slow]
+        test = {"rule_files": [str(rules)], "evaluation_interval": "1m" if slow else "15s", "tests": tests}
+        files.append(tmp_path / f"{slow}.test.yml")
+        files[-1].write_text(json.dumps(test))
+    promtool("test", "rules", *files)
 
 
 def test_every_alert_names_its_severity_and_its_runbook():

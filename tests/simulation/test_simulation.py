@@ -40,7 +40,8 @@ REGRESSIONS = [
 ]
 
 
-@pytest.mark.parametrize("first", range(0, 300, _CHUNK))
+# `test_fault_coverage.py` runs the first hundred.
+@pytest.mark.parametrize("first", range(100, 300, _CHUNK))
 def test_guarantees_hold_under_faults(first: int) -> None:
     for seed in range(first, first + _CHUNK):
         violation = World(seed).run()

@@ -34,11 +34,6 @@ DATABASES = ("postgresql", "mysql", "dynamodb", "cassandra", "mongodb")
 DATABASE = os.environ.get("TOCSIN_TEST_DATABASE", "postgresql")
 
 
-def databases(*others: str) -> list[str]:
-    """The one of `DATABASE`, and those on which the test shows something else."""
-    return list(dict.fromkeys((DATABASE, *others)))
-
-
 async def new_database(request: pytest.FixtureRequest, kind: str) -> str:
     """The URL of an empty database of that kind."""
     if kind == "postgresql":

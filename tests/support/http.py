@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from tests.support.patience import PATIENCE_S
 
@@ -85,6 +85,8 @@ class Receiver:
     """A webhook receiver on a free port. `answer` gets the decoded request body and returns (status, body). While the event
     `responding` is not set, responses are held back."""
 
+    _path = "/hook"
+
     def __init__(self, answer: Callable[[dict[str, Any], dict[str, str]], tuple[int, bytes]]) -> None:
         self._answer = answer
         self._server: asyncio.Server | None = None
@@ -93,9 +95,9 @@ class Receiver:
         self.responding.set()
         self.url = ""
 
-    async def __aenter__(self) -> Receiver:
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/hook"
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{self._path}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -109,18 +111,22 @@ class Receiver:
         self._writers.add(writer)
         try:
             while True:
-                head = await reader.readuntil(b"\r\n\r\n")
+                first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
                 headers = {
                     name.strip().lower(): value.strip()
-                    for name, _, value in (line.partition(":") for line in head.decode().split("\r\n")[1:] if line)
+                    for name, _, value in (line.partition(":") for line in lines if line)
                 }
                 raw = await reader.readexactly(int(headers.get("content-length", "0")))
-                headers[":body"] = raw.decode()
-                status, body = self._answer(json.loads(raw) if raw else {}, headers)
-                await self.responding.wait()
+                status, body = await self._respond(first.split(" ")[1], headers, raw)
                 writer.write(b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n" % (status, len(body)) + body)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             self._writers.discard(writer)
             writer.close()
+
+    async def _respond(self, path: str, headers: dict[str, str], raw: bytes) -> tuple[int, bytes]:
+        headers[":body"] = raw.decode()
+        answer = self._answer(json.loads(raw) if raw else {}, headers)
+        await self.responding.wait()
+        return answer

@@ -199,7 +199,7 @@ class Pair:
         self.there.advance(microseconds)
 
     def end(self) -> None:
-        """Call it at the end of each test."""
+        """Closes link and session."""
         self.link.close()
         if self.session is not None:
             self.session.void()

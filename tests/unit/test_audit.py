@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 from structlog.testing import capture_logs
-from tests.support.faulty_store import NO_FAULTS, Fault, FaultyStore
+from tests.support.faulty_store import Fault, FaultyStore
 
 from tocsin import administration
 from tocsin.model.audit import AuditAction, AuditQuery, AuditSource
@@ -21,7 +20,7 @@ WHO = Actor("k", "10.0.0.1", AuditSource.API)
 @pytest.mark.parametrize("fault", [Fault.FAIL, Fault.UNKNOWN_DONE, Fault.UNKNOWN_LOST])
 async def test_entries_that_could_not_be_stored_are_counted_and_retried(fault: Fault) -> None:
     failures: list[int] = []
-    store = FaultyStore(MemoryStore(), Random(1), NO_FAULTS)
+    store = FaultyStore(MemoryStore())
     audit = Audit(store, "n", 100, lambda: failures.append(1))
     store.script("put_record", fault)
     with capture_logs() as lines:

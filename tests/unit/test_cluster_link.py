@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 from msgspec import structs
@@ -15,8 +16,7 @@ from tocsin.ports.forward import RowPlace, Whereabouts, Written
 from tocsin.ports.observer import WritesSent
 
 
-async def test_concurrent_writes_are_sent_together_and_answered_one_by_one() -> None:
-    pair = Pair()
+async def test_concurrent_writes_are_sent_together_and_answered_one_by_one(pair: Pair) -> None:
     for name in ("a", "b", "c"):
         pair.send(name)
     await pair.turn(to_owner=False)
@@ -30,11 +30,9 @@ async def test_concurrent_writes_are_sent_together_and_answered_one_by_one() -> 
     assert pair.answers["a"] == Written(TIMER, 7)
     assert isinstance(pair.answers["b"], TimerNotFound)
     assert pair.link.idle
-    pair.end()
 
 
-async def test_the_result_of_a_create_does_not_repeat_the_timer() -> None:
-    pair = Pair()
+async def test_the_result_of_a_create_does_not_repeat_the_timer(pair: Pair) -> None:
     pair.send("a")
     await pair.turn()
     ((write, completion),) = pair.owned.accepted
@@ -46,20 +44,16 @@ async def test_the_result_of_a_create_does_not_repeat_the_timer() -> None:
     assert not answer.record
     await pair.turn()
     assert pair.answers["a"] == Written(structs.replace(TIMER, firing="3-1a"), 7)
-    pair.end()
 
 
-async def test_an_unsent_write_may_go_elsewhere_at_once() -> None:
-    pair = Pair()
+async def test_an_unsent_write_may_go_elsewhere_at_once(pair: Pair) -> None:
     pair.reachable = False
     pair.send("a")
     await pair.turn()
     assert isinstance(pair.answers["a"], ShardMoved)
-    pair.end()
 
 
-async def test_an_unknown_outcome_is_reported_once_the_shard_has_a_newer_epoch() -> None:
-    pair = Pair()
+async def test_an_unknown_outcome_is_reported_once_the_shard_has_a_newer_epoch(pair: Pair) -> None:
     pair.send("a")
     await pair.turn()
     pair.reachable = False
@@ -69,11 +63,9 @@ async def test_an_unknown_outcome_is_reported_once_the_shard_has_a_newer_epoch()
     pair.map.epoch = 4
     pair.link._watch()
     assert type(pair.answers["a"]) is ShardUnavailable
-    pair.end()
 
 
-async def test_an_unknown_outcome_is_reported_when_the_deadline_has_passed() -> None:
-    pair = Pair()
+async def test_an_unknown_outcome_is_reported_when_the_deadline_has_passed(pair: Pair) -> None:
     pair.send("a")
     await pair.turn()
     pair.reachable = False
@@ -84,11 +76,9 @@ async def test_an_unknown_outcome_is_reported_when_the_deadline_has_passed() -> 
     pair.passes(1)
     pair.link._watch()
     assert type(pair.answers["a"]) is ShardUnavailable
-    pair.end()
 
 
-async def test_an_unknown_outcome_is_reported_when_a_new_connection_voids_the_former() -> None:
-    pair = Pair()
+async def test_an_unknown_outcome_is_reported_when_a_new_connection_voids_the_former(pair: Pair) -> None:
     pair.send("a")
     await pair.turn(to_owner=False)
     unread, former = pair.ours.sent, pair.session
@@ -101,11 +91,10 @@ async def test_an_unknown_outcome_is_reported_when_a_new_connection_voids_the_fo
     for frame in unread:
         former.received(frame)
     assert pair.owned.accepted == []
-    pair.end()
 
 
-async def test_an_old_unread_write_is_refused() -> None:
-    pair = Pair(message_age_max_us=2 * SECOND)
+async def test_an_old_unread_write_is_refused(pairs: Callable[..., Pair]) -> None:
+    pair = pairs(message_age_max_us=2 * SECOND)
     pair.send("a", budget_us=4 * SECOND)
     pair.send("b", budget_us=1 * SECOND)
     await pair.turn(to_owner=False)
@@ -118,11 +107,9 @@ async def test_an_old_unread_write_is_refused() -> None:
     pair.passes(2 * SECOND + 1)
     await pair.turn()
     assert isinstance(pair.answers["c"], ShardMoved)
-    pair.end()
 
 
-async def test_a_write_is_accepted_once_and_only_in_the_epoch_that_it_names() -> None:
-    pair = Pair()
+async def test_a_write_is_accepted_once_and_only_in_the_epoch_that_it_names(pair: Pair) -> None:
     await pair.meet()
     asking = asyncio.create_task(pair.link.ask())
     await asyncio.sleep(0)
@@ -137,11 +124,9 @@ async def test_a_write_is_accepted_once_and_only_in_the_epoch_that_it_names() ->
     pair.send("b")
     await pair.turn()
     assert isinstance(pair.answers["b"], ShardMoved)
-    pair.end()
 
 
-async def test_a_stopping_owner_reports_which_writes_it_has_not_processed() -> None:
-    pair = Pair()
+async def test_a_stopping_owner_reports_which_writes_it_has_not_processed(pair: Pair) -> None:
     pair.send("a")
     await pair.turn()
     pair.send("b")
@@ -154,22 +139,20 @@ async def test_a_stopping_owner_reports_which_writes_it_has_not_processed() -> N
     await pair.turn(to_owner=False)
     assert pair.answers["a"] == Written(TIMER, 7)
     assert isinstance(pair.answers["b"], ShardMoved)
-    pair.end()
 
 
-async def test_a_silent_connection_is_closed() -> None:
-    pair = Pair(peer_timeout_us=2 * SECOND)
+async def test_a_silent_connection_is_closed(pairs: Callable[..., Pair]) -> None:
+    pair = pairs(peer_timeout_us=2 * SECOND)
     pair.send("a")
     await pair.turn()
     pair.reachable = False
     pair.passes(2 * SECOND + 1)
     pair.link._watch()
     assert not pair.ours.open
-    pair.end()
 
 
-async def test_queued_writes_and_writes_in_flight_are_bounded() -> None:
-    pair = Pair(send_queue_max=3, in_flight_max=2, frame_writes_max=1)
+async def test_queued_writes_and_writes_in_flight_are_bounded(pairs: Callable[..., Pair]) -> None:
+    pair = pairs(send_queue_max=3, in_flight_max=2, frame_writes_max=1)
     for name in ("a", "b", "c"):
         pair.send(name)
     try:
@@ -183,11 +166,9 @@ async def test_queued_writes_and_writes_in_flight_are_bounded() -> None:
     pair.owned.accepted[0][1].resolve(None)
     await pair.turn()
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"a", b"b", b"c"]
-    pair.end()
 
 
-async def test_a_write_in_an_unknown_namespace_is_accepted_once_the_owner_has_read_it() -> None:
-    pair = Pair()
+async def test_a_write_in_an_unknown_namespace_is_accepted_once_the_owner_has_read_it(pair: Pair) -> None:
     pair.owned.stored_version = 2
     pair.owned.reads.clear()
     for name, version in (("known", 1), ("changed", 2)):
@@ -201,12 +182,10 @@ async def test_a_write_in_an_unknown_namespace_is_accepted_once_the_owner_has_re
         (b"known", 1),
         (b"changed", 2),
     ]
-    pair.end()
 
 
-async def test_a_write_waiting_for_its_namespace_is_void_with_its_connection() -> None:
+async def test_a_write_waiting_for_its_namespace_is_void_with_its_connection(pair: Pair) -> None:
     """The client may already know that the outcome is unknown, and have written again."""
-    pair = Pair()
     pair.owned.reads.clear()
     pair.link.send(pair.write("a")._replace(namespace_version=2), 3, Noted(partial(pair.answers.__setitem__, "a")))
     await pair.turn()
@@ -216,20 +195,16 @@ async def test_a_write_waiting_for_its_namespace_is_void_with_its_connection() -
     pair.owned.reads.set()
     await pair.turn()
     assert pair.owned.accepted == []
-    pair.end()
 
 
-async def test_the_owner_reports_where_a_timer_is() -> None:
-    pair = Pair()
+async def test_the_owner_reports_where_a_timer_is(pair: Pair) -> None:
     for shard_id, known in ((1, Whereabouts(RowPlace.WINDOW)), (2, None)):
         asked = asyncio.ensure_future(pair.link.locate(shard_id, b"u" * 16))
         await pair.turn()
         assert await asked == known
-    pair.end()
 
 
-async def test_a_node_confirms_once_it_has_read_the_namespaces() -> None:
-    pair = Pair()
+async def test_a_node_confirms_once_it_has_read_the_namespaces(pair: Pair) -> None:
     pair.owned.reads.clear()
     asked = asyncio.ensure_future(pair.link.refresh())
     await pair.turn()
@@ -237,4 +212,3 @@ async def test_a_node_confirms_once_it_has_read_the_namespaces() -> None:
     pair.owned.reads.set()
     await pair.turn()
     await asked
-    pair.end()

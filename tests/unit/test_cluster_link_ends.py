@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -25,8 +26,7 @@ from tocsin.ports.forward import NodeReport, Written
 from tocsin.ports.statistics import StatisticsReport, StatisticsSlot
 
 
-async def test_a_result_that_only_a_later_release_can_decode_is_settled() -> None:
-    pair = Pair()
+async def test_a_result_that_only_a_later_release_can_decode_is_settled(pair: Pair) -> None:
     for name in ("a", "b"):
         pair.send(name)
     await pair.turn()
@@ -36,11 +36,9 @@ async def test_a_result_that_only_a_later_release_can_decode_is_settled() -> Non
     assert type(pair.answers["a"]) is ShardUnavailable
     assert pair.answers["b"] == Written(TIMER, 8)
     assert (pair.dials, pair.link.idle) == (1, True)
-    pair.end()
 
 
-async def test_an_unknown_message_does_not_end_the_connection() -> None:
-    pair = Pair()
+async def test_an_unknown_message_does_not_end_the_connection(pair: Pair) -> None:
     pair.send("a")
     await pair.turn()
     assert pair.session is not None
@@ -50,11 +48,9 @@ async def test_an_unknown_message_does_not_end_the_connection() -> None:
     await pair.turn()
     assert pair.answers["a"] == Written(TIMER, 7)
     assert pair.dials == 1
-    pair.end()
 
 
-async def test_a_write_that_the_owner_cannot_decode_is_refused_alone() -> None:
-    pair = Pair()
+async def test_a_write_that_the_owner_cannot_decode_is_refused_alone(pair: Pair) -> None:
     await pair.meet()
     ops = [PeerWrite(1, 9, 1, 3, b"n", "default", SECOND, b""), encode_write(pair.write("a"), 2, 3, SECOND)]
     pair.ours.send(encode(PeerWrites(1, 0, ops)))
@@ -62,11 +58,10 @@ async def test_a_write_that_the_owner_cannot_decode_is_refused_alone() -> None:
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"a"]
     (answers,) = [message for message in map(decode_reply, pair.theirs.sent) if isinstance(message, WriteResults)]
     assert [(answer.id, type(decode_result(answer))) for answer in answers.answers] == [(1, ShardUnavailable)]
-    pair.end()
 
 
-async def test_results_with_whole_timers_stay_within_the_message_limit() -> None:
-    pair = Pair(frame_fill_bytes=1_000)
+async def test_results_with_whole_timers_stay_within_the_message_limit(pairs: Callable[..., Pair]) -> None:
+    pair = pairs(frame_fill_bytes=1_000)
     for number in range(20):
         pair.send(f"{number}")
     await pair.turn()
@@ -78,12 +73,11 @@ async def test_results_with_whole_timers_stay_within_the_message_limit() -> None
     assert max(map(len, pair.theirs.sent)) < 2_000
     await pair.turn()
     assert list(pair.answers.values()) == [Written(large, 7)] * 20
-    pair.end()
 
 
-async def test_a_write_that_cannot_be_sent_before_its_deadline_expires() -> None:
+async def test_a_write_that_cannot_be_sent_before_its_deadline_expires(pairs: Callable[..., Pair]) -> None:
     """The owner has as many writes in flight as allowed and answers none."""
-    pair = Pair(in_flight_max=1)
+    pair = pairs(in_flight_max=1)
     pair.send("sent")
     await pair.turn()
     pair.send("waits", budget_us=2 * SECOND)
@@ -97,11 +91,9 @@ async def test_a_write_that_cannot_be_sent_before_its_deadline_expires() -> None
     pair.owned.accepted[0][1].resolve(None)
     await pair.turn()
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"sent", b"waits longer"]
-    pair.end()
 
 
-async def test_a_write_waiting_for_a_connection_expires_at_its_deadline() -> None:
-    pair = Pair()
+async def test_a_write_waiting_for_a_connection_expires_at_its_deadline(pair: Pair) -> None:
     pair.reaches = asyncio.Event()
     pair.send("a", budget_us=SECOND)
     await pair.turn()
@@ -110,11 +102,9 @@ async def test_a_write_waiting_for_a_connection_expires_at_its_deadline() -> Non
     pair.passes(SECOND)
     pair.link._watch()
     assert isinstance(pair.answers["a"], RequestExpired)
-    pair.end()
 
 
-async def test_writes_on_a_connection_lost_at_once_are_settled() -> None:
-    pair = Pair()
+async def test_writes_on_a_connection_lost_at_once_are_settled(pair: Pair) -> None:
     made = pair.link._dial
 
     async def dial(incarnation: bytes, address: str, end: PeerLink) -> None:
@@ -133,22 +123,18 @@ async def test_writes_on_a_connection_lost_at_once_are_settled() -> None:
     pair.owned.accepted[0][1].resolve(None)
     await pair.turn()
     assert pair.answers == {"a": None}
-    pair.end()
 
 
-async def test_a_write_dated_by_an_unknown_tick_is_refused() -> None:
-    pair = Pair()
+async def test_a_write_dated_by_an_unknown_tick_is_refused(pair: Pair) -> None:
     await pair.meet()
     pair.ours.send(encode(PeerWrites(77, 0, [encode_write(pair.write("a"), 1, 3, SECOND)])))
     await pair.turn(to_asker=False)
     assert pair.owned.accepted == []
     (answers,) = [message for message in map(decode_reply, pair.theirs.sent) if isinstance(message, WriteResults)]
     assert type(decode_result(answers.answers[0])) is ShardMoved
-    pair.end()
 
 
-async def test_a_void_session_accepts_and_sends_nothing() -> None:
-    pair = Pair()
+async def test_a_void_session_accepts_and_sends_nothing(pair: Pair) -> None:
     pair.send("a")
     await pair.turn()
     pair.send("b")
@@ -163,11 +149,10 @@ async def test_a_void_session_accepts_and_sends_nothing() -> None:
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"a"]
     assert pair.theirs.sent == []
     assert pair.session.quiet.is_set()
-    pair.end()
 
 
-async def test_a_silent_requesting_node_is_disconnected() -> None:
-    pair = Pair(peer_timeout_us=2 * SECOND)
+async def test_a_silent_requesting_node_is_disconnected(pairs: Callable[..., Pair]) -> None:
+    pair = pairs(peer_timeout_us=2 * SECOND)
     await pair.meet()
     assert pair.session is not None
     pair.passes(4 * SECOND)
@@ -176,11 +161,9 @@ async def test_a_silent_requesting_node_is_disconnected() -> None:
     pair.passes(1)
     pair.session._tick()
     assert not pair.theirs.open
-    pair.end()
 
 
-async def test_garbage_ends_the_connection_on_either_side_and_leaves_sent_writes_in_doubt() -> None:
-    pair = Pair()
+async def test_garbage_ends_the_connection_on_either_side_and_leaves_sent_writes_in_doubt(pair: Pair) -> None:
     pair.send("a")
     await pair.turn()
     pair.reachable = False
@@ -191,11 +174,9 @@ async def test_garbage_ends_the_connection_on_either_side_and_leaves_sent_writes
     assert pair.session is not None
     pair.session.received(b"\xc1")
     assert not pair.theirs.open
-    pair.end()
 
 
-async def test_an_unknown_outcome_is_not_reported_while_the_shard_has_no_owner() -> None:
-    pair = Pair()
+async def test_an_unknown_outcome_is_not_reported_while_the_shard_has_no_owner(pair: Pair) -> None:
     pair.send("a")
     await pair.turn()
     pair.reachable = False
@@ -203,11 +184,10 @@ async def test_an_unknown_outcome_is_not_reported_while_the_shard_has_no_owner()
     pair.map.nobody = True
     pair.link._watch()
     assert pair.answers == {}
-    pair.end()
 
 
-async def test_a_missing_result_is_unknown_after_the_answer_grace() -> None:
-    pair = Pair(answer_grace_us=3 * SECOND)
+async def test_a_missing_result_is_unknown_after_the_answer_grace(pairs: Callable[..., Pair]) -> None:
+    pair = pairs(answer_grace_us=3 * SECOND)
     pair.send("a", budget_us=SECOND)
     await pair.turn()
     pair.passes(4 * SECOND)
@@ -219,11 +199,9 @@ async def test_a_missing_result_is_unknown_after_the_answer_grace() -> None:
     pair.link._watch()
     assert type(pair.answers["a"]) is ShardUnavailable
     assert pair.link.idle
-    pair.end()
 
 
-async def test_nothing_is_sent_on_a_congested_connection_until_it_is_writable() -> None:
-    pair = Pair()
+async def test_nothing_is_sent_on_a_congested_connection_until_it_is_writable(pair: Pair) -> None:
     await pair.meet()
     pair.ours.congested = True
     pair.send("a")
@@ -233,11 +211,9 @@ async def test_nothing_is_sent_on_a_congested_connection_until_it_is_writable() 
     pair.link.writable()
     await pair.turn()
     assert [write.uuid for write, _ in pair.owned.accepted] == [b"a"]
-    pair.end()
 
 
-async def test_requests_are_answered_and_fail_with_a_lost_connection() -> None:
-    pair = Pair()
+async def test_requests_are_answered_and_fail_with_a_lost_connection(pair: Pair) -> None:
     asking = asyncio.ensure_future(pair.link.ask())
     await pair.turn()
     assert (await asking).report.release == "1"
@@ -254,4 +230,3 @@ async def test_requests_are_answered_and_fail_with_a_lost_connection() -> None:
     with pytest.raises(Unavailable, match="broken"):
         await asking
     assert pair.link.idle
-    pair.end()

@@ -195,8 +195,7 @@ async def test_a_request_that_the_agents_node_did_not_process_may_go_to_the_next
     gone.close()
 
 
-async def test_the_api_key_itself_is_never_forwarded() -> None:
-    pair = Pair()
+async def test_the_api_key_itself_is_never_forwarded(pair: Pair) -> None:
     here = ThisNode(Placed(), pair.owned, lambda: REPORT, pair.here, ClusterLimits(), pair.events.append)
     cluster = Cluster(OWN, here, secrets=ClusterSecrets(""), dial_with=pair._dial)
     cluster._links[A] = pair.link
@@ -208,5 +207,4 @@ async def test_the_api_key_itself_is_never_forwarded() -> None:
     assert (request.headers, request.key_hash) == (headers[1:], hash_key("tk_1"))
     await pair.turn()
     await asking
-    pair.end()
     cluster.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from tests.support.peers import Pair
@@ -21,43 +22,35 @@ async def asked(pair: Pair) -> RelayedResponse:
     return await asking
 
 
-async def test_a_response_is_returned() -> None:
-    pair = Pair()
+async def test_a_response_is_returned(pair: Pair) -> None:
     pair.serves = b"here"
     answer = await asked(pair)
     assert (answer.status, answer.body) == (200, b"here")
-    pair.end()
 
 
-async def test_a_response_too_large_for_a_message_is_an_error() -> None:
-    pair = Pair(frame_bytes_max=1_000)
+async def test_a_response_too_large_for_a_message_is_an_error(pairs: Callable[..., Pair]) -> None:
+    pair = pairs(frame_bytes_max=1_000)
     pair.serves = bytes(2_000)
     answer = await asked(pair)
     assert answer.status == 500
     assert b"a message between nodes has at most 1000" in answer.body
-    pair.end()
 
 
-async def test_a_defect_is_answered_and_reported() -> None:
-    pair = Pair()
+async def test_a_defect_is_answered_and_reported(pair: Pair) -> None:
     pair.serves = None
     answer = await asked(pair)
     assert answer.status == 500
     failed = [task for task in pair.ended if task.exception() is not None]
     assert [repr(task.exception()) for task in failed] == ["RuntimeError('a defect')"]
-    pair.end()
 
 
-async def test_a_request_to_an_unreachable_node_may_go_elsewhere() -> None:
-    pair = Pair()
+async def test_a_request_to_an_unreachable_node_may_go_elsewhere(pair: Pair) -> None:
     pair.reachable = False
     with pytest.raises(NotSent):
         await pair.link.request("POST", b"/x", [], b"")
-    pair.end()
 
 
-async def test_a_stopping_node_reports_which_requests_it_has_not_processed() -> None:
-    pair = Pair()
+async def test_a_stopping_node_reports_which_requests_it_has_not_processed(pair: Pair) -> None:
     await pair.meet()
     seen = asyncio.create_task(pair.link.request("POST", b"/seen", [], b""))
     await pair.turn(to_asker=False)
@@ -69,11 +62,9 @@ async def test_a_stopping_node_reports_which_requests_it_has_not_processed() -> 
     assert (await seen).status == 200
     with pytest.raises(NotSent):
         await missed
-    pair.end()
 
 
-async def test_a_lost_connection_leaves_a_request_in_doubt() -> None:
-    pair = Pair()
+async def test_a_lost_connection_leaves_a_request_in_doubt(pair: Pair) -> None:
     await pair.meet()
     sent = asyncio.create_task(pair.link.request("POST", b"/x", [], b""))
     await pair.turn(to_owner=False)
@@ -81,4 +72,3 @@ async def test_a_lost_connection_leaves_a_request_in_doubt() -> None:
     with pytest.raises(Unavailable) as unknown:
         await sent
     assert not isinstance(unknown.value, NotSent)
-    pair.end()

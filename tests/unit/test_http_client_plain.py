@@ -109,22 +109,7 @@ def test_each_bad_field_is_named() -> None:
     assert texts["body"] == "can't be sent with GET; leave it out, or use another method"
 
 
-@each(
-    "name",
-    [
-        "Content-Length",
-        "transfer-encoding",
-        "HOST",
-        "connection",
-        "accept-encoding",
-        "te",
-        "Webhook-Id",
-        "webhook_signature",
-        "tocsin-timer-id",
-        "TOCSIN_namespace",
-        "transfer_encoding",
-    ],
-)
+@each("name", ["Content-Length", "transfer_encoding", "HOST", "webhook_signature", "TOCSIN_namespace"])
 def test_headers_that_tocsin_sets_are_reserved(name: str) -> None:
     assert check_request("POST", URL, {name: "1"}, None) == [("headers", f"{name} is set by the server; leave it out")]
     with pytest.raises(InvalidRequest, match="is set by the server"):
@@ -137,10 +122,6 @@ def test_too_many_headers_are_refused_at_submission_only() -> None:
     reasons = [reason for _, reason in check_request("POST", URL, headers, None, limits)]
     assert len(reasons) == 2
     assert composed(headers=tuple(headers.items()))
-
-
-def test_a_header_given_twice() -> None:
-    assert check_request("POST", URL, {"x-a": "1", "X-A": "2"}, None) == [("headers", "X-A is given twice")]
 
 
 @given(st.dictionaries(st.text(max_size=12), st.text(max_size=12), max_size=4))

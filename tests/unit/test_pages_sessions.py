@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from random import Random
 
 import pytest
-from tests.support.faulty_store import Fault, FaultPlan, FaultyStore
+from tests.support.faulty_store import Fault, FaultyStore
 
 from tocsin.administration import SIGN_INS, api_keys, delete_api_key, put_api_key
 from tocsin.model.access import ApiKey, Role, hash_key
@@ -26,7 +25,7 @@ class Nodes:
         self.now_s = 1_000.0
         self.limits = UiLimits(**limits)  # type: ignore[arg-type]
         self.inner = MemoryStore(self)  # type: ignore[arg-type]
-        self.store = FaultyStore(self.inner, Random(1), FaultPlan(cut_timeout_s=0.0, late_s_max=0.0))
+        self.store = FaultyStore(self.inner)
 
     def clock(self) -> float:
         return self.now_s
@@ -219,7 +218,7 @@ async def test_without_the_store_sign_ins_hold_for_a_while_and_none_begins() -> 
     nodes = Nodes(session_stale_max_s=60)
     one, other = await nodes.start(), await nodes.start()
     before, elsewhere = await one.sign_in(), await other.sign_in()
-    nodes.store.cut()
+    nodes.store.is_cut = True
     for _ in range(2):
         with pytest.raises(StoreUnavailable):
             await one.sign_ins.refresh()
@@ -234,7 +233,7 @@ async def test_without_the_store_sign_ins_hold_for_a_while_and_none_begins() -> 
     assert one.sessions.current(before) is None
     with pytest.raises(Unavailable, match="you can't be signed in; try again"):
         await one.sign_in()
-    nodes.store.heal()
+    nodes.store.is_cut = False
     await one.refresh()
     assert await one.takes(before)
 

@@ -26,6 +26,8 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.store import Applied
+from tocsin.stores.mysql import schema as mysql_schema
+from tocsin.stores.postgresql import schema as postgresql_schema
 from tocsin.stores.sqlite import connection as sqlite_connection
 from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.testing.store_conformance_base import ALICE, claimed, loaded, put, row
@@ -273,8 +275,9 @@ async def test_failed_migration_has_no_effect(tmp_path: Path, monkeypatch: pytes
 
 
 def test_migrations_are_numbered_without_gaps() -> None:
-    numbers = [number for number, _ in sqlite_connection.migrations()]
-    assert numbers == list(range(1, len(numbers) + 1))
+    for store in (sqlite_connection, mysql_schema, postgresql_schema):
+        numbers = [number for number, _ in store.migrations()]
+        assert numbers == list(range(1, len(numbers) + 1))
 
 
 # -- commits

@@ -52,45 +52,10 @@ def test_ids_are_any_text_without_control_characters(text: str) -> None:
     assert (rules().timer_id(text) is not None) == bad
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://a",
-        "HTTPS://A.Example.:8443/x/../y?z=%20#f",
-        "http://[2001:db8::1]:80/",
-        "http://192.0.2.1",
-        "http://under_score.example/",
-    ],
-)
-def test_valid_urls_are_accepted(url: str) -> None:
-    assert rules().url(url) is None
-
-
-@each(
-    "url",
-    [
-        "",
-        "a.example",
-        "//a.example",
-        "ftp://a.example",
-        "file:///etc/passwd",
-        "http:/a",
-        "http://",
-        "http://:80/",
-        "http://a..b/",
-        "http://a:0/",
-        "http://a:65536/",
-        "http://a:b/",
-        "http://[::1/",
-        "http://a b/",
-        "http://a/\n",
-        "http://münchen.example/",
-        "http://u@a/",
-        "http://" + "a." * 130 + "b/",
-    ],
-)
-def test_invalid_urls_are_refused(url: str) -> None:
+@each("url", ["", "http://a b/", "http://a/\n", "http://münchen.example/", "http://u@a/"])
+def test_urls_are_ascii_and_accepted_by_the_egress_policy(url: str) -> None:
     assert rules().url(url) is not None
+    assert rules().url("HTTPS://A.Example.:8443/x/../y?z=%20#f") is None
 
 
 def test_egress_policy_is_evaluated_once_per_url() -> None:

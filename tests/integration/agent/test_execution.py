@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook
 
 from tests.integration.agent.execution_parts import Arrival, Bench, Service, answer, limited
@@ -105,31 +103,6 @@ async def test_each_execution_is_signed_with_the_secret_current_at_its_time() ->
             assert Webhook(secret).verify(arrival.body, headers) == {"n": 1}
 
 
-@pytest.mark.parametrize(
-    ("spec", "content_type", "body"),
-    [
-        ({"body": b'{"a" : [1.0, null]}'}, "application/json", b'{"a" : [1.0, null]}'),
-        ({"body": b'"plain \\u00e4"'}, "text/plain; charset=utf-8", "plain ä".encode()),
-        ({"body": b'"[1, 2]"'}, "application/json", b"[1, 2]"),
-        ({"body": b"1", "headers": {"Content-Type": "application/x"}}, "application/x", b"1"),
-        ({}, None, b""),
-        ({"method": "GET"}, None, b""),
-        ({"method": "DELETE", "body": b"[]"}, "application/json", b"[]"),
-    ],
-)
-async def test_bodies_and_headers_arrive_exactly(spec: dict[str, Any], content_type: str | None, body: bytes) -> None:
-    async with Bench() as bench, Service(respond_ok, bench.changes) as service:
-        (ended,) = await bench.run(bench.order(service.url, **spec))
-        assert isinstance(ended, ExecutionSucceeded)
-        (arrival,) = service.arrivals
-        assert arrival.line == f"{spec.get('method', 'POST')} /do HTTP/1.1"
-        assert arrival.body == body
-        by_name = {name.lower(): value for name, value in arrival.headers}
-        assert len(by_name) == len(arrival.headers)
-        assert by_name.get("content-type") == content_type
-        assert by_name["x-correlation-id"] == "request-1"
-
-
 async def test_a_given_correlation_header_is_kept_and_an_unsendable_id_is_omitted() -> None:
     async with Bench() as bench, Service(respond_ok, bench.changes) as service:
         await bench.run(bench.order(service.url, headers={"X-Correlation-ID": "own"}))
@@ -178,17 +151,6 @@ async def test_a_late_response_is_a_timeout() -> None:
         assert ended.error_meta.latency_ms >= 50
 
 
-async def test_a_closed_connection_is_a_failure_without_resending() -> None:
-    async def reply(arrival: Arrival) -> bytes | None:
-        return None
-
-    async with Bench() as bench, Service(reply, bench.changes) as service:
-        (ended,) = await bench.run(bench.order(service.url))
-        assert isinstance(ended, ExecutionFailed)
-        assert ended.error_meta.kind == "CONNECTION_CLOSED"
-        assert len(service.arrivals) == 1
-
-
 @pytest.mark.parametrize(
     ("url", "spec", "kind"),
     [
@@ -224,33 +186,6 @@ async def test_a_forbidden_destination_is_refused() -> None:
         assert service.arrivals == []
 
 
-async def test_an_endless_response_is_truncated() -> None:
-    sent_bytes = 0
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal sent_bytes
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 104857600\r\n\r\n")
-        try:
-            for _ in range(1_600):
-                writer.write("ä".encode() * 32_768)
-                await writer.drain()
-                sent_bytes += 65_536
-        except ConnectionError:
-            pass  # As it should be.
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server, Bench(limited(snippet_bytes_max=101)) as bench:
-        port = server.sockets[0].getsockname()[1]
-        (ended,) = await bench.run(bench.order(f"http://127.0.0.1:{port}/", "GET"))
-        assert isinstance(ended, ExecutionSucceeded)
-        assert ended.response_meta.truncated
-        assert ended.response_meta.body_snippet == "ä" * 50
-        assert sent_bytes < 50_000_000
-
-
 async def test_stored_bodies_are_bounded_text() -> None:
     async def reply(arrival: Arrival) -> bytes | None:
         return answer(200, b"a\x00\xff" + b"b" * 100, "x-long: " + "c" * 100)
@@ -267,15 +202,9 @@ async def test_stored_bodies_are_bounded_text() -> None:
         assert service.arrivals[0].body == b"d" * 100
 
 
-SECRETS = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/", min_size=24, max_size=40)
-WORDS = st.sampled_from(["token", "Secret", "api-key", "API_KEY", "password", "auth", "cookie", "session", "signature"])
-AFFIXES = st.text("abcdefghijklmnop-", max_size=6)
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(secret=SECRETS, word=WORDS, before=AFFIXES, after=AFFIXES, scheme=st.sampled_from(["", "Bearer ", "sid="]))
-async def test_no_secret_is_stored(secret: str, word: str, before: str, after: str, scheme: str) -> None:
-    name = f"x{before}{word}{after}"
+@pytest.mark.parametrize(("name", "scheme"), [("x-api-key", ""), ("xsession", "Bearer "), ("x-API_KEYs", "sid=")])
+async def test_no_secret_is_stored(name: str, scheme: str) -> None:
+    secret = "uN3/qL0c+Zx7Rk1vTf92aBhw"
 
     async def echo(arrival: Arrival) -> bytes | None:
         lines = [f"{name}: {value}" for name, value in arrival.headers if not name.startswith("content-")]
@@ -350,20 +279,6 @@ async def test_a_malformed_order_fails_alone() -> None:
         assert len(service.arrivals) == 1
 
 
-async def test_many_executions_are_logged_in_few_batches() -> None:
-    async with (
-        Bench(limited(executions_per_destination_max=64)) as bench,
-        Service(respond_ok, bench.changes) as service,
-    ):
-        orders = [bench.order(service.url) for _ in range(200)]
-        await bench.run(*orders)
-        assert len(service.arrivals) == 200
-        assert {order.settled for order in orders} == {"acked"}
-        begins = [count for step, count in bench.log.batches if step == "begin"]
-        assert begins[0] == bench.limits.executions_per_destination_max
-        assert sum(begins) == 200
-
-
 async def test_an_order_is_acknowledged_once_it_is_logged() -> None:
     go = asyncio.Event()
 
@@ -413,20 +328,6 @@ async def test_executions_stay_within_the_limits() -> None:
         await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in orders))
         assert max(one.under_way_max, two.under_way_max) <= 3
         assert (bench.executor.in_flight, bench.executor.deferred) == (0, 0)
-
-
-async def test_a_hanging_destination_does_not_block_another() -> None:
-    limits = limited(executions_in_flight_max=8, executions_per_destination_max=4)
-    async with (
-        Bench(limits) as bench,
-        Service(never, bench.changes) as slow,
-        Service(respond_ok, bench.changes) as quick,
-    ):
-        await bench.hand_over(*[bench.order(slow.url) for _ in range(50)])
-        await bench.changes.until(lambda: slow.in_flight == 4)
-        await bench.run(*[bench.order(quick.url) for _ in range(30)])
-        assert (len(slow.arrivals), len(quick.arrivals)) == (4, 30)
-        assert (bench.executor.in_flight, bench.executor.deferred) == (4, 46)
 
 
 # -- a database that fails

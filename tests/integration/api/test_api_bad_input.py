@@ -66,6 +66,7 @@ BAD_TIMERS: list[tuple[dict[str, Any], str, str]] = [
     ({**TIMER, "delay": "40000d"}, "delay", "too long"),
     ({**TIMER, "delay": "9" * 400 + "d"}, "delay", "too long"),
     ({**TIMER, "delay": 30}, "delay", "write it as 30s"),
+    *(({**TIMER, "expireAfter": value}, "expireAfter", "") for value in ("", "soon", "999ms", "40000d", None, 5)),
     ({**TIMER, "callbackUrl": "ftp://a.example"}, "callbackUrl", "http or https"),
     ({**TIMER, "callbackUrl": "/hook"}, "callbackUrl", "http or https"),
     ({**TIMER, "callbackUrl": "https://"}, "callbackUrl", "no host"),

@@ -57,6 +57,7 @@ def without(name: str) -> dict[str, Any]:
     return {field: value for field, value in CALL.items() if field != name}
 
 
+#: `test_api_bad_input.py` has the values that a timer is refused for, too: here a row shows that each field is checked.
 BAD_CALLS: list[tuple[Any, str, str]] = [
     (without("name"), "name", "is missing"),
     (without("requestSpec"), "requestSpec", "is missing"),
@@ -74,9 +75,7 @@ BAD_CALLS: list[tuple[Any, str, str]] = [
     (spec(method="TRACE"), "requestSpec.method", "use one of GET"),
     (spec(method=1), "requestSpec.method", "must be a string"),
     (spec(url="ftp://a.example/"), "requestSpec.url", "http or https"),
-    (spec(url="/x"), "requestSpec.url", "http or https"),
     (spec(url="http://10.1.2.3/"), "requestSpec.url", "private address"),
-    (spec(url="https://a.example/" + "x" * 2048), "requestSpec.url", "at most 2048"),
     (spec(headers={"a b": "c"}), "requestSpec.headers", "not a header name"),
     (spec(headers={"a": "b\r\nc: d"}), "requestSpec.headers", "other than visible ASCII"),
     (spec(headers={"a": 1}), "requestSpec.headers", "must be a string"),
@@ -84,25 +83,13 @@ BAD_CALLS: list[tuple[Any, str, str]] = [
     (spec(method="GET", body={}), "requestSpec.body", "can't be sent with GET"),
     (spec(body=json.loads("[" * 101 + "]" * 101)), "requestSpec.body", "nested too deep"),
     ({**CALL, "dueAt": "2027-01-31T12:00:00"}, "dueAt", "no time zone"),
-    ({**CALL, "dueAt": "tomorrow"}, "dueAt", "RFC 3339"),
-    ({**CALL, "dueAt": 1_800_000_000}, "dueAt", "write it as 2027-01-31T12:00:00Z"),
     ({**CALL, "dueAt": None}, "dueAt", "must be a string"),
     ({**CALL, "dueAt": "0001-01-01T00:00:00Z"}, "dueAt", "too far in the past"),
-    ({**CALL, "dueAt": "9999-01-01T00:00:00Z"}, "dueAt", "too far ahead"),
-    ({**CALL, "tags": "a"}, "tags", "must be an array"),
-    ({**CALL, "tags": ["a", 1]}, "tags[1]", "must be a string"),
     ({**CALL, "tags": ["a", ""]}, "tags[1]", "is empty"),
-    ({**CALL, "tags": ["x" * 65]}, "tags[0]", "at most 64"),
-    ({**CALL, "tags": ["a\u0000"]}, "tags[0]", "control characters"),
     ({**CALL, "tags": ["a", "b", "a"]}, "tags[2]", "is a duplicate"),
-    ({**CALL, "tags": [str(number) for number in range(17)]}, "tags", "at most 16"),
-    ({**CALL, "serviceCallId": "17"}, "serviceCallId", "must be a UUID of version 7"),
     ({**CALL, "serviceCallId": "01890a5d-ac96-474b-bcce-b302099a8058"}, "serviceCallId", "must be a UUID of version 7"),
-    ({**CALL, "serviceCallId": f"{{{CALL_ID}}}"}, "serviceCallId", "must be a UUID of version 7"),
-    ({**CALL, "serviceCallId": CALL_ID + "\n"}, "serviceCallId", "must be a UUID of version 7"),
     ({**CALL, "idempotencyKey": ""}, "idempotencyKey", "is empty"),
     ({**CALL, "idempotencyKey": "x" * 256}, "idempotencyKey", "at most 255"),
-    ({**CALL, "idempotencyKey": "a\tb"}, "idempotencyKey", "control characters"),
     ([], "", "must be an object"),
 ]
 
@@ -272,13 +259,6 @@ def test_an_idempotency_key_in_the_header_is_checked(server: Served, header: str
 
 
 # ------------------------------------------------------------------ what isn't there, and what fails
-
-
-@pytest.mark.parametrize(("method", "path", "body", "role"), [route for route in ROUTES if route[1] != CALLS])
-def test_an_unknown_call_is_not_found(server: Served, method: str, path: str, body: Any, role: Role) -> None:
-    refused(server.client.request(method, path, json=body), 404, "SERVICE_CALL_NOT_FOUND")
-    assert server.client.post(CALLS.replace(TENANT, OTHER), json={**CALL, "serviceCallId": CALL_ID}).status_code == 202
-    refused(server.client.request(method, path, json=body), 404, "SERVICE_CALL_NOT_FOUND")
 
 
 @pytest.mark.parametrize(

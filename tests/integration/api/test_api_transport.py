@@ -62,12 +62,6 @@ def test_body_size_is_limited_while_reading(server: Served) -> None:
     assert (answer.status_code, answer.headers["connection"]) == (413, "close")
 
 
-def test_chunked_body_is_assembled(server: Served) -> None:
-    body = json.dumps(TIMER).encode()
-    parts = iter([body[:10], body[10:20], body[20:]])
-    assert server.client.post("/api/v1/timers/create", content=parts, headers=JSON).status_code == 200
-
-
 def test_body_may_arrive_after_its_headers(server: Served) -> None:
     body = json.dumps(TIMER).encode()
     head = (
@@ -188,18 +182,6 @@ def test_errors_of_the_service_become_problems(
         assert logged[0].exc_info is not None
         assert answer.json()["correlationId"] == logged[0].correlation_id
         assert answer.json()["correlationId"] in answer.json()["detail"]
-
-
-def test_requests_in_a_row_on_one_connection(server: Served) -> None:
-    body = json.dumps(TIMER).encode()
-    request = (
-        b"POST /api/v1/timers/create HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-        b"content-length: %d\r\n%b\r\n%b"
-    )
-    answers = exchange(
-        server, request % (len(body), b"", body) * 3 + request % (len(body), b"connection: close\r\n", body)
-    )
-    assert answers.count(b"HTTP/1.1 200 OK") == 4
 
 
 @pytest.fixture(scope="module")

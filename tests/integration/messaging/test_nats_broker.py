@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from base64 import b64decode
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -320,26 +321,11 @@ async def test_a_message_beyond_the_servers_size_limit_is_invalid(
     await bus.close()
 
 
-async def test_an_old_server_version_is_refused(notes: Notes) -> None:
+async def refusal_of(version: str, notes: Notes, kind: type[Exception]) -> str:
+    """Why the bus does not start with a server of this version, which has no JetStream."""
+
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b'INFO {"version":"2.9.25","max_payload":1048576,"headers":true}\r\n')
-        while line := await reader.readline():
-            if line == b"PING\r\n":
-                writer.write(b"PONG\r\n")
-        writer.close()
-
-    server = await asyncio.start_server(talk, "127.0.0.1")
-    port = server.sockets[0].getsockname()[1]
-    bus = NatsBus(f"nats://127.0.0.1:{port}", LIMITS, check, notes.observe, owner="one")
-    with pytest.raises(ConfigError, match=r"2\.9.*2\.10"):
-        await bus.start()
-    await bus.close()
-    server.close()
-
-
-async def test_a_server_without_jetstream_is_reported(notes: Notes) -> None:
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b'INFO {"version":"2.11.0","max_payload":1048576,"headers":true}\r\n')
+        writer.write(b'INFO {"version":"%s","max_payload":1048576,"headers":true}\r\n' % version.encode())
         while line := await reader.readline():
             if line == b"PING\r\n":
                 writer.write(b"PONG\r\n")
@@ -351,10 +337,16 @@ async def test_a_server_without_jetstream_is_reported(notes: Notes) -> None:
     server = await asyncio.start_server(talk, "127.0.0.1")
     port = server.sockets[0].getsockname()[1]
     bus = NatsBus(f"nats://127.0.0.1:{port}", LIMITS, check, notes.observe, owner="one")
-    with pytest.raises(BusUnavailable, match="JetStream"):
+    with pytest.raises(kind) as refused:
         await bus.start()
     await bus.close()
     server.close()
+    return str(refused.value)
+
+
+async def test_unsuitable_servers_are_refused(notes: Notes) -> None:
+    assert re.search(r"2\.9.*2\.10", await refusal_of("2.9.25", notes, ConfigError))
+    assert "JetStream" in await refusal_of("2.11.0", notes, BusUnavailable)
 
 
 async def test_a_password_is_used_and_never_shown(notes: Notes, caplog: pytest.LogCaptureFixture) -> None:

@@ -163,60 +163,6 @@ async def test_created_and_revoked_keys_apply_to_a_running_server(reachable: tup
     await caller.until(401, "namespaces/list")
 
 
-async def test_a_key_limited_to_a_namespace_has_access_to_no_other_by_any_operation(
-    reachable: tuple[ServerProcess, str],
-) -> None:
-    server, admin_key = reachable
-    admin = Caller(server, admin_key)
-    timer = {"id": "t", "callbackUrl": PUBLIC, "delay": "1h"}
-    for name in ("own", "foreign"):
-        assert (await admin("namespaces/create", name=name))[0] == 200
-        assert (await admin("timers/create", namespace=name, **timer))[0] == 200
-    writer = Caller(server, await make_key(server, "--role", "write", "--namespace", "own"))
-    reader = Caller(server, await make_key(server, "--role", "read", "--namespace", "own"))
-    await reader.until(200, "timers/list", namespace="own")
-    await writer.until(200, "timers/list", namespace="own")
-    name = {"namespace": "foreign", "timerId": "t"}
-    calls: list[tuple[str, dict[str, Any]]] = [
-        ("timers/create", {"namespace": "foreign", **timer}),
-        ("timers/get", name),
-        ("timers/update", {**name, "payload": 1}),
-        ("timers/delete", name),
-        ("timers/list", {"namespace": "foreign"}),
-        ("namespaces/create", {"name": "third"}),
-        ("namespaces/update", {"name": "foreign", "paused": True}),
-        # Whether a namespace exists is nothing that a foreign key gets to know.
-        ("timers/get", {"namespace": "missing", "timerId": "t"}),
-    ]
-    for path, body in calls:
-        status, problem = await writer(path, **body)
-        assert (status, problem["error"]) == (403, "FORBIDDEN"), path
-    status, batch = await writer(
-        "timers/batch/create", timers=[{"namespace": "own", **timer}, {"namespace": "foreign", **timer}]
-    )
-    assert status == 200
-    assert "timer" in batch["results"][0]
-    assert (batch["results"][1]["error"]["error"], batch["results"][1]["error"]["status"]) == ("FORBIDDEN", 403)
-    for path, body in calls[:4]:
-        status, _ = await reader(path, **{**body, "namespace": "own"})
-        assert status == (200 if path == "timers/get" else 403), path
-    _, listed = await reader("namespaces/list")
-    assert [namespace["name"] for namespace in listed["namespaces"]] == ["own"]
-    assert (await admin("timers/get", **name))[1]["status"] == "pending"
-
-
-async def test_private_callbacks_are_refused_at_creation_and_on_update(reachable: tuple[ServerProcess, str]) -> None:
-    server, key = reachable
-    call = Caller(server, key)
-    assert (await call("timers/create", namespace="default", id="t", callbackUrl=PUBLIC, delay="1h"))[0] == 200
-    for url in PRIVATE:
-        status, problem = await call("timers/create", namespace="default", id="t", callbackUrl=url, delay="1h")
-        assert (status, problem["error"], problem["errors"][0]["path"]) == (400, "INVALID_INPUT", "callbackUrl"), url
-        status, problem = await call("timers/update", namespace="default", timerId="t", callbackUrl=url)
-        assert (status, problem["errors"][0]["path"]) == (400, "callbackUrl"), url
-    assert (await call("timers/get", namespace="default", timerId="t"))[1]["callbackUrl"] == PUBLIC
-
-
 async def test_a_name_that_resolves_to_this_machine_is_refused_at_the_attempt(tmp_path: Path) -> None:
     name = socket.gethostname()
     try:

@@ -48,44 +48,6 @@ async def test_a_timer_fires_on_time_with_its_payload_and_completes(server: Serv
         assert (status, [timer["id"] for timer in listed["timers"]]) == (200, ["a"])
 
 
-async def test_failed_attempts_are_retried_with_one_webhook_id_until_the_policy_is_exhausted(
-    server: ServerProcess,
-) -> None:
-    api, inbox = Api(server), Inbox(default=(500, b"no"))
-    async with Receiver(inbox) as receiver:
-        await api.create("r", receiver.url, retryPolicy=POLICY)
-        calls = await inbox.count(3)
-        failed = await api.settled("r", "failed")
-        assert [call.body["attempt"] for call in calls] == [1, 2, 3]
-        assert len({call.headers["webhook-id"] for call in calls}) == 1
-        assert failed["attempts"] == 3
-        assert failed["lastError"].startswith("HTTP_500")
-        assert [attempt["status"] for attempt in failed["attemptLog"]] == [500, 500, 500]
-
-
-async def test_a_4xx_is_final_and_a_policy_may_allow_one_attempt(server: ServerProcess) -> None:
-    api, inbox = Api(server), Inbox(answers=[(404, b"")], default=(503, b""))
-    async with Receiver(inbox) as receiver:
-        await api.create("final", receiver.url, retryPolicy=POLICY)
-        assert (await api.settled("final", "failed"))["attempts"] == 1
-        await api.create("single", receiver.url, retryPolicy={"maxAttempts": 1})
-        assert (await api.settled("single", "failed"))["attempts"] == 1
-        assert len(inbox.calls) == 2
-
-
-async def test_the_receiver_reschedules_with_a_new_payload_and_a_new_webhook_id(server: ServerProcess) -> None:
-    again = json.dumps({"ok": True, "nextExecuteAt": in_ms(400), "payload": {"round": 2}}).encode()
-    api, inbox = Api(server), Inbox(answers=[(200, again)])
-    async with Receiver(inbox) as receiver:
-        await api.create("again", receiver.url, payload={"round": 1})
-        first, second = await inbox.count(2)
-        assert (first.body["payload"], second.body["payload"]) == ({"round": 1}, {"round": 2})
-        assert (first.body["attempt"], second.body["attempt"]) == (1, 1)
-        assert second.lag_us >= 0
-        assert first.headers["webhook-id"] != second.headers["webhook-id"]
-        await api.settled("again", "completed")
-
-
 async def test_a_pending_timer_is_updated_and_deleted(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox()
     async with Receiver(inbox) as receiver:
@@ -118,32 +80,6 @@ async def test_creating_a_pending_timer_again_replaces_it(server: ServerProcess)
         await api.create("same", receiver.url, payload=3)
         calls = await inbox.count(2)
         assert [call.body["payload"] for call in calls] == [2, 3]
-
-
-async def test_a_paused_namespace_fires_nothing_until_it_is_resumed(server: ServerProcess) -> None:
-    api, inbox = Api(server), Inbox()
-    async with Receiver(inbox) as receiver:
-        assert (await api("namespaces/create", name="quiet"))[0] == 200
-        assert (await api("namespaces/update", name="quiet", paused=True))[0] == 200
-        await api.create("q", receiver.url, namespace="quiet")
-        await api.create("loud", receiver.url)
-        await inbox.count(1)
-        assert (await api.get("q", namespace="quiet"))["status"] == "pending"
-        assert (await api("namespaces/update", name="quiet", paused=False))[0] == 200
-        calls = await inbox.count(2)
-        assert [call.body["timerId"] for call in calls] == ["loud", "q"]
-
-
-async def test_a_namespace_with_a_secret_signs(server: ServerProcess) -> None:
-    secret = "whsec_" + base64.b64encode(bytes(range(32))).decode()
-    api, inbox = Api(server), Inbox()
-    async with Receiver(inbox) as receiver:
-        status, namespace = await api("namespaces/create", name="signed", secret=secret)
-        assert status == 200
-        assert secret not in json.dumps(namespace)
-        await api.create("s", receiver.url, namespace="signed", payload={"a": "b"})
-        (call,) = await inbox.count(1)
-        assert Webhook(secret).verify(call.headers[":body"], call.headers) == call.body
 
 
 async def test_an_acknowledged_rotation_survives_a_crash(tmp_path: Path) -> None:
@@ -182,32 +118,6 @@ async def test_an_acknowledged_rotation_survives_a_crash(tmp_path: Path) -> None
         await server.stop()
 
 
-async def test_history_modes(server: ServerProcess) -> None:
-    api, inbox = Api(server), Inbox(answers=[(200, b""), (400, b"")])
-    async with Receiver(inbox) as receiver:
-        assert (await api("namespaces/create", name="f", history="failures"))[0] == 200
-        await api.create("good", receiver.url, namespace="f")
-        await inbox.count(1)
-        await api.create("bad", receiver.url, namespace="f")
-        await api.settled("bad", "failed", namespace="f")
-        status, listed = await api("timers/list", namespace="f")
-        assert (status, [timer["id"] for timer in listed["timers"]]) == (200, ["bad"])
-
-
-async def test_timers_survive_a_restart_and_overdue_ones_fire_at_the_start(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path / "data")
-    inbox = Inbox()
-    async with Receiver(inbox) as receiver:
-        await server.start()
-        await Api(server).create("later", receiver.url, executeAt=in_ms(700))
-        assert await server.stop() == 0
-        await server.start()
-        (call,) = await inbox.count(1)
-        assert call.lag_us >= 0
-        await Api(server).settled("later", "completed")
-        assert await server.stop() == 0
-
-
 async def test_a_killed_process_is_removed_from_the_list_of_nodes(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data")
     await server.start()
@@ -217,19 +127,6 @@ async def test_a_killed_process_is_removed_from_the_list_of_nodes(tmp_path: Path
         while len((await Client(server.address).get("/api/v1/cluster"))[1]["nodes"]) != 1:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     assert await server.stop() == 0
-
-
-async def test_a_second_server_on_the_same_folder_is_refused_by_name(server: ServerProcess) -> None:
-    second = ServerProcess(server.data_dir)
-    try:
-        await second.start()
-    except AssertionError:
-        assert second.process is not None
-        assert await second.process.wait() == 1
-        assert str(server.data_dir) in second.log()
-    else:
-        await second.kill()
-        raise AssertionError("it started")
 
 
 async def until_draining(server: ServerProcess) -> None:

@@ -64,21 +64,6 @@ async def test_schedule_fires_at_its_instants_until_it_is_deleted(server: Server
         assert await refused(api, "trigger") == "SCHEDULE_ENDED"
 
 
-async def test_paused_schedule_fires_only_when_it_is_triggered(server: ServerProcess) -> None:
-    api = Api(server)
-    async with ScriptedReceiver({}) as receiver:
-        await create(api, receiver.url("beat"), cron="0 0 1 1 *")
-        assert (await change(api, "pause"))["status"] == "paused"
-        await change(api, "trigger")
-        (call,) = await receiver.count("beat", 1)
-        assert "_m-" in call.headers["webhook-id"]
-        schedule = await settled(api, lambda schedule: schedule["counts"] == {"completed": 1})
-        assert (schedule["status"], schedule["lastOccurrence"]["source"]) == ("paused", "trigger")
-        assert (await change(api, "resume"))["status"] == "active"
-        await change(api, "trigger")
-        await receiver.count("beat", 2)
-
-
 async def test_created_again_it_keeps_its_state_and_identical_it_is_not_written(server: ServerProcess) -> None:
     api = Api(server)
     async with ScriptedReceiver({}) as receiver:

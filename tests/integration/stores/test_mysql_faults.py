@@ -393,18 +393,6 @@ async def test_repeated_deadlocks_are_definite_failures(mysql_url: str) -> None:
         assert await loaded(store) == [old]
 
 
-async def test_busy_pool_is_unavailable(mysql_url: str) -> None:
-    async with opened(mysql_url, loaders=1, acquire_timeout_s=0.1) as store, session(mysql_url) as other:
-        await other.run(b"LOCK TABLES timers WRITE")
-        first = asyncio.create_task(store.shards())
-        await until_waiting_for_table(other)
-        with pytest.raises(StoreUnavailable, match="all 1 connections"):
-            await store.members()
-        await other.run(b"UNLOCK TABLES")
-        assert await first == []
-        assert await store.members() == []
-
-
 async def test_cancelled_read_returns_its_connection(mysql_url: str) -> None:
     async with opened(mysql_url, loaders=1) as store, session(mysql_url) as other:
         await other.run(b"LOCK TABLES timers WRITE")

@@ -19,7 +19,7 @@ from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ListQuery
 from tocsin.sql.pool import Activity
 from tocsin.stores.mysql import schema as mysql_schema
 from tocsin.stores.mysql.store import MysqlStore
-from tocsin.testing.store_conformance_base import ALICE, claimed, finished, loaded, put, row, suspended, uuid_of
+from tocsin.testing.store_conformance_base import claimed, finished, loaded, put, row, suspended, uuid_of
 
 
 @pytest_asyncio.fixture
@@ -258,20 +258,3 @@ async def test_a_dropped_table_is_corruption(mysql_url: str, store: MysqlStore) 
         await other.run(b"DROP TABLE timers")
     with pytest.raises(StoreCorrupted, match="backup"):
         await store.apply([batch])
-
-
-def test_migrations_are_numbered_without_gaps() -> None:
-    numbers = [number for number, _ in mysql_schema.migrations()]
-    assert numbers == list(range(1, len(numbers) + 1))
-
-
-async def test_a_closed_store_is_unavailable_and_can_be_opened_again(store: MysqlStore) -> None:
-    with pytest.raises(ConfigError, match="open"):
-        await store.open(4)
-    batch = await claimed(store)
-    await store.close()
-    with pytest.raises(StoreUnavailable, match="not open"):
-        await store.claim(0, expected_epoch=1, owner=ALICE)
-    with pytest.raises(StoreUnavailable, match="not open"):
-        await store.apply([batch])
-    assert await store.open(4) == 4

@@ -426,11 +426,6 @@ async def test_synchronous_commit_is_on_whatever_the_databases_default(postgresq
         assert await pool.run(Activity.READING, lambda connection: connection.fetchval(sql)) == "on"
 
 
-def test_migrations_are_numbered_without_gaps() -> None:
-    numbers = [number for number, _ in postgresql_schema.migrations()]
-    assert numbers == list(range(1, len(numbers) + 1))
-
-
 async def test_a_closed_store_is_unavailable_and_can_be_opened_again(store: PostgresStore) -> None:
     with pytest.raises(ConfigError, match="open"):
         await store.open(4)
