@@ -34,7 +34,6 @@ from tocsin.stores.cassandra.client import CassandraClient, Write
 from tocsin.stores.cassandra.keys import META, partition_of
 from tocsin.stores.cassandra.settings import parse_address
 from tocsin.stores.cassandra.store import CassandraStore
-from tocsin.stores.cassandra.writes import claim
 from tocsin.stores.orders import SUSPENDED
 from tocsin.testing.clock import FakeClock
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, suspended, uuid_of
@@ -215,7 +214,7 @@ async def test_a_commit_that_another_coordinator_completed_before_a_claim_is_dur
         sent = list(writes)
         await write_all(sent)
         # Not through this store, whose batch has its turn.
-        assert await claim(client, batch.shard_id, batch.epoch, BOB, None) == batch.epoch + 1
+        assert await store._claim(batch.shard_id, batch.epoch, BOB, None) == batch.epoch + 1
         return await write_all(sent)
 
     with monkeypatch.context() as patched:

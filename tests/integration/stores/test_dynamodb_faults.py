@@ -62,11 +62,10 @@ TRANSACT = "TransactWriteItems"
 class _Run:
     """A store, the proxy before it, and what it has reported."""
 
-    def __init__(self, proxy: DynamoProxy, store: DynamoStore) -> None:
+    def __init__(self, proxy: DynamoProxy, store: DynamoStore, events: list[Any]) -> None:
         self.proxy = proxy
         self.store = store
-        self.events: list[Any] = []
-        store.observe = self.events.append
+        self.events = events
 
     def repeated(self) -> Counter[str]:
         """Why requests were sent again."""
@@ -80,10 +79,11 @@ class _Run:
 async def _running(server: DynamoServer, table: str, **options: Any) -> AsyncIterator[_Run]:
     async with DynamoProxy(server.port) as proxy:
         options = {"patience_s": 1.0, "request_timeout_s": 5.0} | options
-        store = DynamoStore(server.url(table, proxy.port), **options)
+        events: list[Any] = []
+        store = DynamoStore(server.url(table, proxy.port), observe=events.append, **options)
         await store.open(4)
         try:
-            yield _Run(proxy, store)
+            yield _Run(proxy, store, events)
         finally:
             await store.close()
 

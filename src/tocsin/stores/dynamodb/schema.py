@@ -227,3 +227,18 @@ async def _put_total_shards(client: DynamoClient, former: int | None, number: in
     except StoreError as error:
         raise refused(client, error, "PutItem") from error
     return True
+
+
+async def begin_data(client: DynamoClient, total_shards: int) -> bool:
+    """Fixes the number of shards. False if another node has changed it."""
+    try:
+        await client.update(
+            _META_KEY,
+            "SET claimed = :yes",
+            kind=RequestKind.WRITE,
+            ConditionExpression="total_shards = :n",
+            ExpressionAttributeValues={":yes": {"BOOL": True}, ":n": {"N": str(total_shards)}},
+        )
+    except ConditionFailed:
+        return False
+    return True

@@ -52,6 +52,8 @@ class MongoClient:
     def __init__(self, settings: MongoSettings) -> None:
         self.settings = settings
         self._client: AsyncMongoClient[Document] | None = None
+        #: The session in which each shard's claims and batches are written.
+        self._sessions: dict[int, Session] = {}
         #: The greatest operation time seen: reads wait until the server has reached it.
         self._time: Timestamp | None = None
 
@@ -121,7 +123,10 @@ class MongoClient:
     async def close(self) -> None:
         """Disconnects. Idempotent."""
         client, self._client = self._client, None
+        sessions, self._sessions = self._sessions, {}
         if client is not None:
+            for session in sessions.values():
+                await session.end_session()
             await client.close()
 
     async def now(self) -> int:
@@ -154,7 +159,14 @@ class MongoClient:
 
     # -- sessions
 
-    def start_session(self) -> Session:
+    def session_of(self, shard_id: int) -> Session:
+        """The session of a shard's transactions, one at a time. One that was left open after a failure is ended by the next,
+        and what arrives of it later is refused."""
+        if shard_id not in self._sessions:
+            self._sessions[shard_id] = self._start_session()
+        return self._sessions[shard_id]
+
+    def _start_session(self) -> Session:
         """A causally consistent session, to be ended by the caller."""
         session = self._connected.start_session(causal_consistency=True)
         if self._time is not None:
@@ -163,7 +175,7 @@ class MongoClient:
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[Session]:
-        async with self.start_session() as session:
+        async with self._start_session() as session:
             try:
                 yield session
             finally:
