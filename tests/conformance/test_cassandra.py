@@ -11,6 +11,7 @@ from tests.support.cassandra import SHARED_KEYSPACE, CassandraServer
 from tests.support.damage import damage
 from tocsin.ports.store import Store
 from tocsin.stores.cassandra.store import CassandraStore
+from tocsin.stores.options import CassandraOptions
 from tocsin.testing.store_conformance import StoreConformance
 
 
@@ -29,10 +30,5 @@ class TestCassandraStore(StoreConformance):
 
     def make_store(self, folder: Path) -> Store:
         # The rows of these tests expired long ago.
-        return CassandraStore(
-            self.server.url(SHARED_KEYSPACE),
-            scope=scope_of(folder),
-            history_ttl_min_s=3_600,
-            page_rows_max=7,
-            keys_max=3,
-        )
+        options = CassandraOptions(scope=scope_of(folder), history_ttl_min_s=3_600, page_rows_max=7, keys_max=3)
+        return CassandraStore(self.server.url(SHARED_KEYSPACE), options)

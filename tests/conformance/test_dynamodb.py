@@ -13,6 +13,7 @@ from tocsin.ports.store import Store, schedules_of
 from tocsin.stores.dynamodb.client import RequestKind
 from tocsin.stores.dynamodb.keys import timer_key
 from tocsin.stores.dynamodb.store import DynamoStore
+from tocsin.stores.options import DynamoOptions
 from tocsin.testing.store_conformance import StoreConformance
 from tocsin.testing.store_conformance_base import claimed, put
 from tocsin.testing.store_conformance_batches import FenceConformance, FetchConformance, LoadConformance
@@ -68,4 +69,4 @@ class TestDynamoStoreWithSmallPages(
         self.server = shared_dynamodb
 
     def make_store(self, folder: Path) -> Store:
-        return DynamoStore(self.server.url(table_of(folder)), page_items_max=2, actions_max=4)
+        return DynamoStore(self.server.url(table_of(folder)), DynamoOptions(page_items_max=2, actions_max=4))

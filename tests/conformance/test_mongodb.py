@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,13 +12,14 @@ from tests.support.damage import damage
 from tests.support.mongodb import MongoServer
 from tocsin.ports.store import Store
 from tocsin.stores.mongodb.store import MongoStore
+from tocsin.stores.options import MongoOptions
 from tocsin.testing.store_conformance import StoreConformance
 from tocsin.testing.store_conformance_batches import LoadConformance
 from tocsin.testing.store_conformance_lists import ListConformance
 
 #: What the suite writes expired in 1970, and MongoDB would delete it meanwhile. The stand-in takes a millisecond and more for
 #: each document of a batch.
-OPTIONS: dict[str, Any] = {"expire": False, "operation_timeout_s": 100.0}
+OPTIONS = MongoOptions(expire=False, operation_timeout_s=100.0)
 
 
 def database_of(folder: Path) -> str:
@@ -35,7 +36,7 @@ class TestMongoStore(StoreConformance):
         self.server = shared_mongodb
 
     def make_store(self, folder: Path) -> Store:
-        return MongoStore(self.server.url(database_of(folder)), **OPTIONS)
+        return MongoStore(self.server.url(database_of(folder)), OPTIONS)
 
 
 class TestMongoStoreWithSmallPages(LoadConformance, ListConformance):
@@ -46,4 +47,4 @@ class TestMongoStoreWithSmallPages(LoadConformance, ListConformance):
         self.server = shared_mongodb
 
     def make_store(self, folder: Path) -> Store:
-        return MongoStore(self.server.url(database_of(folder)), read_bytes_max=20, **OPTIONS)
+        return MongoStore(self.server.url(database_of(folder)), replace(OPTIONS, read_bytes_max=20))

@@ -12,7 +12,9 @@ from tests.support.damage import damage
 from tests.support.mysql import MysqlServer
 from tests.support.tidb_grammar import every_statement_is_parsed
 from tocsin.ports.store import Store
+from tocsin.sql.pool import ServerOptions
 from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.options import MysqlOptions
 from tocsin.testing.store_conformance import StoreConformance
 
 
@@ -43,8 +45,6 @@ class TestMysqlStoreWithSmallPages(TestMysqlStore):
     def make_store(self, folder: Path) -> Store:
         return MysqlStore(
             self.server.url(database_of(folder)),
-            writers=3,
-            read_bytes_max=20,
-            statement_bytes_max=700_000,
-            delete_rows_max=2,
+            ServerOptions(writers=3, read_bytes_max=20),
+            MysqlOptions(statement_bytes_max=700_000, delete_rows_max=2),
         )

@@ -10,6 +10,8 @@ import pytest
 from tests.support.damage import damage
 from tests.support.postgresql import PostgresServer
 from tocsin.ports.store import Store
+from tocsin.sql.pool import ServerOptions
+from tocsin.stores.options import PostgresOptions
 from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.testing.store_conformance import StoreConformance
 
@@ -27,7 +29,7 @@ class TestPostgresStore(StoreConformance):
         self.url = shared_postgresql.url()
 
     def make_store(self, folder: Path) -> Store:
-        return PostgresStore(self.url, schema=schema_of(folder))
+        return PostgresStore(self.url, postgres=PostgresOptions(schema=schema_of(folder)))
 
 
 class TestPostgresStoreWithSmallPages(TestPostgresStore):
@@ -36,4 +38,6 @@ class TestPostgresStoreWithSmallPages(TestPostgresStore):
     examples = 20
 
     def make_store(self, folder: Path) -> Store:
-        return PostgresStore(self.url, schema=schema_of(folder), writers=3, read_bytes_max=20)
+        return PostgresStore(
+            self.url, ServerOptions(writers=3, read_bytes_max=20), PostgresOptions(schema=schema_of(folder))
+        )

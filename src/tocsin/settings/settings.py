@@ -43,6 +43,7 @@ from tocsin.settings.values import (
     subject_prefix,
     yes_no,
 )
+from tocsin.sql.pool import ServerOptions
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
 from tocsin.stores.options import (
     CassandraOptions,
@@ -50,7 +51,6 @@ from tocsin.stores.options import (
     MongoOptions,
     MysqlOptions,
     PostgresOptions,
-    ServerOptions,
     SqliteOptions,
 )
 from tocsin.stores.service_calls.settings import SqlSettings

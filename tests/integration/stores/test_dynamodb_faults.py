@@ -54,6 +54,7 @@ from tocsin.stores.dynamodb.client import RequestKind, time_of
 from tocsin.stores.dynamodb.keys import META, key, shard_key
 from tocsin.stores.dynamodb.schema import definition
 from tocsin.stores.dynamodb.store import DynamoStore
+from tocsin.stores.options import DynamoOptions
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
 
 TRANSACT = "TransactWriteItems"
@@ -80,7 +81,7 @@ async def _running(server: DynamoServer, table: str, **options: Any) -> AsyncIte
     async with DynamoProxy(server.port) as proxy:
         options = {"patience_s": 1.0, "request_timeout_s": 5.0} | options
         events: list[Any] = []
-        store = DynamoStore(server.url(table, proxy.port), observe=events.append, **options)
+        store = DynamoStore(server.url(table, proxy.port), DynamoOptions(**options), observe=events.append)
         await store.open(4)
         try:
             yield _Run(proxy, store, events)
@@ -438,7 +439,7 @@ async def test_a_server_that_is_not_dynamodb_is_refused_at_the_start(
     run.proxy.always(operation, fault)
     url = shared_dynamodb.url(run.store._open.table, run.proxy.port)
     with pytest.raises(kind, match=reason):
-        await DynamoStore(url, patience_s=0.1).open(None)
+        await DynamoStore(url, DynamoOptions(patience_s=0.1)).open(None)
 
 
 async def test_a_missing_server_is_unavailability(shared_dynamodb: DynamoServer) -> None:
@@ -555,7 +556,7 @@ async def test_deleted_and_finished_timers_are_distinguished(run: _Run) -> None:
 
 async def test_batches_are_whole_after_sigkill_of_the_server(dynamodb: DynamoServer) -> None:
     # Its first answers take long.
-    store = DynamoStore(dynamodb.new_url(), patience_s=0.5, request_timeout_s=15)
+    store = DynamoStore(dynamodb.new_url(), DynamoOptions(patience_s=0.5, request_timeout_s=15))
     await store.open(4)
     sizes: dict[int, int] = {}
     acknowledged: list[int] = []

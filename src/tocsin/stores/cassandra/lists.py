@@ -125,4 +125,4 @@ class CassandraLists(ClientStore[CassandraClient]):
         """A page of one namespace's timers, live and finished, in the order of the query."""
         client = self._open
         read, rows_of = partial(_read, client, query), partial(_rows, client)
-        return await merge(client, query, read, rows_of, client.settings.page_rows_max)
+        return await merge(client, query, read, rows_of, client.options.page_rows_max)

@@ -60,7 +60,7 @@ class Rows(NamedTuple):
 
 async def rows_by_key(client: CassandraClient, shard_id: int, keys: Iterable[bytes]) -> Rows:
     """The rows of these keys of timers, live and finished."""
-    keys, partition, size = list(keys), client.partition(partition_of(shard_id)), client.settings.keys_max
+    keys, partition, size = list(keys), client.partition(partition_of(shard_id)), client.options.keys_max
     if not keys:
         return Rows({}, {})
     read = partial(client.read, _KEYS, partition)
@@ -112,7 +112,7 @@ class CassandraReads(ClientStore[CassandraClient]):
         client = self._open
         partition = client.partition(partition_of(shard_id))
         first, stop = behind(order_key(kind, *after)), order_key(kind, *last)
-        limit = min(limit, client.settings.page_rows_max)
+        limit = min(limit, client.options.page_rows_max)
         while first <= stop:
             entries = await client.read(RANGE, partition, first, stop, limit)
             # An entry counts if its timer has its instant. A timer may have several, of which the others are outdated.
@@ -180,7 +180,7 @@ class CassandraReads(ClientStore[CassandraClient]):
         client = self._open
         numbers = {client.partition(partition_of(shard_id)): shard_id for shard_id in range(self._total_shards)}
         read = partial(client.read, "SELECT DISTINCT p, epoch, owner FROM {t} WHERE p IN ?")
-        pages = await client.in_parallel(read, cut(list(numbers), client.settings.keys_max))
+        pages = await client.in_parallel(read, cut(list(numbers), client.options.keys_max))
         return sorted(
             ShardState(numbers[p], epoch, owner) for page in pages for p, epoch, owner in page if epoch is not None
         )

@@ -44,7 +44,7 @@ class CassandraRecords(ClientStore[CassandraClient]):
         statement = _RANGE % ("DESC" if descending else "ASC")
         found: list[Record] = []
         while len(found) < limit and first < last:
-            wanted = min(limit - len(found), self._open.settings.page_rows_max)
+            wanted = min(limit - len(found), self._open.options.page_rows_max)
             page = await self._open.read(statement, self._partition(kind), first, last, wanted)
             found += map(_record, page)
             if len(page) < wanted:

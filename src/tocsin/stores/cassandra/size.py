@@ -34,12 +34,12 @@ class SizeWatch:
                 if size_bytes != self._bytes:
                     self._bytes = size_bytes
                     self._observe(PartitionSizeMeasured(size_bytes))
-            await asyncio.sleep(self._client.settings.size_interval_s)
+            await asyncio.sleep(self._client.options.size_interval_s)
 
 
 async def largest_partition_bytes(client: CassandraClient) -> int:
     """The size of the largest partition of the table on any node, as of its last compaction or flush, in steps of one MiB."""
-    keyspace = client.settings.address.keyspace
+    keyspace = client.address.keyspace
     statement = (
         "SELECT mebibytes FROM system_views.max_partition_size "
         f"WHERE keyspace_name = '{keyspace}' AND table_name = '{TABLE}'"

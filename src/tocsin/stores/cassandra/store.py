@@ -7,18 +7,18 @@ statements, and this file the life cycle.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import Capabilities
+from tocsin.stores.cassandra.address import parse_address
 from tocsin.stores.cassandra.client import CassandraClient
 from tocsin.stores.cassandra.lists import CassandraLists
 from tocsin.stores.cassandra.reads import CassandraReads
 from tocsin.stores.cassandra.records import CassandraRecords
 from tocsin.stores.cassandra.schema import begin_data, prepare
-from tocsin.stores.cassandra.settings import CassandraSettings, parse_address
 from tocsin.stores.cassandra.size import SizeWatch
 from tocsin.stores.cassandra.writes import WRITE_BYTES_MAX, CassandraWrites
+from tocsin.stores.options import CassandraOptions
 
 #: Timers in one batch. Each takes up to five statements, and the server's time grows with their number.
 _BATCH_ROWS_MAX = 500
@@ -31,7 +31,7 @@ class CassandraStore(CassandraWrites, CassandraReads, CassandraLists, CassandraR
     """Timers in the keyspace of `url` (`cassandra://user:password@host1:9042,host2/KEYSPACE?datacenter=…&consistency=…`),
     which any number of nodes may share.
 
-    `options` are the fields of CassandraSettings. The keyspace belongs to Tocsin alone. If it is missing, it is created;
+    The keyspace belongs to Tocsin alone. If it is missing, it is created;
     without `create` that raises StoreUnavailable. `observe` receives the measured sizes of partitions.
     """
 
@@ -47,15 +47,21 @@ class CassandraStore(CassandraWrites, CassandraReads, CassandraLists, CassandraR
     )
 
     def __init__(
-        self, url: str, *, create: bool = True, observe: Observer = lambda event: None, **options: Any
+        self,
+        url: str,
+        options: CassandraOptions | None = None,
+        *,
+        create: bool = True,
+        observe: Observer = lambda event: None,
     ) -> None:
-        self._settings = CassandraSettings(parse_address(url), **options)
-        super().__init__(self._settings.address.place, create=create)
+        self._address = parse_address(url)
+        self._options = options or CassandraOptions()
+        super().__init__(self._address.place, create=create)
         self._observe = observe
         self._size: SizeWatch | None = None
 
     def _new_client(self) -> CassandraClient:
-        return CassandraClient(self._settings)
+        return CassandraClient(self._address, self._options)
 
     async def _prepare(self, client: CassandraClient, total_shards: int | None) -> int:
         return await prepare(client, total_shards, create=self._create)

@@ -82,7 +82,7 @@ def _deletes(partition: str, batch: ShardBatch) -> Iterator[Write]:
 
 
 def _history(client: CassandraClient, partition: str, batch: ShardBatch) -> Iterator[Write]:
-    at_least_s = client.settings.history_ttl_min_s
+    at_least_s = client.options.history_ttl_min_s
     # The last one counts if a row is in the batch twice: within a batch Cassandra would keep the greater value.
     ended_rows = {(row.uuid, row.generation): row for row in batch.history}
     for ended in ended_rows.values():

@@ -116,4 +116,4 @@ class DynamoLists(ClientStore[DynamoClient]):
         """A page of one namespace's timers, live and finished, in the order of the query."""
         client = self._open
         rows_of = partial(_rows, client)
-        return await merge(client, query, partial(_read, client, query), rows_of, client.settings.page_items_max)
+        return await merge(client, query, partial(_read, client, query), rows_of, client.options.page_items_max)

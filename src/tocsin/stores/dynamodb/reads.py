@@ -58,7 +58,7 @@ class DynamoReads(ClientStore[DynamoClient]):
         while begin <= stop:
             page = await client.query(
                 partition_of(shard_id),
-                Limit=min(limit, client.settings.page_items_max),
+                Limit=min(limit, client.options.page_items_max),
                 Select="ALL_ATTRIBUTES",
                 **between(begin, stop),
                 **more,

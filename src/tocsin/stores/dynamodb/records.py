@@ -41,7 +41,7 @@ class DynamoRecords(ClientStore[DynamoClient]):
                 KeyConditionExpression="p = :p AND s BETWEEN :first AND :last",
                 ExpressionAttributeValues={":first": {"B": first}, ":last": {"B": last}},
                 ScanIndexForward=not descending,
-                Limit=min(limit + 1 - len(found), self._open.settings.page_items_max),
+                Limit=min(limit + 1 - len(found), self._open.options.page_items_max),
                 **more,
             )
             found += [_record(item) for item in page["Items"] if bytes_in(item, "s") != last]

@@ -16,10 +16,10 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.store import FORMAT, refuse_newer_schema, refuse_other_format, shards_are_fixed
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
+from tocsin.stores.dynamodb.address import LAYOUT, LAYOUT_READABLE_FROM
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind
 from tocsin.stores.dynamodb.errors import ConditionFailed, Verdict, code_of, verdict_of
 from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, META, PROJECTED, Item, key
-from tocsin.stores.dynamodb.settings import LAYOUT, LAYOUT_READABLE_FROM
 
 _KEYS = {"p": "HASH", "s": "RANGE"}
 _TYPES = {"p": "S", "s": "B", "o": "B", "e": "B"}
@@ -124,11 +124,11 @@ async def _create(client: DynamoClient) -> None:
 
 async def _active(client: DynamoClient, description: dict[str, Any] | None) -> dict[str, Any]:
     """Waits until the table has been created."""
-    deadline = time.monotonic() + client.settings.create_timeout_s
+    deadline = time.monotonic() + client.options.create_timeout_s
     while description is None or description["TableStatus"] == "CREATING":
         if time.monotonic() >= deadline:
             raise StoreUnavailable(
-                f"{client.place} is still being created after {client.settings.create_timeout_s:g} s; start again later"
+                f"{client.place} is still being created after {client.options.create_timeout_s:g} s; start again later"
             )
         # DynamoDB has no notification.
         await asyncio.sleep(_POLL_S)

@@ -7,18 +7,18 @@ requests, and this file the life cycle.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import Capabilities
+from tocsin.stores.dynamodb.address import BESIDE_RECORD_BYTES_MAX, ITEM_BYTES_MAX, parse_address
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, time_of
 from tocsin.stores.dynamodb.keys import META, key
 from tocsin.stores.dynamodb.lists import DynamoLists
 from tocsin.stores.dynamodb.reads import DynamoReads
 from tocsin.stores.dynamodb.records import DynamoRecords
 from tocsin.stores.dynamodb.schema import begin_data, prepare
-from tocsin.stores.dynamodb.settings import BESIDE_RECORD_BYTES_MAX, ITEM_BYTES_MAX, DynamoSettings, parse_address
 from tocsin.stores.dynamodb.writes import DynamoWrites
+from tocsin.stores.options import DynamoOptions
 
 #: Timers in one transaction: each may need a delete and a history item, or a put and a run, besides the fence.
 _BATCH_ROWS_MAX = 49
@@ -29,7 +29,7 @@ _BATCH_BYTES_MAX = 2 * 1024 * 1024
 class DynamoStore(DynamoWrites, DynamoReads, DynamoLists, DynamoRecords):
     """Timers in the DynamoDB table at `url` (`dynamodb://TABLE?region=…&endpoint=…`), which any number of nodes may share.
 
-    `options` are the fields of DynamoSettings. The table belongs to Tocsin alone. If it is missing, it is created, billed on
+    The table belongs to Tocsin alone. If it is missing, it is created, billed on
     demand; without `create` that raises StoreUnavailable. Credentials and the default region come from AWS's usual sources.
     """
 
@@ -43,14 +43,20 @@ class DynamoStore(DynamoWrites, DynamoReads, DynamoLists, DynamoRecords):
     )
 
     def __init__(
-        self, url: str, *, create: bool = True, observe: Observer = lambda event: None, **options: Any
+        self,
+        url: str,
+        options: DynamoOptions | None = None,
+        *,
+        create: bool = True,
+        observe: Observer = lambda event: None,
     ) -> None:
-        self._settings = DynamoSettings(parse_address(url), **options)
-        super().__init__(self._settings.address.place, create=create)
+        self._address = parse_address(url)
+        self._options = options or DynamoOptions()
+        super().__init__(self._address.place, create=create)
         self._observe = observe
 
     def _new_client(self) -> DynamoClient:
-        return DynamoClient(self._settings, self._observe)
+        return DynamoClient(self._address, self._options, self._observe)
 
     async def _prepare(self, client: DynamoClient, total_shards: int | None) -> int:
         return await prepare(client, total_shards, create=self._create)

@@ -15,7 +15,7 @@ from tocsin.stores.dynamodb.errors import ConditionFailed
 from tocsin.stores.dynamodb.items import history_item, item_bytes, run_item, stored_item
 from tocsin.stores.dynamodb.keys import BY_EXPIRY, MEMBERS, Item, key, partition_of, run_key, shard_key, timer_key
 from tocsin.stores.dynamodb.reads import between_keys
-from tocsin.stores.dynamodb.settings import DynamoSettings
+from tocsin.stores.options import DynamoOptions
 from tocsin.stores.orders import instant_bytes
 from tocsin.stores.turns import ClientStore
 
@@ -61,10 +61,9 @@ def atoms_of(table: str, batch: ShardBatch) -> list[Atom]:
     return sorted(atoms.values(), key=lambda atom: atom.deletes)
 
 
-def chunks_of(batch: ShardBatch, settings: DynamoSettings) -> list[list[Item]]:
+def chunks_of(table: str, batch: ShardBatch, options: DynamoOptions) -> list[list[Item]]:
     """The batch's transactions, in order, as few as possible; each begins with the fence."""
-    table = settings.address.table
-    actions_max, bytes_max = settings.actions_max - 1, settings.bytes_max - _FENCE_BYTES
+    actions_max, bytes_max = options.actions_max - 1, options.bytes_max - _FENCE_BYTES
     chunks: list[list[Atom]] = [[]]
     actions = size = 0
     for atom in atoms_of(table, batch):
@@ -146,7 +145,8 @@ class DynamoWrites(ClientStore[DynamoClient]):
 
     def _write(self, batch: ShardBatch) -> Callable[[], Awaitable[Applied]]:
         """One transaction, or several."""
-        return partial(self._apply, batch, chunks_of(batch, self._open.settings))
+        client = self._open
+        return partial(self._apply, batch, chunks_of(client.table, batch, client.options))
 
     async def _claim(
         self, shard_id: int, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None

@@ -168,7 +168,7 @@ class MongoLists(ClientStore[MongoClient]):
     async def list(self, query: ListQuery) -> Listed:
         """A page of one namespace's timers, live and finished."""
         client = self._open
-        bytes_max = min(query.bytes_max, client.settings.read_bytes_max)
+        bytes_max = min(query.bytes_max, client.options.read_bytes_max)
         walk = Walk(query, bytes_max)
         if walk.goes_on:
             # A transaction that is repeated starts over.

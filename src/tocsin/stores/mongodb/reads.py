@@ -94,7 +94,7 @@ class MongoReads(ClientStore[MongoClient]):
 
         async def page(session: Session) -> Loaded:
             rows: list[StoredRow] = []
-            bytes_left = client.settings.read_bytes_max
+            bytes_left = client.options.read_bytes_max
             for query in ranges:
                 wanted = limit + 1 - len(rows)
                 cursor = client.collection("timers").find(

@@ -6,16 +6,15 @@ their statements, and this file the life cycle.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tocsin.ports.store import Capabilities
+from tocsin.stores.mongodb.address import parse_address
 from tocsin.stores.mongodb.client import MongoClient
 from tocsin.stores.mongodb.lists import MongoLists
 from tocsin.stores.mongodb.reads import MongoReads
 from tocsin.stores.mongodb.records import MongoRecords
 from tocsin.stores.mongodb.schema import begin_data, prepare
-from tocsin.stores.mongodb.settings import MongoSettings, parse_address
 from tocsin.stores.mongodb.writes import MongoWrites
+from tocsin.stores.options import MongoOptions
 
 #: Timers in one transaction: each may need a delete and a document of history, or an upsert and a run, and MongoDB advises
 #: at most 1,000 documents.
@@ -29,7 +28,7 @@ _ROW_BYTES_MAX = 16 * 1024 * 1024 - 64 * 1024
 class MongoStore(MongoWrites, MongoReads, MongoLists, MongoRecords):
     """Timers in the MongoDB database at `url` (`mongodb://HOST/DATABASE?replicaSet=…`), which any number of nodes may share.
 
-    `options` are the fields of MongoSettings. The database belongs to Tocsin alone. Its collections are created; without
+    The database belongs to Tocsin alone. Its collections are created; without
     `create`, a database without them raises StoreUnavailable.
     """
 
@@ -40,12 +39,13 @@ class MongoStore(MongoWrites, MongoReads, MongoLists, MongoRecords):
         row_bytes_max=_ROW_BYTES_MAX,
     )
 
-    def __init__(self, url: str, *, create: bool = True, **options: Any) -> None:
-        self._settings = MongoSettings(parse_address(url), **options)
-        super().__init__(self._settings.address.place, create=create)
+    def __init__(self, url: str, options: MongoOptions | None = None, *, create: bool = True) -> None:
+        self._address = parse_address(url)
+        self._options = options or MongoOptions()
+        super().__init__(self._address.place, create=create)
 
     def _new_client(self) -> MongoClient:
-        return MongoClient(self._settings)
+        return MongoClient(self._address, self._options)
 
     async def _prepare(self, client: MongoClient, total_shards: int | None) -> int:
         return await prepare(client, total_shards, create=self._create)
