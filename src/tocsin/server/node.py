@@ -203,11 +203,9 @@ class Server:
         )
 
     def _open_tracer(self, ends: AsyncExitStack) -> Tracer | None:
-        endpoint = self._settings.tracing_endpoint
-        if endpoint is None:
-            return None
-        tracer = open_tracer(endpoint, self._settings.tracing_sample_ratio, self._settings.node_name or self.url)
-        ends.push_async_callback(asyncio.to_thread, tracer.close)
+        tracer = open_tracer(self._settings.tracing, self._settings.node_name or self.url)
+        if tracer is not None:
+            ends.push_async_callback(asyncio.to_thread, tracer.close)
         return tracer
 
     async def _listen_to_peers(self, ends: AsyncExitStack, store: Store, watching: Observers) -> Peers:

@@ -53,7 +53,7 @@ def serve(settings: Settings, *, movable_clock: bool = False) -> int:
             return serve_workers(settings)
         # A SIGHUP to the process group is for the parent, which replaces its workers one after another.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    configure_logging(settings.log_level, settings.log_format)
+    configure_logging(settings.log)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     if (obstacle := raise_descriptor_limit()) is not None:
         structlog.get_logger("tocsin.server").warning("open-file limit not raised", error=obstacle)

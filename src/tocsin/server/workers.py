@@ -263,7 +263,7 @@ class Parent:
 
 def serve_workers(settings: Settings) -> int:
     """Runs the parent process. Returns the exit code."""
-    configure_logging(settings.log_level, settings.log_format)
+    configure_logging(settings.log)
     try:
         require_extras(settings)
         listener = bind(settings.host, settings.port)

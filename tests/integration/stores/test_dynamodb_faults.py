@@ -64,9 +64,7 @@ class _Run:
     """A store, the proxy before it, and what it has reported."""
 
     def __init__(self, proxy: DynamoProxy, store: DynamoStore, events: list[Any]) -> None:
-        self.proxy = proxy
-        self.store = store
-        self.events = events
+        self.proxy, self.store, self.events = proxy, store, events
 
     def repeated(self) -> Counter[str]:
         """Why requests were sent again."""
