@@ -17,8 +17,7 @@ from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import open_dev_folder
 from tocsin.server.node import Server
 from tocsin.server.sockets import raise_descriptor_limit
-from tocsin.server.stop_requests import StopRequests
-from tocsin.server.workers import EXIT_FORCED, READY, STARTED, ControlPipe, serve_workers, worker_slot
+from tocsin.server.workers import EXIT_FORCED, READY, STARTED, ControlPipe, StopRequests, serve_workers, worker_slot
 from tocsin.settings import Settings
 from tocsin.telemetry.logs import configure_logging
 

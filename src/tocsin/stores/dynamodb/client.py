@@ -32,7 +32,7 @@ from tocsin.stores.dynamodb.errors import (
 )
 from tocsin.stores.dynamodb.keys import Item
 from tocsin.stores.options import DynamoOptions
-from tocsin.stores.parallel import in_parallel
+from tocsin.stores.turns import in_parallel
 
 T = TypeVar("T")
 
