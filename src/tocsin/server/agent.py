@@ -73,7 +73,8 @@ class ServiceAgent:
         self._log = EventLog(time.monotonic, "tocsin.agent")
         self._observer = observe
         self.metrics = AgentMetrics(self._gauges)
-        self._caller = caller
+        #: Handles invocations of the agent's timers.
+        self.due_caller = caller
         self._service: TimerService | None = None
         self._database: AgentDatabase | None = None
         self._modules: AgentModules | None = None
@@ -224,7 +225,7 @@ class ServiceAgent:
             self._settings,
             database,
             self._client,
-            partial(EngineTimers, service, self._caller),
+            partial(EngineTimers, service, self.due_caller),
             self._clock,
             self._rules,
             self._observe,

@@ -173,9 +173,8 @@ class Server:
         )
         relay = AgentRelay(settings.cluster, expected=settings.has_agent())
         # The agent's timers fire on the node that owns their shard, which may never run the agent.
-        due_caller = relay.due_caller = DueCaller(
-            clock, settings.agent.polling_batch_max, None if peers is None else relay.report_due
-        )
+        forward_due = None if peers is None else relay.report_due
+        due_caller = DueCaller(clock, settings.agent.polling_batch_max, forward_due)
         ends.push_async_callback(sending.client.close)
         ends.push_async_callback(due_caller.close)
         agent = relay.agent = await self._open_agent(parts, sending, due_caller, tracer)

@@ -24,8 +24,8 @@ from tocsin.ports.observer import Observer, StoreRequestRepeated, StoreUnitsCons
 from tocsin.stores.dynamodb.address import TableAddress
 from tocsin.stores.dynamodb.errors import (
     TRANSLATED,
+    ConditionFailed,
     Verdict,
-    failed_conditions,
     text_of,
     translate_error,
     verdict_of,
@@ -144,7 +144,7 @@ class DynamoClient:
             except TRANSLATED as error:
                 verdict = verdict_of(error)
                 if verdict is Verdict.REFUSED:
-                    raise failed_conditions(error) from error
+                    raise ConditionFailed(str(error)) from error
                 in_doubt |= verdict is Verdict.UNANSWERED and kind is not RequestKind.READ
                 again = verdict in _AGAIN or (in_doubt and verdict is Verdict.UNREACHABLE)
                 if not again or (in_doubt and kind is RequestKind.WRITE_ONCE) or time.monotonic() >= deadline:
