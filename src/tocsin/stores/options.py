@@ -102,7 +102,7 @@ class DynamoOptions:
     connect_timeout_s: float = 2.0
     #: Requests of one call at once.
     parallel_max: int = 16
-    #: Writes and bytes of a transaction, including its fence.
+    #: Writes and bytes of a transaction, including its fence. DynamoDB takes 100 of 4 MiB.
     actions_max: int = 100
     bytes_max: int = 7 * (4 << 20) // 8
     #: Items that a query reads.

@@ -16,9 +16,6 @@ LAYOUT_READABLE_FROM = 1
 #: The parameters of an address.
 PARAMETERS = ("endpoint", "region")
 
-#: DynamoDB's limits of a transaction: actions, and bytes of items.
-TRANSACTION_ACTIONS_MAX = 100
-TRANSACTION_BYTES_MAX = 4 * 1024 * 1024
 #: DynamoDB's limit of an item, including attribute names and its entries in local indexes.
 ITEM_BYTES_MAX = 400 * 1024
 #: What an item and its entries have besides its record: the longest namespace, id, tags and reason of suspension, most of

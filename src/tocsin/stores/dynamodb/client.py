@@ -30,7 +30,7 @@ from tocsin.stores.dynamodb.errors import (
     translate_error,
     verdict_of,
 )
-from tocsin.stores.dynamodb.keys import Item
+from tocsin.stores.dynamodb.keys import META_KEY, Item
 from tocsin.stores.options import DynamoOptions
 from tocsin.stores.turns import in_parallel
 
@@ -178,66 +178,63 @@ class DynamoClient:
 
     # -- requests of this table
 
+    async def _request(self, operation: str, kind: RequestKind, **arguments: Any) -> Response:
+        return await self.call(operation, kind, ReturnConsumedCapacity="TOTAL", **arguments)
+
+    async def now(self) -> int:
+        """This machine's clock, limited to the second in the date of DynamoDB's response."""
+        sent_us = time.time_ns() // 1_000
+        response = await self._request("get_item", RequestKind.READ, TableName=self.table, Key=META_KEY)
+        return time_of(response, sent_us)
+
     async def get(self, key: Item) -> Item | None:
         """The item, read consistently."""
-        found = (
-            await self.call(
-                "get_item",
-                RequestKind.READ,
-                TableName=self.table,
-                Key=key,
-                ConsistentRead=True,
-                ReturnConsumedCapacity="TOTAL",
-            )
-        ).get("Item")
+        response = await self._request("get_item", RequestKind.READ, TableName=self.table, Key=key, ConsistentRead=True)
+        found = response.get("Item")
         return None if found is None else dict(found)
 
-    async def put(self, item: Item, *, kind: RequestKind = RequestKind.WRITE, **condition: Any) -> Response:
+    async def put(self, item: Item, **condition: Any) -> Response:
         """Writes an item whole."""
-        return await self.call(
-            "put_item", kind, TableName=self.table, Item=item, ReturnConsumedCapacity="TOTAL", **condition
-        )
+        return await self._request("put_item", RequestKind.WRITE, TableName=self.table, Item=item, **condition)
 
     async def update(self, key: Item, expression: str, *, kind: RequestKind, **more: Any) -> Response:
         """Changes attributes of an item."""
-        return await self.call(
-            "update_item",
-            kind,
-            TableName=self.table,
-            Key=key,
-            UpdateExpression=expression,
-            ReturnConsumedCapacity="TOTAL",
-            **more,
+        return await self._request(
+            "update_item", kind, TableName=self.table, Key=key, UpdateExpression=expression, **more
         )
 
-    async def delete(self, key: Item, *, kind: RequestKind = RequestKind.WRITE, **more: Any) -> Response:
+    async def delete(self, key: Item, **more: Any) -> Response:
         """Removes an item, whether it is there or not."""
-        return await self.call(
-            "delete_item", kind, TableName=self.table, Key=key, ReturnConsumedCapacity="TOTAL", **more
-        )
+        return await self._request("delete_item", RequestKind.WRITE, TableName=self.table, Key=key, **more)
 
-    async def transact(self, actions: Sequence[Item], **more: Any) -> Response:
-        """One transaction. Its token makes every repeated or late copy ineffective."""
-        return await self.call(
+    async def transact(self, actions: Iterable[Item], **more: Any) -> Response:
+        """One transaction of actions such as {"Put": {"Item": …}}. Its token makes every repeated or late copy
+        ineffective."""
+        return await self._request(
             "transact_write_items",
             RequestKind.WRITE,
-            TransactItems=actions,
+            TransactItems=self._in_table(actions),
             ClientRequestToken=str(uuid.uuid4()),
-            ReturnConsumedCapacity="TOTAL",
             **more,
         )
+
+    async def read_together(self, gets: Iterable[Item]) -> Response:
+        """Reads items in one transaction, each with a "Get"."""
+        return await self._request("transact_get_items", RequestKind.READ, TransactItems=self._in_table(gets))
+
+    def _in_table(self, actions: Iterable[Item]) -> list[Item]:
+        return [{kind: {"TableName": self.table, **what}} for action in actions for kind, what in action.items()]
 
     async def query(self, partition: str, *, index: str | None = None, **more: Any) -> Response:
         """One page of a partition's items, read consistently."""
         if index is not None:
             more["IndexName"] = index
         values = more.pop("ExpressionAttributeValues", {})
-        return await self.call(
+        return await self._request(
             "query",
             RequestKind.READ,
             TableName=self.table,
             ConsistentRead=True,
-            ReturnConsumedCapacity="TOTAL",
             ExpressionAttributeValues={":p": {"S": partition}, **values},
             **more,
         )
@@ -269,9 +266,7 @@ class DynamoClient:
         items: list[Item] = []
 
         async def ask(left: Any) -> Any:
-            answer = await self.call(
-                "batch_get_item", RequestKind.READ, RequestItems={self.table: left}, ReturnConsumedCapacity="TOTAL"
-            )
+            answer = await self._request("batch_get_item", RequestKind.READ, RequestItems={self.table: left})
             items.extend(answer.get("Responses", {}).get(self.table, ()))
             return answer.get("UnprocessedKeys", {}).get(self.table)
 
@@ -285,9 +280,7 @@ class DynamoClient:
 
     async def _batch_delete_part(self, keys: Sequence[Item]) -> None:
         async def ask(left: Any) -> Any:
-            answer = await self.call(
-                "batch_write_item", RequestKind.WRITE, RequestItems={self.table: left}, ReturnConsumedCapacity="TOTAL"
-            )
+            answer = await self._request("batch_write_item", RequestKind.WRITE, RequestItems={self.table: left})
             return answer.get("UnprocessedItems", {}).get(self.table)
 
         await self._until_processed([{"DeleteRequest": {"Key": key}} for key in keys], ask)

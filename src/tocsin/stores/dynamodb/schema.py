@@ -19,13 +19,12 @@ from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
 from tocsin.stores.dynamodb.address import LAYOUT, LAYOUT_READABLE_FROM
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind
 from tocsin.stores.dynamodb.errors import ConditionFailed, Verdict, code_of, verdict_of
-from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, META, PROJECTED, Item, key
+from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, META_KEY, PROJECTED, Item
 
 _KEYS = {"p": "HASH", "s": "RANGE"}
 _TYPES = {"p": "S", "s": "B", "o": "B", "e": "B"}
 #: The sort key and the projected attributes of each local index.
 _INDEXES: dict[str, tuple[str, tuple[str, ...]]] = {BY_INSTANT: ("o", PROJECTED), BY_EXPIRY: ("e", ())}
-_META_KEY = key(META, b"meta")
 _POLL_S = 0.5
 
 
@@ -194,11 +193,8 @@ async def _fix_total_shards(client: DynamoClient, wanted: int | None) -> int:
 async def _meta(client: DynamoClient) -> Item | None:
     """The item of the number of shards. Read in a transaction, so that a server without transactions is refused at the
     start."""
-    get = {"Get": {"TableName": client.table, "Key": _META_KEY}}
     try:
-        answer = await client.call(
-            "transact_get_items", RequestKind.READ, TransactItems=[get], ReturnConsumedCapacity="TOTAL"
-        )
+        answer = await client.read_together([{"Get": {"Key": META_KEY}}])
     except StoreError as error:
         raise refused(client, error, "GetItem") from error
     found: Item | None = answer["Responses"][0].get("Item")
@@ -213,7 +209,7 @@ async def _put_total_shards(client: DynamoClient, former: int | None, number: in
         "layout": {"N": str(LAYOUT)},
         "readable_from": {"N": str(LAYOUT_READABLE_FROM)},
     }
-    item: Item = {**layout, **found, **_META_KEY, "total_shards": {"N": str(number)}}
+    item: Item = {**layout, **found, **META_KEY, "total_shards": {"N": str(number)}}
     condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(p)"}
     if former is not None:
         condition = {
@@ -233,7 +229,7 @@ async def begin_data(client: DynamoClient, total_shards: int) -> bool:
     """Fixes the number of shards. False if another node has changed it."""
     try:
         await client.update(
-            _META_KEY,
+            META_KEY,
             "SET claimed = :yes",
             kind=RequestKind.WRITE,
             ConditionExpression="total_shards = :n",

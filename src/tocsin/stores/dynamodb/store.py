@@ -6,13 +6,10 @@ requests, and this file the life cycle.
 
 from __future__ import annotations
 
-import time
-
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import Capabilities
 from tocsin.stores.dynamodb.address import BESIDE_RECORD_BYTES_MAX, ITEM_BYTES_MAX, parse_address
-from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, time_of
-from tocsin.stores.dynamodb.keys import META, key
+from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.lists import DynamoLists
 from tocsin.stores.dynamodb.reads import DynamoReads
 from tocsin.stores.dynamodb.records import DynamoRecords
@@ -65,13 +62,5 @@ class DynamoStore(DynamoWrites, DynamoReads, DynamoLists, DynamoRecords):
         return await begin_data(self._open, self._total_shards)
 
     async def now(self) -> int:
-        """The machine's clock, limited to the second in the date of DynamoDB's response."""
-        sent_us = time.time_ns() // 1_000
-        response = await self._open.call(
-            "get_item",
-            RequestKind.READ,
-            TableName=self._open.table,
-            Key=key(META, b"meta"),
-            ReturnConsumedCapacity="TOTAL",
-        )
-        return time_of(response, sent_us)
+        """This machine's clock, limited to the second in the date of DynamoDB's response."""
+        return await self._open.now()

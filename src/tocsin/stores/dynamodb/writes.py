@@ -34,39 +34,39 @@ class Atom:
         self.bytes = 0
         self.deletes = False
 
-    def put(self, table: str, item: Item) -> None:
+    def put(self, item: Item) -> None:
         """Adds a put. A later one with the same key replaces it."""
-        self.actions[item["s"]["B"]] = {"Put": {"TableName": table, "Item": item}}
+        self.actions[item["s"]["B"]] = {"Put": {"Item": item}}
         self.bytes += item_bytes(item) + _ACTION_BYTES
 
-    def delete(self, table: str, place: Item) -> None:
+    def delete(self, place: Item) -> None:
         """Adds a delete."""
-        self.actions[place["s"]["B"]] = {"Delete": {"TableName": table, "Key": place}}
+        self.actions[place["s"]["B"]] = {"Delete": {"Key": place}}
         self.bytes += item_bytes(place) + _ACTION_BYTES
         self.deletes = True
 
 
-def atoms_of(table: str, batch: ShardBatch) -> list[Atom]:
+def atoms_of(batch: ShardBatch) -> list[Atom]:
     """The batch by uuid, atoms without deletes first. Raises DefiniteFailure for a row that exceeds a limit."""
     atoms: dict[bytes, Atom] = {}
     shard_id = batch.shard_id
     for row in batch.upserts:
-        atoms.setdefault(row.uuid, Atom(row.uuid)).put(table, stored_item(shard_id, row))
+        atoms.setdefault(row.uuid, Atom(row.uuid)).put(stored_item(shard_id, row))
     for ended in batch.history:
-        atoms.setdefault(ended.uuid, Atom(ended.uuid)).put(table, history_item(shard_id, ended))
+        atoms.setdefault(ended.uuid, Atom(ended.uuid)).put(history_item(shard_id, ended))
     for run in batch.runs:
-        atoms.setdefault(run.uuid, Atom(run.uuid)).put(table, run_item(shard_id, run))
+        atoms.setdefault(run.uuid, Atom(run.uuid)).put(run_item(shard_id, run))
     for uuid in batch.deletes:
-        atoms.setdefault(uuid, Atom(uuid)).delete(table, timer_key(shard_id, uuid))
+        atoms.setdefault(uuid, Atom(uuid)).delete(timer_key(shard_id, uuid))
     return sorted(atoms.values(), key=lambda atom: atom.deletes)
 
 
-def chunks_of(table: str, batch: ShardBatch, options: DynamoOptions) -> list[list[Item]]:
+def chunks_of(batch: ShardBatch, options: DynamoOptions) -> list[list[Item]]:
     """The batch's transactions, in order, as few as possible; each begins with the fence."""
     actions_max, bytes_max = options.actions_max - 1, options.bytes_max - _FENCE_BYTES
     chunks: list[list[Atom]] = [[]]
     actions = size = 0
-    for atom in atoms_of(table, batch):
+    for atom in atoms_of(batch):
         if len(atom.actions) > actions_max or atom.bytes > bytes_max:
             raise DefiniteFailure(
                 f"what happens to {atom.uuid.hex()} takes {len(atom.actions)} writes of {atom.bytes} bytes; a transaction of "
@@ -78,19 +78,18 @@ def chunks_of(table: str, batch: ShardBatch, options: DynamoOptions) -> list[lis
         chunks[-1].append(atom)
         actions += len(atom.actions)
         size += atom.bytes
-    return [[_fence(table, batch, chunk), *_actions(chunk)] for chunk in chunks]
+    return [[_fence(batch, chunk), *_actions(chunk)] for chunk in chunks]
 
 
 def _actions(chunk: Iterable[Atom]) -> Iterable[Item]:
     return (action for atom in chunk for action in atom.actions.values())
 
 
-def _fence(table: str, batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
+def _fence(batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
     """Rule 1: an update of the shard item on the condition that epoch and owner are the batch's. The item lists the uuids
     of the latest transaction, for `_settle`."""
     return {
         "Update": {
-            "TableName": table,
             "Key": shard_key(batch.shard_id),
             "UpdateExpression": "SET u = :u ADD c :one",
             "ConditionExpression": "v = :v AND w = :w",
@@ -132,8 +131,7 @@ async def _settle(client: DynamoClient, shard_id: int) -> None:
         keys = [timer_key(shard_id, uuids[i : i + _UUID_BYTES]) for i in range(0, len(uuids), _UUID_BYTES)]
         if not keys:
             return
-        gets = [{"Get": {"TableName": client.table, "Key": each, "ProjectionExpression": "p"}} for each in keys]
-        await client.call("transact_get_items", RequestKind.READ, TransactItems=gets, ReturnConsumedCapacity="TOTAL")
+        await client.read_together({"Get": {"Key": each, "ProjectionExpression": "p"}} for each in keys)
     except DefiniteFailure as failure:
         raise OutcomeUnknown(
             f"shard {shard_id}: it is not known whether a transaction of its former owner has ended: {failure}"
@@ -145,8 +143,7 @@ class DynamoWrites(ClientStore[DynamoClient]):
 
     def _write(self, batch: ShardBatch) -> Callable[[], Awaitable[Applied]]:
         """One transaction, or several."""
-        client = self._open
-        return partial(self._apply, batch, chunks_of(client.table, batch, client.options))
+        return partial(self._apply, batch, chunks_of(batch, self._open.options))
 
     async def _claim(
         self, shard_id: int, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None
@@ -160,7 +157,6 @@ class DynamoWrites(ClientStore[DynamoClient]):
         actions: list[Item] = [
             {
                 "Update": {
-                    "TableName": client.table,
                     "Key": shard_key(shard_id),
                     "UpdateExpression": "SET v = :next, w = :w",
                     "ConditionExpression": "v = :v" if expected_epoch else "attribute_not_exists(v)",
@@ -173,7 +169,6 @@ class DynamoWrites(ClientStore[DynamoClient]):
             actions.append(
                 {
                     "ConditionCheck": {
-                        "TableName": client.table,
                         "Key": key(MEMBERS, incarnation),
                         "ConditionExpression": "c = :c",
                         "ExpressionAttributeValues": {":c": {"N": str(counter)}},
