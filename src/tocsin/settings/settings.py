@@ -86,18 +86,15 @@ class Settings:
         "Address to listen on. An address that other machines can reach requires API keys, or `insecure`. On a "
         "loopback address requests need a key once a key exists or `ui.origins` names an address that is not "
         "loopback.",
-        topic=Topic.SERVER,
     )
     port: int = setting(
         8080,
         "Port to listen on; 0 picks a free port.",
-        topic=Topic.SERVER,
         rule=port_number,
     )
     data_dir: Path = setting(
         Path("data"),
         "Directory for the SQLite databases (timers and service calls) and their lock files. Created if it is missing.",
-        topic=Topic.SERVER,
     )
     store: str | None = setting(
         None,
@@ -107,20 +104,17 @@ class Settings:
         "`cassandra://user:password@host1:port,host2/keyspace?datacenter=…&consistency=…`, "
         "`mongodb://user:password@host,host/database?replicaSet=…` or `mongodb+srv://…`, or `memory://`, which loses "
         "them on exit. Unset: the SQLite file `tocsin.db` in `data_dir`.",
-        topic=Topic.SERVER,
         rule=store_address,
     )
     store_file: Path | None = setting(
         None,
         "File with the value of `store`, for a URL with a password. The newline at its end is ignored.",
-        topic=Topic.SERVER,
     )
     shards: int | None = setting(
         None,
         "Number of partitions of all timers, fixed when the store is created. Unset: the store's number; for a new "
         "store 4, on a database server 16. More shards spread the work over more nodes, and make each commit a little "
         "more expensive.",
-        topic=Topic.SERVER,
         rule=partial(count, most=SHARDS_MAX),
     )
     namespace_num_shards: int = setting(
@@ -128,13 +122,11 @@ class Settings:
         "Number of shards that a namespace created without `numShards` uses. A namespace can't have more shards than its "
         f"store (`shards`), so in a new SQLite store, which has {TOTAL_SHARDS_DEFAULT}, it gets {TOTAL_SHARDS_DEFAULT}. "
         "Higher values spread its timers over more nodes.",
-        topic=Topic.SERVER,
     )
     workers: int = setting(
         1,
         "Processes that serve the port together, each a node of its own; more than 1 requires a database server as "
         "`store`. Higher values use more cores.",
-        topic=Topic.SERVER,
     )
     insecure: bool = setting(
         False,

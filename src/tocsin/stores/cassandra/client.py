@@ -27,6 +27,7 @@ from cassandra.query import BatchStatement, BatchType, BoundStatement, SimpleSta
 from tocsin.model.errors import ConfigError
 from tocsin.stores.cassandra.address import Address
 from tocsin.stores.cassandra.errors import TRANSLATED, refused_start, translate_error
+from tocsin.stores.cassandra.keys import partition_of
 from tocsin.stores.options import CassandraOptions
 from tocsin.stores.turns import in_parallel
 
@@ -72,6 +73,10 @@ class CassandraClient:
     def partition(self, name: str) -> str:
         """The partition key of that name."""
         return self.options.scope + name
+
+    def shard(self, shard_id: int) -> str:
+        """The partition key of a shard."""
+        return self.partition(partition_of(shard_id))
 
     # -- life cycle
 

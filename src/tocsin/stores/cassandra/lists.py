@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tocsin.model.timer import Status
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow, schedules_of
 from tocsin.stores.cassandra.client import CassandraClient, Row
-from tocsin.stores.cassandra.keys import history_key, partition_of, schedule_id_of, schedule_key, timer_key
+from tocsin.stores.cassandra.keys import history_key, schedule_id_of, schedule_key, timer_key
 from tocsin.stores.cassandra.reads import RANGE, delete_entries, rows_by_key
 from tocsin.stores.cassandra.rows import Entry, entry_of, row_or_damaged, schedule_entry_of
 from tocsin.stores.lists import Match, Page, merge
@@ -33,7 +33,7 @@ async def _read(
     client: CassandraClient, query: ListQuery, shard_id: int, kind: bytes, first: bytes, last: bytes, limit: int
 ) -> Page[_Key]:
     """The matching entries among the first `limit` of a range."""
-    rows = await client.read(RANGE, client.partition(partition_of(shard_id)), first, last, limit)
+    rows = await client.read(RANGE, client.shard(shard_id), first, last, limit)
     matches = []
     for key, value in rows:
         entry = entry_of(value)
@@ -107,7 +107,7 @@ class CassandraLists(ClientStore[CassandraClient]):
             wanted = limit - len(rows)
 
             async def of_shard(shard_id: int, first: bytes = first, wanted: int = wanted) -> list[_Listed]:
-                page = await client.read(RANGE, client.partition(partition_of(shard_id)), first, last, wanted)
+                page = await client.read(RANGE, client.shard(shard_id), first, last, wanted)
                 return [_Listed(key, shard_id, value) for key, value in page]
 
             pages = await client.in_parallel(of_shard, sorted(set(shards)))

@@ -21,7 +21,7 @@ from tocsin.ports.store import (
 )
 from tocsin.sql.rows import cut, found_of
 from tocsin.stores.cassandra.client import CassandraClient, Row, Write
-from tocsin.stores.cassandra.keys import MEMBERS, end_of, history_key, partition_of, run_key, timer_key
+from tocsin.stores.cassandra.keys import MEMBERS, end_of, history_key, run_key, timer_key
 from tocsin.stores.cassandra.rows import (
     DAMAGE,
     damaged_row,
@@ -60,7 +60,7 @@ class Rows(NamedTuple):
 
 async def rows_by_key(client: CassandraClient, shard_id: int, keys: Iterable[bytes]) -> Rows:
     """The rows of these keys of timers, live and finished."""
-    keys, partition, size = list(keys), client.partition(partition_of(shard_id)), client.options.keys_max
+    keys, partition, size = list(keys), client.shard(shard_id), client.options.keys_max
     if not keys:
         return Rows({}, {})
     read = partial(client.read, _KEYS, partition)
@@ -99,7 +99,7 @@ def outdated(entries: Sequence[Row], rows: Sequence[StoredRow]) -> list[Row]:
 
 async def delete_entries(client: CassandraClient, shard_id: int, entries: Sequence[Row]) -> None:
     """Removes these entries, unless one of them was written again since."""
-    partition = client.partition(partition_of(shard_id))
+    partition = client.shard(shard_id)
     statement = "DELETE FROM {t} WHERE p = ? AND k = ? IF v = ?"
     await client.write_all(Write(statement, (partition, key, value)) for key, value in entries)
 
@@ -110,7 +110,7 @@ class CassandraReads(ClientStore[CassandraClient]):
     async def _page(self, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int) -> Loaded:
         """One page of live or suspended rows with after < key ≤ last: at most `limit`."""
         client = self._open
-        partition = client.partition(partition_of(shard_id))
+        partition = client.shard(shard_id)
         first, stop = behind(order_key(kind, *after)), order_key(kind, *last)
         limit = min(limit, client.options.page_rows_max)
         while first <= stop:
@@ -142,7 +142,7 @@ class CassandraReads(ClientStore[CassandraClient]):
         """What is stored for each uuid; a uuid without any row is absent. In descending order a timer's live row is first,
         and then its newest finished one."""
         client = self._open
-        partition = client.partition(partition_of(shard_id))
+        partition = client.shard(shard_id)
 
         async def of_timer(uuid: bytes) -> list[Row]:
             return await client.read(RANGE_DESCENDING, partition, history_key(uuid), behind(timer_key(uuid)), 2)
@@ -158,7 +158,7 @@ class CassandraReads(ClientStore[CassandraClient]):
         known before."""
         client = self._open
         limit = min(limit, READ_ROWS_MAX)
-        partition = client.partition(partition_of(shard_id))
+        partition = client.shard(shard_id)
         pages = await client.in_parallel(
             lambda key_of: client.read(
                 RANGE_DESCENDING,
@@ -178,7 +178,7 @@ class CassandraReads(ClientStore[CassandraClient]):
     async def shards(self) -> list[ShardState]:
         """Every shard that was ever claimed, by number."""
         client = self._open
-        numbers = {client.partition(partition_of(shard_id)): shard_id for shard_id in range(self._total_shards)}
+        numbers = {client.shard(shard_id): shard_id for shard_id in range(self._total_shards)}
         read = partial(client.read, "SELECT DISTINCT p, epoch, owner FROM {t} WHERE p IN ?")
         pages = await client.in_parallel(read, cut(list(numbers), client.options.keys_max))
         return sorted(

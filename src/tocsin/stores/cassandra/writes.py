@@ -10,7 +10,7 @@ from functools import partial
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError
 from tocsin.ports.store import SCHEDULES_SUFFIX, Applied, Member, ShardBatch, StoredRow
 from tocsin.stores.cassandra.client import CassandraClient, Write
-from tocsin.stores.cassandra.keys import MEMBERS, end_of, history_key, partition_of, run_key, schedule_key, timer_key
+from tocsin.stores.cassandra.keys import MEMBERS, end_of, history_key, run_key, schedule_key, timer_key
 from tocsin.stores.cassandra.rows import (
     entry_value,
     history_value,
@@ -38,7 +38,7 @@ WRITE_BYTES_MAX = 6 * 1024 * 1024
 
 def statements_of(client: CassandraClient, batch: ShardBatch, token: bytes) -> list[Write]:
     """The batch's statements, the fence first. Raises DefiniteFailure for a row or a batch that exceeds a limit."""
-    partition = client.partition(partition_of(batch.shard_id))
+    partition = client.shard(batch.shard_id)
     try:
         writes = [
             Write(_FENCE, (token, partition, batch.epoch, batch.owner)),
@@ -100,7 +100,7 @@ async def _is_last(client: CassandraClient, shard_id: int, token: bytes) -> bool
     """Whether a SERIAL read shows the batch, so that it is durable. Otherwise it may still come: a coordinator may have been
     standing still since it received the batch, which only a new claim excludes."""
     try:
-        rows = await client.read(_STATE, client.partition(partition_of(shard_id)), serial=True)
+        rows = await client.read(_STATE, client.shard(shard_id), serial=True)
     except StoreError:
         # The first error is the one to report.
         return False
@@ -135,7 +135,7 @@ class CassandraWrites(ClientStore[CassandraClient]):
             )
             if not rows or rows[0][0] != counter:
                 return None
-        partition, epoch = client.partition(partition_of(shard_id)), expected_epoch + 1
+        partition, epoch = client.shard(shard_id), expected_epoch + 1
         statement = "UPDATE {t} SET epoch = ?, owner = ? WHERE p = ? IF epoch = ?"
         applied = await client.write(statement, epoch, owner, partition, expected_epoch or None)
         return epoch if applied[0] else None
@@ -144,7 +144,7 @@ class CassandraWrites(ClientStore[CassandraClient]):
         """Clears the owner if epoch and owner are still these, and returns whether they were."""
         client = self._open
         statement = "UPDATE {t} SET owner = null WHERE p = ? IF epoch = ? AND owner = ?"
-        return bool((await client.write(statement, client.partition(partition_of(shard_id)), epoch, owner))[0])
+        return bool((await client.write(statement, client.shard(shard_id), epoch, owner))[0])
 
     async def _apply(self, batch: ShardBatch, token: bytes, writes: list[Write]) -> Applied:
         """Executes the batch. If no answer decides, what is stored may. So it may if the condition failed: another
@@ -182,7 +182,7 @@ class CassandraWrites(ClientStore[CassandraClient]):
         """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
         many: all of them or, if one of them is gone, none."""
         client = self._open
-        partition, first = client.partition(partition_of(shard_id)), run_key(uuid)
+        partition, first = client.shard(shard_id), run_key(uuid)
         runs = await client.read("SELECT k FROM {t} WHERE p = ? AND k >= ? AND k < ?", partition, first, end_of(first))
         beyond = runs[: min(max(len(runs) - keep, 0), limit)]
         if not beyond:
