@@ -138,7 +138,7 @@ async def opened(
 async def session(url: str, *, database: bool = True) -> AsyncIterator[Connection]:
     """Somebody else's connection."""
     # It may stand still in the middle of a transaction for as long as a test likes.
-    server = MysqlServer(url, ServerOptions(), MysqlOptions(idle_transaction_timeout_s=3_600))
+    server = MysqlStore(url, mysql=MysqlOptions(idle_transaction_timeout_s=3_600))._server
     connection = await connect(server, database=database, bounded=False)
     try:
         yield connection

@@ -58,8 +58,8 @@ async def store(url: str, request: pytest.FixtureRequest) -> AsyncIterator[Cassa
     await store.close()
 
 
-async def _refused(url: str, **options: Any) -> ConfigError | StoreError:
-    store = CassandraStore(url, CassandraOptions(**options))
+async def _refused(url: str, *, create: bool = True, **options: Any) -> ConfigError | StoreError:
+    store = CassandraStore(url, CassandraOptions(**options), create=create)
     with pytest.raises((ConfigError, StoreError)) as refused:
         await store.open(4)
     await store.close()
