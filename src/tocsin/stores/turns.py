@@ -97,16 +97,32 @@ class Client(Protocol):
     async def close(self) -> None:
         """Disconnects. Idempotent."""
 
+    async def now(self) -> int:
+        """The database's clock in microseconds."""
+
 
 C = TypeVar("C", bound=Client)
+C_contra = TypeVar("C_contra", contravariant=True)
+
+
+class Schema(Protocol[C_contra]):
+    """What a store keeps besides rows and records: a module of each adapter."""
+
+    async def prepare(self, client: C_contra, total_shards: int | None, /, *, create: bool) -> int:
+        """Creates what is missing, and fixes the number of shards at first use; returns the number in force."""
+
+    async def begin_data(self, client: C_contra, total_shards: int, /) -> bool:
+        """Fixes the number of shards for good. False if another node has changed it."""
 
 
 class ClientStore(ABC, Generic[C]):
     """A store that speaks to its database through a client while it is open. `place` names it in errors; without `create`, a
     missing database raises StoreUnavailable. The port documents what each method guarantees."""
 
-    def __init__(self, place: str, *, create: bool) -> None:
+    def __init__(self, place: str, new_client: Callable[[], C], schema: Schema[C], *, create: bool) -> None:
         self._place = place
+        self._new_client = new_client
+        self._schema = schema
         self._create = create
         self._client: C | None = None
         self._total_shards = 0
@@ -115,18 +131,6 @@ class ClientStore(ABC, Generic[C]):
         self._turns = Turns()
 
     # -- what an adapter supplies besides the rest of the port
-
-    @abstractmethod
-    def _new_client(self) -> C:
-        """A client that is not open yet."""
-
-    @abstractmethod
-    async def _prepare(self, client: C, total_shards: int | None) -> int:
-        """Creates what is missing, and fixes the number of shards at first use; returns the number in force."""
-
-    @abstractmethod
-    async def _begin_data(self) -> bool:
-        """Fixes the number of shards for good. False if another node has changed it."""
 
     @abstractmethod
     async def _claim(
@@ -146,10 +150,6 @@ class ClientStore(ABC, Generic[C]):
     async def _page(self, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int) -> Loaded:
         """Rows of a kind of `tocsin.stores.orders`, as `load` returns them."""
 
-    @abstractmethod
-    async def now(self) -> int:
-        """The store's clock in microseconds."""
-
     # -- life cycle
 
     @property
@@ -165,7 +165,7 @@ class ClientStore(ABC, Generic[C]):
         client = self._new_client()
         await client.open()
         try:
-            self._total_shards = await self._prepare(client, total_shards)
+            self._total_shards = await self._schema.prepare(client, total_shards, create=self._create)
         except BaseException:
             await client.close()
             raise
@@ -180,6 +180,10 @@ class ClientStore(ABC, Generic[C]):
         if client is not None:
             await client.close()
 
+    async def now(self) -> int:
+        """The store's clock in microseconds."""
+        return await self._open.now()
+
     # -- ownership
 
     async def claim(
@@ -189,7 +193,7 @@ class ClientStore(ABC, Generic[C]):
         if expected_epoch == 0:
             # One at a time: on Cassandra, the first claims of all shards would contend for one partition.
             async with self._beginning:
-                if not self._has_data and not await self._begin_data():
+                if not self._has_data and not await self._schema.begin_data(self._open, self._total_shards):
                     raise StoreUnavailable(f"{self._place} has another number of shards by now; start again")
                 self._has_data = True
         work = partial(self._claim, shard_id, expected_epoch, owner, presumed_dead)

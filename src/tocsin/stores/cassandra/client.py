@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
@@ -143,11 +144,13 @@ class CassandraClient:
 
     # -- requests
 
-    async def clock_us(self) -> int:
-        """The clock of a node of the cluster in microseconds, to the millisecond."""
-        rows = await self._send(await self._bound("SELECT cast(now() AS timestamp) FROM system.local", ()), False)
+    async def now(self) -> int:
+        """This machine's clock, limited to the millisecond that a node of the cluster reported in between."""
+        sent_us = time.time_ns() // 1_000
+        rows = await self.read("SELECT cast(now() AS timestamp) FROM system.local")
         milliseconds: float = rows[0][0].replace(tzinfo=UTC).timestamp() * 1_000
-        return round(milliseconds) * 1_000
+        begin_us, received_us = round(milliseconds) * 1_000, time.time_ns() // 1_000
+        return min(max(received_us, begin_us), begin_us + 999 + received_us - sent_us)
 
     async def plain(self, cql: str, *, host: Any = None, timeout_s: float | None = None) -> list[Row]:
         """The rows of a statement without values, such as DDL; from this node, if one is given."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
+from functools import partial
 
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import Observer, PartitionSizeMeasured
 from tocsin.ports.store import Capabilities
+from tocsin.stores.cassandra import schema
 from tocsin.stores.cassandra.address import parse_address
 from tocsin.stores.cassandra.client import TABLE, CassandraClient
 from tocsin.stores.cassandra.lists import CassandraLists
 from tocsin.stores.cassandra.reads import CassandraReads
 from tocsin.stores.cassandra.records import CassandraRecords
-from tocsin.stores.cassandra.schema import begin_data, prepare
 from tocsin.stores.cassandra.writes import WRITE_BYTES_MAX, CassandraWrites
 from tocsin.stores.options import CassandraOptions
 from tocsin.tasks import end_tasks
@@ -34,8 +34,8 @@ class CassandraStore(CassandraWrites, CassandraReads, CassandraLists, CassandraR
     """Timers in the keyspace of `url` (`cassandra://user:password@host1:9042,host2/KEYSPACE?datacenter=…&consistency=…`),
     which any number of nodes may share.
 
-    The keyspace belongs to Tocsin alone. If it is missing, it is created;
-    without `create` that raises StoreUnavailable. `observe` receives the measured sizes of partitions.
+    The keyspace belongs to Tocsin alone. If it is missing, it is created; without `create` that raises StoreUnavailable.
+    `observe` receives the measured sizes of partitions.
     """
 
     capabilities = Capabilities(
@@ -57,24 +57,14 @@ class CassandraStore(CassandraWrites, CassandraReads, CassandraLists, CassandraR
         create: bool = True,
         observe: Observer = lambda event: None,
     ) -> None:
-        self._address = parse_address(url)
-        self._options = options or CassandraOptions()
-        super().__init__(self._address.place, create=create)
+        address = parse_address(url)
+        new_client = partial(CassandraClient, address, options or CassandraOptions())
+        super().__init__(address.place, new_client, schema, create=create)
         self._observe = observe
         self._size: SizeWatch | None = None
 
-    def _new_client(self) -> CassandraClient:
-        return CassandraClient(self._address, self._options)
-
-    async def _prepare(self, client: CassandraClient, total_shards: int | None) -> int:
-        return await prepare(client, total_shards, create=self._create)
-
-    async def _begin_data(self) -> bool:
-        return await begin_data(self._open, self._total_shards)
-
     async def open(self, total_shards: int | None) -> int:
-        """Connects and fixes the number of shards at first use; returns the number in force. Creates keyspace and table if
-        they are missing."""
+        """Connects, and measures partitions from then on."""
         await super().open(total_shards)
         self._size = SizeWatch(self._open, self._observe)
         return self._total_shards
@@ -85,13 +75,6 @@ class CassandraStore(CassandraWrites, CassandraReads, CassandraLists, CassandraR
         if size is not None:
             await size.stop()
         await super().close()
-
-    async def now(self) -> int:
-        """This machine's clock, limited to the millisecond that a node of the cluster reported in between."""
-        sent_us = time.time_ns() // 1_000
-        begin_us = await self._open.clock_us()
-        received_us = time.time_ns() // 1_000
-        return min(max(received_us, begin_us), begin_us + 999 + received_us - sent_us)
 
 
 class SizeWatch:

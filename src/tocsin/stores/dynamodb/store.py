@@ -6,14 +6,16 @@ requests, and this file the life cycle.
 
 from __future__ import annotations
 
+from functools import partial
+
 from tocsin.ports.observer import Observer
 from tocsin.ports.store import Capabilities
+from tocsin.stores.dynamodb import schema
 from tocsin.stores.dynamodb.address import BESIDE_RECORD_BYTES_MAX, ITEM_BYTES_MAX, parse_address
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.lists import DynamoLists
 from tocsin.stores.dynamodb.reads import DynamoReads
 from tocsin.stores.dynamodb.records import DynamoRecords
-from tocsin.stores.dynamodb.schema import begin_data, prepare
 from tocsin.stores.dynamodb.writes import DynamoWrites
 from tocsin.stores.options import DynamoOptions
 
@@ -26,8 +28,8 @@ _BATCH_BYTES_MAX = 2 * 1024 * 1024
 class DynamoStore(DynamoWrites, DynamoReads, DynamoLists, DynamoRecords):
     """Timers in the DynamoDB table at `url` (`dynamodb://TABLE?region=…&endpoint=…`), which any number of nodes may share.
 
-    The table belongs to Tocsin alone. If it is missing, it is created, billed on
-    demand; without `create` that raises StoreUnavailable. Credentials and the default region come from AWS's usual sources.
+    The table belongs to Tocsin alone. If it is missing, it is created, billed on demand; without `create` that raises
+    StoreUnavailable. Credentials and the default region come from AWS's usual sources.
     """
 
     capabilities = Capabilities(
@@ -47,20 +49,6 @@ class DynamoStore(DynamoWrites, DynamoReads, DynamoLists, DynamoRecords):
         create: bool = True,
         observe: Observer = lambda event: None,
     ) -> None:
-        self._address = parse_address(url)
-        self._options = options or DynamoOptions()
-        super().__init__(self._address.place, create=create)
-        self._observe = observe
-
-    def _new_client(self) -> DynamoClient:
-        return DynamoClient(self._address, self._options, self._observe)
-
-    async def _prepare(self, client: DynamoClient, total_shards: int | None) -> int:
-        return await prepare(client, total_shards, create=self._create)
-
-    async def _begin_data(self) -> bool:
-        return await begin_data(self._open, self._total_shards)
-
-    async def now(self) -> int:
-        """This machine's clock, limited to the second in the date of DynamoDB's response."""
-        return await self._open.now()
+        address = parse_address(url)
+        new_client = partial(DynamoClient, address, options or DynamoOptions(), observe)
+        super().__init__(address.place, new_client, schema, create=create)

@@ -6,13 +6,15 @@ their statements, and this file the life cycle.
 
 from __future__ import annotations
 
+from functools import partial
+
 from tocsin.ports.store import Capabilities
+from tocsin.stores.mongodb import schema
 from tocsin.stores.mongodb.address import parse_address
 from tocsin.stores.mongodb.client import MongoClient
 from tocsin.stores.mongodb.lists import MongoLists
 from tocsin.stores.mongodb.reads import MongoReads
 from tocsin.stores.mongodb.records import MongoRecords
-from tocsin.stores.mongodb.schema import begin_data, prepare
 from tocsin.stores.mongodb.writes import MongoWrites
 from tocsin.stores.options import MongoOptions
 
@@ -28,8 +30,8 @@ _ROW_BYTES_MAX = 16 * 1024 * 1024 - 64 * 1024
 class MongoStore(MongoWrites, MongoReads, MongoLists, MongoRecords):
     """Timers in the MongoDB database at `url` (`mongodb://HOST/DATABASE?replicaSet=…`), which any number of nodes may share.
 
-    The database belongs to Tocsin alone. Its collections are created; without
-    `create`, a database without them raises StoreUnavailable.
+    The database belongs to Tocsin alone. Its collections are created; without `create`, a database without them raises
+    StoreUnavailable.
     """
 
     capabilities = Capabilities(
@@ -40,19 +42,6 @@ class MongoStore(MongoWrites, MongoReads, MongoLists, MongoRecords):
     )
 
     def __init__(self, url: str, options: MongoOptions | None = None, *, create: bool = True) -> None:
-        self._address = parse_address(url)
-        self._options = options or MongoOptions()
-        super().__init__(self._address.place, create=create)
-
-    def _new_client(self) -> MongoClient:
-        return MongoClient(self._address, self._options)
-
-    async def _prepare(self, client: MongoClient, total_shards: int | None) -> int:
-        return await prepare(client, total_shards, create=self._create)
-
-    async def _begin_data(self) -> bool:
-        return await begin_data(self._open, self._total_shards)
-
-    async def now(self) -> int:
-        """The primary's clock in microseconds, accurate to the millisecond."""
-        return await self._open.now()
+        address = parse_address(url)
+        new_client = partial(MongoClient, address, options or MongoOptions())
+        super().__init__(address.place, new_client, schema, create=create)
