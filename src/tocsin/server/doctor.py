@@ -29,7 +29,7 @@ from tocsin.server.stores import newest_schema, open_store
 from tocsin.settings import Origin, Settings, sources, unknown_variables
 from tocsin.sql.file_lock import lock_holder
 from tocsin.stores.sqlite.connection import APPLICATION_ID
-from tocsin.stores.sqlite.reading import Glance, glance
+from tocsin.stores.sqlite.files import Glance, glance
 from tocsin.stores.sqlite.store import LOCK_FILE
 
 #: Less free disk space is a warning: what the logs of the two databases may take.
