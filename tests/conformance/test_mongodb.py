@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.support.damage import damage
 from tests.support.mongodb import MongoServer
+from tests.support.shared import name_of
 from tocsin.ports.store import Store
 from tocsin.stores.mongodb.store import MongoStore
 from tocsin.stores.options import MongoOptions
@@ -22,11 +22,6 @@ from tocsin.testing.store_conformance_lists import ListConformance
 OPTIONS = MongoOptions(expire=False, operation_timeout_s=100.0)
 
 
-def database_of(folder: Path) -> str:
-    """Each folder has its own database."""
-    return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
-
-
 class TestMongoStore(StoreConformance):
     damage = staticmethod(damage)
     examples = 10
@@ -36,7 +31,7 @@ class TestMongoStore(StoreConformance):
         self.server = shared_mongodb
 
     def make_store(self, folder: Path) -> Store:
-        return MongoStore(self.server.url(database_of(folder)), OPTIONS)
+        return MongoStore(self.server.url(name_of(folder)), OPTIONS)
 
 
 class TestMongoStoreWithSmallPages(LoadConformance, ListConformance):
@@ -47,4 +42,4 @@ class TestMongoStoreWithSmallPages(LoadConformance, ListConformance):
         self.server = shared_mongodb
 
     def make_store(self, folder: Path) -> Store:
-        return MongoStore(self.server.url(database_of(folder)), replace(OPTIONS, read_bytes_max=20))
+        return MongoStore(self.server.url(name_of(folder)), replace(OPTIONS, read_bytes_max=20))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,17 +9,13 @@ import pytest
 
 from tests.support.damage import damage
 from tests.support.mysql import MysqlServer
+from tests.support.shared import name_of
 from tests.support.tidb_grammar import every_statement_is_parsed
 from tocsin.ports.store import Store
 from tocsin.sql.pool import ServerOptions
 from tocsin.stores.mysql.store import MysqlStore
 from tocsin.stores.options import MysqlOptions
 from tocsin.testing.store_conformance import StoreConformance
-
-
-def database_of(folder: Path) -> str:
-    """Each folder has its own database."""
-    return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
 
 
 class TestMysqlStore(StoreConformance):
@@ -33,7 +28,7 @@ class TestMysqlStore(StoreConformance):
             yield
 
     def make_store(self, folder: Path) -> Store:
-        return MysqlStore(self.server.url(database_of(folder)))
+        return MysqlStore(self.server.url(name_of(folder)))
 
 
 class TestMysqlStoreWithSmallPages(TestMysqlStore):
@@ -44,7 +39,7 @@ class TestMysqlStoreWithSmallPages(TestMysqlStore):
 
     def make_store(self, folder: Path) -> Store:
         return MysqlStore(
-            self.server.url(database_of(folder)),
+            self.server.url(name_of(folder)),
             ServerOptions(writers=3, read_bytes_max=20),
             MysqlOptions(statement_bytes_max=700_000, delete_rows_max=2),
         )

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
 from tests.support.damage import damage
 from tests.support.postgresql import PostgresServer
+from tests.support.shared import name_of
 from tocsin.ports.store import Store
 from tocsin.sql.pool import ServerOptions
 from tocsin.stores.options import PostgresOptions
 from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.testing.store_conformance import StoreConformance
-
-
-def schema_of(folder: Path) -> str:
-    """Each folder has its own schema."""
-    return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
 
 
 class TestPostgresStore(StoreConformance):
@@ -29,7 +24,7 @@ class TestPostgresStore(StoreConformance):
         self.url = shared_postgresql.url()
 
     def make_store(self, folder: Path) -> Store:
-        return PostgresStore(self.url, postgres=PostgresOptions(schema=schema_of(folder)))
+        return PostgresStore(self.url, postgres=PostgresOptions(schema=name_of(folder)))
 
 
 class TestPostgresStoreWithSmallPages(TestPostgresStore):
@@ -39,5 +34,5 @@ class TestPostgresStoreWithSmallPages(TestPostgresStore):
 
     def make_store(self, folder: Path) -> Store:
         return PostgresStore(
-            self.url, ServerOptions(writers=3, read_bytes_max=20), PostgresOptions(schema=schema_of(folder))
+            self.url, ServerOptions(writers=3, read_bytes_max=20), PostgresOptions(schema=name_of(folder))
         )
