@@ -29,8 +29,8 @@ from tocsin.model.errors import ConfigError
 from tocsin.stores.cassandra.address import Address
 from tocsin.stores.cassandra.errors import TRANSLATED, refused_start, translate_error
 from tocsin.stores.cassandra.keys import partition_of
+from tocsin.stores.client_store import in_parallel
 from tocsin.stores.options import CassandraOptions
-from tocsin.stores.turns import in_parallel
 
 T = TypeVar("T")
 A = TypeVar("A")

@@ -16,9 +16,9 @@ from tocsin.stores.cassandra.client import CassandraClient, Row
 from tocsin.stores.cassandra.keys import history_key, schedule_id_of, schedule_key, timer_key
 from tocsin.stores.cassandra.reads import RANGE, delete_entries, rows_by_key
 from tocsin.stores.cassandra.rows import Entry, entry_of, row_or_damaged, schedule_entry_of
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import Match, Page, merge
 from tocsin.stores.orders import FINISHED, behind, fire_key_of, place_of_key
-from tocsin.stores.turns import ClientStore
 
 
 class _Key(NamedTuple):

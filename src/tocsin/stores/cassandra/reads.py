@@ -31,9 +31,9 @@ from tocsin.stores.cassandra.rows import (
     row_or_damaged,
     run_row_of,
 )
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
 from tocsin.stores.orders import LIVE, SUSPENDED, behind, fire_key_of, order_key
-from tocsin.stores.turns import ClientStore
 
 RANGE = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k <= ? LIMIT ?"
 RANGE_DESCENDING = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k < ? ORDER BY k DESC LIMIT ?"

@@ -20,8 +20,8 @@ from tocsin.stores.cassandra.rows import (
     stored_value,
     ttl_s,
 )
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.orders import FINISHED, LIVE, SUSPENDED, order_key
-from tocsin.stores.turns import ClientStore
 
 _FENCE = "UPDATE {t} SET latest = ? WHERE p = ? IF epoch = ? AND owner = ?"
 _PUT = "INSERT INTO {t} (p, k, v) VALUES (?, ?, ?)"

@@ -21,6 +21,7 @@ from botocore.parsers import ResponseParserError
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.model.retry import backoff_us
 from tocsin.ports.observer import Observer, StoreRequestRepeated, StoreUnitsConsumed
+from tocsin.stores.client_store import in_parallel
 from tocsin.stores.dynamodb.address import TableAddress
 from tocsin.stores.dynamodb.errors import (
     TRANSLATED,
@@ -32,7 +33,6 @@ from tocsin.stores.dynamodb.errors import (
 )
 from tocsin.stores.dynamodb.keys import META_KEY, Item
 from tocsin.stores.options import DynamoOptions
-from tocsin.stores.turns import in_parallel
 
 T = TypeVar("T")
 

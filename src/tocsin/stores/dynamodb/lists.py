@@ -11,13 +11,13 @@ from typing import Any
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow, schedules_of
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.items import generation_of_entry, row_of
 from tocsin.stores.dynamodb.keys import BY_EXPIRY, Item, behind, partition_of, schedule_order, schedules_end
 from tocsin.stores.dynamodb.reads import between
 from tocsin.stores.lists import Match, Page, merge
 from tocsin.stores.orders import FINISHED, place_of_key
-from tocsin.stores.turns import ClientStore
 
 
 async def _read(

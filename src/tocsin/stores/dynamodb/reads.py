@@ -19,12 +19,12 @@ from tocsin.ports.store import (
     StoredRow,
 )
 from tocsin.sql.rows import found_of
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.items import bytes_in, row_of, run_row_of, text_in
 from tocsin.stores.dynamodb.keys import BY_INSTANT, MEMBERS, Item, history_key, partition_of, run_key, shard_key
 from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
 from tocsin.stores.orders import behind, fire_key_of, order_key
-from tocsin.stores.turns import ClientStore
 
 _RANGE = "p = :p AND o BETWEEN :first AND :last"
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tocsin.ports.records import RECORD_KEY_END, Record
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.errors import ConditionFailed
 from tocsin.stores.dynamodb.items import bytes_in, text_in
 from tocsin.stores.dynamodb.keys import Item, key, records_of
-from tocsin.stores.turns import ClientStore
 
 #: The sort key of the kind's version; those of records are visible characters.
 _VERSION = b"\x00"

@@ -10,6 +10,7 @@ from typing import Any
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown
 from tocsin.ports.observer import ShardSizeEstimated
 from tocsin.ports.store import GENERATION_END, Applied, Member, ShardBatch
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, Response, time_of
 from tocsin.stores.dynamodb.errors import ConditionFailed
 from tocsin.stores.dynamodb.items import history_item, item_bytes, run_item, stored_item
@@ -17,7 +18,6 @@ from tocsin.stores.dynamodb.keys import BY_EXPIRY, MEMBERS, Item, key, partition
 from tocsin.stores.dynamodb.reads import between_keys
 from tocsin.stores.options import DynamoOptions
 from tocsin.stores.orders import instant_bytes
-from tocsin.stores.turns import ClientStore
 
 _UUID_BYTES = 16
 #: Size of the shard item with its list of uuids, and of an action besides its item, rounded up.

@@ -12,11 +12,11 @@ from bson import Int64
 
 from tocsin.ports.store import GENERATION_END, HistoryRow, ListCursor, Listed, ListQuery, StoredRow, schedules_of
 from tocsin.sql.rows import HISTORY
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import Walk, place_of
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import history_row, key_of, stored_row, uuid_binary
 from tocsin.stores.mongodb.reads import instants_between
-from tocsin.stores.turns import ClientStore
 
 _CODE_POINT_MAX = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)

@@ -20,6 +20,7 @@ from tocsin.ports.store import (
 )
 from tocsin.sql.keys import INSTANT_MAX, INSTANT_MIN, UUID_MAX, UUID_MIN, above, at_most
 from tocsin.sql.rows import cut, found_of
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import (
@@ -32,7 +33,6 @@ from tocsin.stores.mongodb.documents import (
     uuid_binary,
 )
 from tocsin.stores.orders import SUSPENDED
-from tocsin.stores.turns import ClientStore
 
 _BY_KEY = [("at", 1), ("uuid", 1)]
 

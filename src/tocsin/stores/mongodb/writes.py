@@ -12,6 +12,7 @@ from pymongo import DeleteMany, InsertOne, ReplaceOne, errors
 from tocsin.model.errors import DefiniteFailure
 from tocsin.ports.store import Applied, FireKey, Member, ShardBatch
 from tocsin.sql.keys import at_most
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.mongodb.client import Conflict, Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import (
     date_after,
@@ -24,7 +25,6 @@ from tocsin.stores.mongodb.documents import (
     uuid_binary,
 )
 from tocsin.stores.mongodb.errors import Refused
-from tocsin.stores.turns import ClientStore
 
 _Write: TypeAlias = InsertOne[Document] | ReplaceOne[Document] | DeleteMany
 #: A batch's writes in each collection.
