@@ -1,5 +1,5 @@
-"""The store port without SQL, as far as it is the same for every database: life cycle, one write of a shard at a time, several
-requests at once."""
+"""The store port without SQL, as far as it is the same for every database: life cycle, one write of a shard at a time,
+several requests at once."""
 
 from __future__ import annotations
 
