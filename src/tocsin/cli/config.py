@@ -87,8 +87,8 @@ def _shown(setting: Setting, settings: Settings) -> str:
 
 def value_text(setting: Setting, settings: Settings) -> str:
     """The value as it is written in the environment; empty if it is unset. Sizes are numbers of bytes."""
+    from tocsin.model.setting_values import redacted
     from tocsin.settings.settings import SECRETS
-    from tocsin.settings.values import redacted
 
     value = setting.value(settings)
     if value is None:

@@ -13,7 +13,7 @@ from tocsin.cli.command import Failure, Refused
 from tocsin.cli.options import LOCAL_STORE, NO_SERVER, AsJson, NamedServer, StoreOptions, client_of
 
 if TYPE_CHECKING:
-    from tocsin.server.findings import Finding
+    from tocsin.server.doctor import Finding
     from tocsin.settings import Settings
 
 #: How long a server may take to answer a check.
@@ -52,7 +52,7 @@ def _print(finding: Finding) -> None:
 def _findings(server: NamedServer, store: StoreOptions) -> Iterator[Finding]:
     from tocsin.model.errors import ConfigError
     from tocsin.server import doctor as checks
-    from tocsin.server.findings import Finding, Verdict
+    from tocsin.server.doctor import Finding, Verdict
 
     yield Finding("versions", Verdict.OK, _versions())
     try:
@@ -61,7 +61,7 @@ def _findings(server: NamedServer, store: StoreOptions) -> Iterator[Finding]:
         for line in str(error).splitlines():
             yield Finding("settings", Verdict.FAIL, line, "docs/reference/settings.md lists all")
     else:
-        yield from checks.check_settings(settings, vars(store))
+        yield from checks.check_settings(vars(store))
         yield from checks.check_disk(settings)
         yield from checks.check_ports(settings, _ours(settings))
         yield from _store(settings)
@@ -84,8 +84,7 @@ def _versions() -> str:
 def _store(settings: Settings) -> list[Finding]:
     import asyncio
 
-    from tocsin.server.agent_checks import check_agent
-    from tocsin.server.doctor import check_store
+    from tocsin.server.doctor import check_agent, check_store
 
     async def found() -> list[Finding]:
         return [finding for check in (check_store, check_agent) async for finding in check(settings)]
@@ -108,7 +107,7 @@ def _server(url: str, key: str | None) -> Iterator[Finding]:
     """The server named by the options: is it ready, which version, does the key read its metrics?"""
     from tocsin.cli.client import ServerRefused
     from tocsin.cli.operations import read_metrics, selected
-    from tocsin.server.findings import Finding, Verdict
+    from tocsin.server.doctor import Finding, Verdict
 
     with client_of(url, key, answer_timeout_s=_ANSWER_TIMEOUT_S) as client:
         try:

@@ -14,6 +14,7 @@ import random
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -23,6 +24,8 @@ import msgspec
 from tocsin import __version__
 from tocsin.model.answer import NotSent, Response
 from tocsin.model.errors import TocsinError, Unavailable
+from tocsin.model.setting import setting
+from tocsin.model.setting_values import api_url, share
 from tocsin.ports.http import Caller, Exchange, Invocation, Reply, Request, Requester, Result
 from tocsin.ports.observer import AttemptFinished, Event
 
@@ -38,13 +41,34 @@ _SAMPLED = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f
 _WAITING_MAX = 10_000
 
 
-def open_tracer(endpoint: str, sample_ratio: float, node: str) -> Tracer:
-    """Sends spans to the endpoint's `/v1/traces`. Requires the extra `otel`."""
+@dataclass(frozen=True, slots=True)
+class TracingOptions:
+    """Where spans go, and which requests are traced."""
+
+    endpoint: str | None = setting(
+        None,
+        "URL of a collector for OTLP over HTTP, such as `http://127.0.0.1:4318`; spans go to its `/v1/traces`. "
+        "Requires the extra `tocsin[otel]`. Unset: no spans.",
+        rule=api_url,
+    )
+    sample_ratio: float = setting(
+        0.01,
+        "Share of requests without a `traceparent` of their own that are traced, from 0 to 1, with all callbacks of "
+        "the timers that they create and all executions of the service calls that they submit. Higher values show "
+        "more and cost more processor time.",
+        rule=share,
+    )
+
+
+def open_tracer(options: TracingOptions, node: str) -> Tracer | None:
+    """Sends spans to the endpoint's `/v1/traces`; None without an endpoint. Requires the extra `otel`."""
+    if options.endpoint is None:
+        return None
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces", timeout=_EXPORT_TIMEOUT_S)
-    return Tracer(BatchSpanProcessor(exporter), sample_ratio, node)
+    exporter = OTLPSpanExporter(endpoint=f"{options.endpoint}/v1/traces", timeout=_EXPORT_TIMEOUT_S)
+    return Tracer(BatchSpanProcessor(exporter), options.sample_ratio, node)
 
 
 class _Unsampled(NamedTuple):
