@@ -1,8 +1,8 @@
 """The OpenAPI 3.1 document, made from the server's operations and wire structs, the built-in limits, and the texts and
 examples in this folder.
 
-It does not depend on settings: `make docs` writes it to `docs/reference/openapi.json` and into the package, and every server
-of a release returns that file. Its prose names the limits that settings change. ADR 47.
+It does not depend on settings: `make docs` writes it into the package, to which `docs/reference/openapi.json` is a link, and
+every server of a release returns that file. Its prose names the limits that settings change. ADR 47.
 """
 
 from __future__ import annotations
