@@ -270,22 +270,14 @@ class _InStore:
         return {"keyId": key.key_id, "role": key.role.value, "key": secret}
 
     def listed(self) -> list[dict[str, Any]]:
+        import msgspec
+
         from tocsin.keys import ApiKeys
-        from tocsin.model.instants import format_instant
+        from tocsin.web.http.administration import keys_answer
 
         found = self._with_store(lambda opened, _: ApiKeys(opened).seen_by(None), create=False)
-        return [
-            {
-                "keyId": key.key_id,
-                "role": key.role.value,
-                "namespaces": list(key.namespaces),
-                "tenants": list(key.tenants),
-                "createdAt": format_instant(key.created_at),
-                "expiresAt": None if key.expires_at is None else format_instant(key.expires_at),
-                "name": key.note,
-            }
-            for key in found
-        ]
+        shown: list[dict[str, Any]] = msgspec.to_builtins(keys_answer(found))["keys"]
+        return shown
 
     def revoke(self, key_id: str) -> None:
         from tocsin.keys import ApiKeys
@@ -342,17 +334,8 @@ async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str,
     with contextlib.suppress(OSError, KeyError):
         # In a container the user may have no name.
         details = {**details, "user": getpass.getuser()}
-    entry = AuditEntry(
-        time.time_ns() // 1_000,
-        os.urandom(16),
-        action,
-        None,
-        key_id,
-        AuditSource.CLI,
-        "",
-        socket.gethostname(),
-        details,
-    )
+    now_us, host = time.time_ns() // 1_000, socket.gethostname()
+    entry = AuditEntry(now_us, os.urandom(16), action, None, key_id, AuditSource.CLI, "", host, details)
     try:
         await put_audit(store, entry)
     except StoreError as error:

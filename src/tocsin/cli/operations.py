@@ -32,9 +32,7 @@ def cluster(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
                 node["node"],
                 node.get("address"),
                 _state(node),
-                *(_known(value) for value in (node.get("version"), node.get("shards"), node.get("windowTimers"))),
-                _known(node.get("lagMs")),
-                _known(node.get("agent")),
+                *(_known(node.get(name)) for name in ("version", "shards", "windowTimers", "lagMs", "agent")),
             )
             for node in nodes
         ],
@@ -176,13 +174,7 @@ def audit(
         ("at", "action", "key", "subject", "from", "address", "node", "details"),
         [
             (
-                entry["at"],
-                entry["action"],
-                entry["keyId"] or "",
-                entry["subject"],
-                entry["source"],
-                entry["address"],
-                entry["node"],
+                *(entry[name] for name in ("at", "action", "keyId", "subject", "source", "address", "node")),
                 ", ".join(f"{name}={_shown(value)}" for name, value in entry["details"].items()),
             )
             for entry in entries

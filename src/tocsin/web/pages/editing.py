@@ -107,9 +107,7 @@ class Editing(Part, Generic[F, V]):
 
     async def edit(self, context: RequestContext) -> Response:
         """The form with what is stored."""
-        namespace, id = context.timer_name(context.query)
-        context.permit(Role.WRITE, namespace)
-        view = await self.get(namespace, id)
+        view = await self.get(*context.writable(context.query))
         return await self.form(context, self.form_of(view), view=view)
 
     async def change(self, context: RequestContext) -> Response:

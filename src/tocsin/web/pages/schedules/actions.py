@@ -7,7 +7,6 @@ from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
-from tocsin.model.access import Role
 from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded
 from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import MISSED_MAX, Occurrences
@@ -38,29 +37,28 @@ class ScheduleActions(Part):
     @route("POST", "/schedules/pause")
     async def pause(self, context: RequestContext) -> Response:
         """Pauses a schedule."""
-        return await self._act(context, self._schedules.pause(*_writable(context)), "paused")
+        return await self._act(context, self._schedules.pause(*context.writable(context.form)), "paused")
 
     @route("POST", "/schedules/resume")
     async def resume(self, context: RequestContext) -> Response:
         """Resumes a schedule."""
-        return await self._act(context, self._schedules.resume(*_writable(context)), "resumed")
+        return await self._act(context, self._schedules.resume(*context.writable(context.form)), "resumed")
 
     @route("POST", "/schedules/trigger")
     async def trigger(self, context: RequestContext) -> Response:
         """Fires a schedule once."""
-        return await self._act(context, self._schedules.trigger(*_writable(context)), "triggered")
+        return await self._act(context, self._schedules.trigger(*context.writable(context.form)), "triggered")
 
     @route("POST", "/schedules/delete")
     async def delete(self, context: RequestContext) -> Response:
         """Deletes a schedule, whose page then shows that it has ended."""
-        return await self._act(context, self._schedules.delete(*_writable(context)), "deleted")
+        return await self._act(context, self._schedules.delete(*context.writable(context.form)), "deleted")
 
     @route("GET", "/schedules/backfill")
     async def count_backfill(self, context: RequestContext) -> Response:
         """Shows how many instants a range has, and asks whether to fire them."""
-        namespace, schedule_id = context.timer_name(context.query)
-        context.permit(Role.WRITE, namespace)
-        view = await self._schedules.get(namespace, schedule_id)
+        name = context.writable(context.query)
+        view = await self._schedules.get(*name)
         zone = zone_of(view.definition)
         errors: list[FieldError] = []
         after, before = (
@@ -69,9 +67,9 @@ class ScheduleActions(Part):
         try:
             if errors:
                 raise InvalidInput(*errors)
-            wanted = self._schedule_parser.backfill(wire.BackfillSchedule(namespace, schedule_id, after, before))
+            wanted = self._schedule_parser.backfill(wire.BackfillSchedule(*name, after, before))
         except InvalidInput as error:
-            return await self._refused(context, (namespace, schedule_id), error)
+            return await self._refused(context, name, error)
         number, first, last = await self._schedules.turns.run(_passed, view, wanted.after - 1, wanted.before - 1)
         return self._pages.page(
             "schedules/backfill.html",
@@ -89,7 +87,7 @@ class ScheduleActions(Part):
     @route("POST", "/schedules/backfill")
     async def backfill(self, context: RequestContext) -> Response:
         """Fires the instants of a range once more."""
-        name = _writable(context)
+        name = context.writable(context.form)
         try:
             sent = wire.BackfillSchedule(*name, context.form.get("after"), context.form.get("before"))
             wanted = self._schedule_parser.backfill(sent)
@@ -98,7 +96,7 @@ class ScheduleActions(Part):
         return await self._act(context, self._schedules.backfill(*name, *wanted), "backfilled")
 
     async def _act(self, context: RequestContext, action: Awaitable[Any], notice: str) -> Response:
-        name = _writable(context)
+        name = context.writable(context.form)
         try:
             await action
         except (InvalidInput, ScheduleEnded, BacklogFull) as error:
@@ -116,12 +114,6 @@ def _reason(error: InvalidInput | ScheduleEnded | BacklogFull) -> str:
     if not isinstance(error, InvalidInput):
         return sentence(error)
     return " ".join(f"{_LABELS.get(bad.path, bad.path)} {bad.reason}." for bad in error.errors)
-
-
-def _writable(context: RequestContext) -> tuple[str, str]:
-    namespace, schedule_id = context.timer_name(context.form)
-    context.permit(Role.WRITE, namespace)
-    return namespace, schedule_id
 
 
 def _passed(view: ScheduleView, after_us: int, until_us: int) -> tuple[int, int | None, int | None]:
