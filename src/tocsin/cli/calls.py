@@ -132,8 +132,7 @@ def submit(
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag to filter lists by; may be repeated.")] = None,
     identity: IdentityOptions = NEW_CALL,
     retry: Annotated[
-        bool,
-        typer.Option("--retry", help="Retry failed attempts, by the options below.", show_default="one attempt"),
+        bool, typer.Option("--retry", help="Retry failed attempts, by the options below.", show_default="one attempt")
     ] = False,
     retries: RetryOptions = NO_RETRIES,
     wait: Wait = False,

@@ -134,8 +134,7 @@ def update(
         bool, typer.Option("--remove-secret", help="Remove the secret: callbacks are no longer signed.")
     ] = False,
     paused: Annotated[
-        bool | None,
-        typer.Option("--pause/--resume", help="Stop firing its timers; resume firing.", show_default=False),
+        bool | None, typer.Option("--pause/--resume", help="Stop firing its timers; resume firing.", show_default=False)
     ] = None,
     answers: AnswersMode = None,
     retries: RetryOptions = NO_RETRIES,
@@ -157,10 +156,7 @@ def update(
 
 @command(app, "rotate-secret", example="namespaces rotate-secret billing --grace 48h")
 def rotate_secret(
-    name: Name,
-    rotation: RotationOptions = NO_ROTATION,
-    server: Server = LOCAL_SERVER,
-    as_json: AsJson = False,
+    name: Name, rotation: RotationOptions = NO_ROTATION, server: Server = LOCAL_SERVER, as_json: AsJson = False
 ) -> None:
     """Sign with a new secret; the previous one keeps signing during the grace period."""
     rotation.rotate(server, "/namespaces/rotateSecret", {"name": name}, as_json)

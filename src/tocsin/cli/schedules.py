@@ -177,8 +177,7 @@ def get(
 def list_schedules(
     namespace: Namespace = "default",
     status: Annotated[
-        list[str] | None,
-        typer.Option("--status", help="Only schedules that are active or paused; may be repeated."),
+        list[str] | None, typer.Option("--status", help="Only schedules that are active or paused; may be repeated.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of schedules.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,

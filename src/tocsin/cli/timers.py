@@ -185,10 +185,7 @@ def create(
 
 @command(app, "get", example="timers get order-17")
 def get(
-    timer_id: TimerId,
-    namespace: Namespace = "default",
-    server: Server = LOCAL_SERVER,
-    as_json: AsJson = False,
+    timer_id: TimerId, namespace: Namespace = "default", server: Server = LOCAL_SERVER, as_json: AsJson = False
 ) -> None:
     """Show one timer, pending or finished."""
     _show(server.post("/timers/get", {"namespace": namespace, "timerId": timer_id}), as_json)
@@ -196,10 +193,7 @@ def get(
 
 @command(app, "explain", example="timers explain order-17")
 def explain(
-    timer_id: TimerId,
-    namespace: Namespace = "default",
-    server: Server = LOCAL_SERVER,
-    as_json: AsJson = False,
+    timer_id: TimerId, namespace: Namespace = "default", server: Server = LOCAL_SERVER, as_json: AsJson = False
 ) -> None:
     """Explain what a timer waits for, and what happens next."""
     found = server.post("/timers/explain", {"namespace": namespace, "timerId": timer_id})

@@ -77,8 +77,7 @@ def export_schedules(
     namespace: Namespace = "default",
     all_namespaces: AllNamespaces = False,
     target: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Output file.", show_default="standard output"),
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file.", show_default="standard output")
     ] = None,
     server: Server = LOCAL_SERVER,
 ) -> None:
@@ -163,8 +162,7 @@ def import_timers(
         str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of rows that don't name one.")
     ] = "default",
     errors: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Report of the failed rows.", show_default="FILE.errors.jsonl"),
+        Path | None, typer.Option(metavar="FILE", help="Report of the failed rows.", show_default="FILE.errors.jsonl")
     ] = None,
     include_finished: Annotated[
         bool, typer.Option("--include-finished", help="Also create timers that the file shows as finished.")

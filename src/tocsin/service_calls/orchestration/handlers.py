@@ -194,11 +194,7 @@ class Orchestration:
             CommandHandled(asked.type, result, asked.tenant_id, reply.service_call_id, asked.correlation_id)
         )
         return self._context.registry.seal(
-            reply,
-            tenant_id=asked.tenant_id,
-            correlation_id=correlation_id,
-            causation_id=asked.id,
-            id=unit.new_id(),
+            reply, tenant_id=asked.tenant_id, correlation_id=correlation_id, causation_id=asked.id, id=unit.new_id()
         )
 
 

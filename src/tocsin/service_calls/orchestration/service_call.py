@@ -149,12 +149,7 @@ def failed(call: ServiceCall, event: ExecutionFailed, *, limits: AgentLimits) ->
 
 
 def interrupted(
-    call: ServiceCall,
-    event: ExecutionInterrupted,
-    *,
-    now_us: int,
-    new_id: Callable[[], str],
-    limits: AgentLimits,
+    call: ServiceCall, event: ExecutionInterrupted, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits
 ) -> Step | None:
     """The execution that was ordered last was interrupted by the end of its process.
 

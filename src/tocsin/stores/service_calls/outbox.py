@@ -105,9 +105,7 @@ class SqlOutbox:
             return await work(session, appended)
 
         return await self._database.write(
-            attempt,
-            lambda: _report(self._on_appended, appended.rows),
-            lambda: _report(self._on_unknown, appended.rows),
+            attempt, lambda: _report(self._on_appended, appended.rows), lambda: _report(self._on_unknown, appended.rows)
         )
 
     async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:

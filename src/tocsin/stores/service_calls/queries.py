@@ -8,14 +8,7 @@ from typing import Any
 
 from tocsin.model.instants import format_instant
 from tocsin.service_calls.messages import CallKey, CallStatus
-from tocsin.service_calls.ports import (
-    CallFilter,
-    CallRecord,
-    ExecutionRecord,
-    PagePosition,
-    SearchResult,
-    TraceEntry,
-)
+from tocsin.service_calls.ports import CallFilter, CallRecord, ExecutionRecord, PagePosition, SearchResult, TraceEntry
 from tocsin.stores.service_calls.service_calls import TAGS
 from tocsin.stores.service_calls.statements import KEY, Database, Query, Row, Session, json_of
 

@@ -70,8 +70,7 @@ CHANGE = Batch(
 # Not plain conditions on the status: a planner without statistics might prefer its index.
 _WAITS = " OR ".join(f"status IS NOT DISTINCT FROM '{status.value}'" for status in sorted(WAITING))
 DELETE_WAITING = Query(
-    f"DELETE FROM service_calls WHERE {_IS_GIVEN} AND ({_WAITS}) RETURNING tenant_id, service_call_id",
-    given=KEY,
+    f"DELETE FROM service_calls WHERE {_IS_GIVEN} AND ({_WAITS}) RETURNING tenant_id, service_call_id", given=KEY
 )
 TAGS = Query(
     "SELECT tags.tenant_id, tags.service_call_id, tags.tag "

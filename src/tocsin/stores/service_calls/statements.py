@@ -54,10 +54,7 @@ class Database(Protocol):
 
     @abstractmethod
     async def write(
-        self,
-        work: Work[T],
-        committed: Callable[[], None] | None = None,
-        unknown: Callable[[], None] | None = None,
+        self, work: Work[T], committed: Callable[[], None] | None = None, unknown: Callable[[], None] | None = None
     ) -> T:
         """Returns the result of `work` once it is durable. If `work` raises, its changes are rolled back and its error
         is raised.

@@ -35,14 +35,7 @@ from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.web.api.timers import TimerHandlers
 from tocsin.web.http.convert import RequestParser
-from tocsin.web.http.errors import (
-    MethodNotAllowed,
-    Response,
-    RouteNotFound,
-    mounted_app_error,
-    problem,
-    problem_kind,
-)
+from tocsin.web.http.errors import MethodNotAllowed, Response, RouteNotFound, mounted_app_error, problem, problem_kind
 from tocsin.web.http.hosts import headers_by_name
 from tocsin.web.http.parts import WebParts
 from tocsin.web.http.reading import ClientGone, Receive, check_content_type, check_utf8, read_body

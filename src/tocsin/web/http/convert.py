@@ -408,9 +408,7 @@ def namespace_answer(namespace: Namespace, now_us: int) -> administration.Namesp
 
 
 def _timer_id(
-    sent: wire.CreateTimer | wire.TimerName | wire.UpdateTimer,
-    documented: str,
-    errors: list[FieldError],
+    sent: wire.CreateTimer | wire.TimerName | wire.UpdateTimer, documented: str, errors: list[FieldError]
 ) -> str:
     """The timer's id, sent as `id` or as `timerId`; `documented` is the name to use in errors about a missing one."""
     timer_id = sent.id if sent.timer_id is UNSET else sent.timer_id

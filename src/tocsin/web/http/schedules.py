@@ -155,10 +155,7 @@ class ScheduleParser:
 
 
 def _page(sent: wire.ListSchedules | wire.ScheduleHistory) -> tuple[int, str | None]:
-    return (
-        LIST_ROWS_DEFAULT if sent.limit is UNSET else sent.limit,
-        None if sent.cursor is UNSET else sent.cursor,
-    )
+    return LIST_ROWS_DEFAULT if sent.limit is UNSET else sent.limit, None if sent.cursor is UNSET else sent.cursor
 
 
 def _check(sent: wire.CreateSchedule | wire.PreviewSchedule, definition: Definition, now_us: int) -> list[FieldError]:
