@@ -37,10 +37,9 @@ from tocsin.web.api.timers import TimerHandlers
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.errors import MethodNotAllowed, Response, RouteNotFound, mounted_app_error, problem, problem_kind
 from tocsin.web.http.hosts import headers_by_name
-from tocsin.web.http.parts import WebParts
+from tocsin.web.http.parts import Scope, WebParts, relay_request
 from tocsin.web.http.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
 
-Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 #: Gets each response: its operation (`_OTHER`: none), its status, and the seconds since the request.
@@ -239,11 +238,7 @@ class Api:
         self._gate.authenticate(headers, client, scope)
         announced = headers.get(b"content-length")
         body = await read_body(receive, announced, limits.request_bytes_max, limits.request_read_timeout_s)
-        sent = [(name, value) for name, value in scope["headers"] if name != b"x-correlation-id"]
-        sent.append((b"x-correlation-id", correlation_id.encode()))
-        query = scope["query_string"]
-        target = (scope.get("raw_path") or scope["path"].encode()) + (b"?" + query if query else b"")
-        answer = await self._relay(scope["method"], target, sent, body, self._gate.address(client, headers))
+        answer = await relay_request(self._relay, scope, body, correlation_id, self._gate.address(client, headers))
         if answer is None:
             raise RouteNotFound("no node runs the service agent: this cluster has timers only")
         return Response(*answer)

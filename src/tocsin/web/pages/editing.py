@@ -59,10 +59,6 @@ class Editing(Part, Generic[F, V]):
         """The form for editing it."""
 
     @abstractmethod
-    def new_form(self, namespace: str, url: str) -> F:
-        """An empty form."""
-
-    @abstractmethod
     async def create(self, context: RequestContext) -> Response:
         """Stores what the form describes, or shows the form again with its errors or with a question. The form keeps all
         input."""
@@ -94,7 +90,7 @@ class Editing(Part, Generic[F, V]):
         else:
             namespace = query.exact("namespace") or preferred(await self.visible_namespaces(context, Role.WRITE))
             context.permit(Role.WRITE, namespace)
-            form = self.new_form(namespace, query.get("url"))
+            form = self.form_type(namespace=namespace, url=query.get("url"))
             form.id = f"{self.kind}-{uuid.uuid4().hex[:8]}"
         return await self.form(context, form)
 

@@ -69,9 +69,6 @@ class ScheduleEditing(Editing[ScheduleForm, ScheduleView]):
     def form_of(self, view: ScheduleView) -> ScheduleForm:
         return ScheduleForm.of(view)
 
-    def new_form(self, namespace: str, url: str) -> ScheduleForm:
-        return ScheduleForm(namespace=namespace, url=url, cron=CRONS[0][0], every="15m")
-
     async def create(self, context: RequestContext) -> Response:
         """Shows the preview if that is asked for. Asks whether to replace another schedule with the same id."""
         form = self.sent(context)

@@ -53,8 +53,8 @@ class ScheduleForm(CallbackForm):
     """`rule` is `cron` or `every`. `anchor`, `start` and `end` are dates and times in `zone`."""
 
     rule: str = "cron"
-    cron: str = ""
-    every: str = ""
+    cron: str = CRONS[0][0]
+    every: str = "15m"
     zone: str = "UTC"
     anchor: str = ""
     start: str = ""

@@ -102,9 +102,6 @@ class TimerEditing(Editing[TimerForm, TimerView]):
     def form_of(self, view: TimerView) -> TimerForm:
         return TimerForm.of(view.timer, when="keep")
 
-    def new_form(self, namespace: str, url: str) -> TimerForm:
-        return TimerForm(namespace=namespace, url=url)
-
     async def create(self, context: RequestContext) -> Response:
         """Asks whether to replace a pending timer with the same id, and whether a time in the past is intended."""
         form = self.sent(context)
