@@ -15,7 +15,7 @@ from tocsin.cli.options import (
     AsJson,
     RetryDefault,
     RetryOptions,
-    Server,
+    ServerOptions,
     checked_duration,
     given,
 )
@@ -78,7 +78,7 @@ class RotationOptions:
         bool, typer.Option("--force", help="Rotate even during the grace period of an earlier rotation.")
     ] = False
 
-    def rotate(self, server: Server, path: str, owner: dict[str, str], as_json: bool) -> None:
+    def rotate(self, server: ServerOptions, path: str, owner: dict[str, str], as_json: bool) -> None:
         """Rotates the owner's secret. Prints the new one, and until when the previous one keeps signing."""
         grace = checked_duration("--grace", self.grace)
         answer = server.post(path, owner | given(secret=self.secret, grace=grace, force=self.force or None))
@@ -118,7 +118,7 @@ def create(
     settings: SettingOptions = NO_SETTINGS,
     answers: AnswersMode = None,
     retries: RetryOptions = NO_RETRIES,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create a namespace."""
@@ -139,7 +139,7 @@ def update(
     answers: AnswersMode = None,
     retries: RetryOptions = NO_RETRIES,
     retry_default: RetryDefault = False,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Change a namespace's settings; options not given keep their value."""
@@ -156,14 +156,14 @@ def update(
 
 @command(app, "rotate-secret", example="namespaces rotate-secret billing --grace 48h")
 def rotate_secret(
-    name: Name, rotation: RotationOptions = NO_ROTATION, server: Server = LOCAL_SERVER, as_json: AsJson = False
+    name: Name, rotation: RotationOptions = NO_ROTATION, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False
 ) -> None:
     """Sign with a new secret; the previous one keeps signing during the grace period."""
     rotation.rotate(server, "/namespaces/rotateSecret", {"name": name}, as_json)
 
 
 @command(app, "list", example="namespaces list")
-def list_namespaces(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def list_namespaces(server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
     """List the namespaces."""
     answer = server.post("/namespaces/list", {})
     if as_json:
@@ -201,7 +201,7 @@ def tenants() -> None:
 def rotate_tenant_secret(
     tenant: Annotated[str, typer.Argument(metavar="TENANT", envvar="TOCSIN_TENANT", help="Id of the tenant.")],
     rotation: RotationOptions = NO_ROTATION,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Sign a tenant's service calls with a new secret; the previous one keeps signing during the grace period."""

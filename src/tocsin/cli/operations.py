@@ -11,13 +11,13 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Refused, WrongUsage, command, group
-from tocsin.cli.options import LOCAL_SERVER, AsJson, Server, checked_duration, checked_instant, given
+from tocsin.cli.options import LOCAL_SERVER, AsJson, ServerOptions, checked_duration, checked_instant, given
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
 
 
-def cluster(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def cluster(server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
     """Show the nodes and shards: owners, timers in the window, lag."""
     with server.client() as client:
         answer = client.get("/cluster")
@@ -81,7 +81,7 @@ def metrics(
         list[str] | None,
         typer.Argument(metavar="PREFIX", help="Only metrics whose name has one of these prefixes.", show_default="all"),
     ] = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show a node's metrics, without their descriptions, one series on each line. A comment names those that have counted
@@ -158,7 +158,7 @@ def audit(
     after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only entries at or after this instant.")] = None,
     before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only entries before this instant.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 100,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show the audit trail, newest first: sign-ins, and changes to keys and namespaces. Requires an admin key."""
@@ -190,7 +190,7 @@ clock = group("Show and move the clock of a server that `tocsin dev` runs.", exa
 
 
 @command(clock, "get", example="clock get")
-def get(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def get(server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
     """Show the clock."""
     _show(_post(server, "get", {}), as_json)
 
@@ -205,7 +205,7 @@ def advance(
     jump: Annotated[
         bool, typer.Option("--jump", help="Go there at once, so that what is due on the way is late.")
     ] = False,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Move the clock forward. It halts at each instant at which something is due, until the answers are durable."""
@@ -216,7 +216,7 @@ def advance(
     _show(_post(server, "advance", request), as_json)
 
 
-def _post(server: Server, action: str, body: dict[str, Any]) -> dict[str, Any]:
+def _post(server: ServerOptions, action: str, body: dict[str, Any]) -> dict[str, Any]:
     from tocsin.cli.client import Client, ServerRefused
     from tocsin.cli.command import Refused
 

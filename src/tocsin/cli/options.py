@@ -72,7 +72,7 @@ ApiKeyOption = Annotated[
 
 
 @dataclass(frozen=True)
-class Server:
+class ServerOptions:
     """The server that a command calls, and the key for it."""
 
     server: Annotated[
@@ -114,7 +114,7 @@ def client_of(server: str, key: str | None, **more: Any) -> Client:
 
 
 @dataclass(frozen=True)
-class TimerFilters:
+class TimerFilterOptions:
     """Which timers of a namespace are listed."""
 
     namespace: Namespace = "default"
@@ -291,9 +291,9 @@ class RetryOptions:
 
 
 #: Without options.
-LOCAL_SERVER = Server()
+LOCAL_SERVER = ServerOptions()
 NO_SERVER = NamedServer()
-ALL_TIMERS = TimerFilters()
+ALL_TIMERS = TimerFilterOptions()
 LOCAL_STORE = StoreOptions()
 NO_RETRIES = RetryOptions()
 PLAIN_CALLBACK = CallbackOptions()

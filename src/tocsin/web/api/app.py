@@ -30,7 +30,7 @@ from tocsin.web.api.gate import RequestGate
 from tocsin.web.api.heads import Head, KnownHeads
 from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest, AsgiRequest, Content, NotModified
-from tocsin.web.api.routes import Found, Route, Routes, read_query
+from tocsin.web.api.routes import Route, RouteMatch, Routes, read_query
 from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.web.api.timers import TimerHandlers
@@ -183,7 +183,7 @@ class Api:
 
     async def _serve(
         self,
-        found: Found[Route | None] | None,
+        found: RouteMatch[Route | None] | None,
         scope: Scope,
         headers: dict[bytes, bytes],
         receive: Receive,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -35,13 +35,6 @@ from tocsin.web.http.instants import format_instant, optional_instant, read_dura
 T = TypeVar("T")
 
 _NO_CHANGES = (Changes(), DefinitionChanges())
-
-
-class Backfill(NamedTuple):
-    """The instants to fire once more: from `after` on, before `before`."""
-
-    after: int
-    before: int
 
 
 class ScheduleParser:
@@ -81,15 +74,15 @@ class ScheduleParser:
             raise InvalidInput(*errors)
         return sent.namespace, sent.schedule_id
 
-    def backfill(self, sent: wire.BackfillSchedule) -> Backfill:
-        """The range to fire once more."""
+    def backfill(self, sent: wire.BackfillSchedule) -> tuple[int, int]:
+        """The range of instants to fire once more: from the first on, before the second."""
         errors = bad_fields(sent, self._rules)
         after, before = read_instant("after", sent.after, errors), read_instant("before", sent.before, errors)
         if errors:
             raise InvalidInput(*errors)
         assert after is not None
         assert before is not None
-        return Backfill(after, before)
+        return after, before
 
     def list_request(self, sent: wire.ListSchedules) -> ScheduleListRequest:
         """The requested list."""

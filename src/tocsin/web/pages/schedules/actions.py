@@ -67,10 +67,10 @@ class ScheduleActions(Part):
         try:
             if errors:
                 raise InvalidInput(*errors)
-            wanted = self._schedule_parser.backfill(wire.BackfillSchedule(*name, after, before))
+            from_us, to_us = self._schedule_parser.backfill(wire.BackfillSchedule(*name, after, before))
         except InvalidInput as error:
             return await self._refused(context, name, error)
-        number, first, last = await self._schedules.turns.run(_passed, view, wanted.after - 1, wanted.before - 1)
+        number, first, last = await self._schedules.turns.run(_passed, view, from_us - 1, to_us - 1)
         return self._pages.page(
             "schedules/backfill.html",
             context,
