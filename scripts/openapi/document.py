@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 from scripts.openapi.callback_wire import Callback, CallbackAnswer
-from scripts.openapi.codes import CODES
+from scripts.openapi.codes import CODES, kind_of_code
 from scripts.openapi.examples import answer_example, problem_examples
 from scripts.openapi.limits import OF_API, PARAMETER_VALUES_MAX, PARAMETERS, REQUEST_HEADERS
 from scripts.openapi.operations import OPERATIONS, PATH_PARAMETERS, About
@@ -25,7 +25,6 @@ from tocsin.web.api.operation import Operation, Reach, declared_by
 from tocsin.web.api.routes import FAMILIES
 from tocsin.web.http import agent_wire, schedule_wire, wire
 from tocsin.web.http.constraints import DURATION_SCHEMA, Constraint, constraints_of
-from tocsin.web.http.errors import kind_of_code
 
 Json = dict[str, Any]
 
