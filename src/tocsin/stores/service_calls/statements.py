@@ -303,3 +303,10 @@ class Batch(_Statement):
             for row, each in zip(rows, values, strict=True)
             if await session.count(form.text, each)
         }
+
+
+def insert(table: str, columns: Sequence[str], *, key: Sequence[str], more: str = "") -> Batch:
+    """An INSERT of the given rows, which have these columns; `more` is the rest of the statement."""
+    values = ", ".join(f"given.{name}" for name in columns)
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM GIVEN{more}"
+    return Batch(sql, table=table, given=columns, key=key)
