@@ -218,7 +218,6 @@ def advance(
 
 def _post(server: ServerOptions, action: str, body: dict[str, Any]) -> dict[str, Any]:
     from tocsin.cli.client import Client, ServerRefused
-    from tocsin.cli.command import Refused
 
     # Thousands of timers may fire before the response: the server limits how long it waits for each.
     with Client(server.server, server.key, answer_timeout_s=None) as client:

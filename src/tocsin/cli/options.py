@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -102,8 +103,6 @@ class NamedServer:
 
 def client_of(server: str, key: str | None, **more: Any) -> Client:
     """A client of the server, to be closed, with the key or the one in TOCSIN_KEY_FILE; `more` are options of Client."""
-    import os
-
     from tocsin.cli.client import Client
 
     if key is None and (path := os.environ.get("TOCSIN_KEY_FILE")):

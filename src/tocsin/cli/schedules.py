@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -367,8 +368,6 @@ def _each(server: ServerOptions, operation: str, namespace: str, schedule_ids: l
 
 def _local(instant: str, zone: str) -> str:
     """What the clocks of a zone show, such as `Sun 2027-03-28 03:00:00 CEST`."""
-    from datetime import datetime
-
     from tocsin.model.recurrence import time_zone
 
     return datetime.fromisoformat(instant).astimezone(time_zone(zone)).strftime("%a %Y-%m-%d %H:%M:%S %Z")

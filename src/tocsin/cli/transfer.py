@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,8 +197,6 @@ def _rows(
 ) -> Iterator[ImportedRow | tuple[int, str]]:
     """The rows of the file from a line on; an invalid one is a (line number, reason) tuple. With `skipping`, finished timers
     are left out and counted there."""
-    import uuid
-
     from tocsin.cli.rows import READ_ONLY, BadRow
 
     for line, row in _parsed(stream, form):
