@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from starlette.responses import RedirectResponse, Response
 
@@ -19,8 +19,10 @@ from tocsin.web.pages.presentation import sentence, with_query
 from tocsin.web.pages.schedules.detail import ScheduleDetail
 from tocsin.web.pages.schedules.forms import local_instant
 from tocsin.web.pages.schedules.presentation import schedule_path, zone_of, zoned
-from tocsin.web.pages.site import Part, Site, route
+from tocsin.web.pages.site import Part, RouteEntry, Site, route
 
+#: Does something to the schedule with this namespace and id.
+Action = Callable[[str, str], Awaitable[object]]
 #: The labels of the backfill's fields by their names in the API.
 _LABELS = {"after": "From", "before": "To"}
 
@@ -34,25 +36,15 @@ class ScheduleActions(Part):
         self._schedules = site.schedules
         self._schedule_parser = ScheduleParser(site.parser)
 
-    @route("POST", "/schedules/pause")
-    async def pause(self, context: RequestContext) -> Response:
-        """Pauses a schedule."""
-        return await self._act(context, self._schedules.pause(*context.writable(context.form)), "paused")
-
-    @route("POST", "/schedules/resume")
-    async def resume(self, context: RequestContext) -> Response:
-        """Resumes a schedule."""
-        return await self._act(context, self._schedules.resume(*context.writable(context.form)), "resumed")
-
-    @route("POST", "/schedules/trigger")
-    async def trigger(self, context: RequestContext) -> Response:
-        """Fires a schedule once."""
-        return await self._act(context, self._schedules.trigger(*context.writable(context.form)), "triggered")
-
-    @route("POST", "/schedules/delete")
-    async def delete(self, context: RequestContext) -> Response:
-        """Deletes a schedule, whose page then shows that it has ended."""
-        return await self._act(context, self._schedules.delete(*context.writable(context.form)), "deleted")
+    def routes(self) -> Sequence[RouteEntry]:
+        schedules = self._schedules
+        actions: dict[str, tuple[Action, str]] = {
+            "/schedules/pause": (schedules.pause, "paused"),
+            "/schedules/resume": (schedules.resume, "resumed"),
+            "/schedules/trigger": (schedules.trigger, "triggered"),
+            "/schedules/delete": (schedules.delete, "deleted"),
+        }
+        return [*super().routes(), *(("POST", path, partial(self._act, *action)) for path, action in actions.items())]
 
     @route("GET", "/schedules/backfill")
     async def count_backfill(self, context: RequestContext) -> Response:
@@ -87,18 +79,18 @@ class ScheduleActions(Part):
     @route("POST", "/schedules/backfill")
     async def backfill(self, context: RequestContext) -> Response:
         """Fires the instants of a range once more."""
-        name = context.writable(context.form)
-        try:
-            sent = wire.BackfillSchedule(*name, context.form.get("after"), context.form.get("before"))
-            wanted = self._schedule_parser.backfill(sent)
-        except InvalidInput as error:
-            return await self._refused(context, name, error)
-        return await self._act(context, self._schedules.backfill(*name, *wanted), "backfilled")
 
-    async def _act(self, context: RequestContext, action: Awaitable[Any], notice: str) -> Response:
+        async def fire(namespace: str, schedule_id: str) -> None:
+            sent = wire.BackfillSchedule(namespace, schedule_id, context.form.get("after"), context.form.get("before"))
+            await self._schedules.backfill(namespace, schedule_id, *self._schedule_parser.backfill(sent))
+
+        return await self._act(fire, "backfilled", context)
+
+    async def _act(self, action: Action, notice: str, context: RequestContext) -> Response:
+        """Does something to the schedule that the form names."""
         name = context.writable(context.form)
         try:
-            await action
+            await action(*name)
         except (InvalidInput, ScheduleEnded, BacklogFull) as error:
             return await self._refused(context, name, error)
         return RedirectResponse(with_query(schedule_path(*name), {"notice": notice}), 303)
