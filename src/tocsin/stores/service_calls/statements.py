@@ -22,7 +22,7 @@ import msgspec
 from tocsin.model.instants import US_PER_SECOND, format_instant, parse_instant
 from tocsin.model.retry import RetryPolicy
 from tocsin.service_calls.messages import CallStatus, RequestSpec
-from tocsin.service_calls.ports import Outcome
+from tocsin.service_calls.ports import CallOutcome
 
 T = TypeVar("T")
 
@@ -130,7 +130,7 @@ _KINDS = {
     "status": _STATUS,
     "status_before": _STATUS,
     "request_spec": json_of(RequestSpec),
-    "outcome_meta": json_of(Outcome),
+    "outcome_meta": json_of(CallOutcome),
     "retry_policy": json_of(RetryPolicy),
     "event_payload": json_of(msgspec.Raw),
     "request_headers": _HEADERS,
