@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -10,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.instants import format_duration
+from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.recurrence import EVERY_MIN_US
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.run import Run, RunStatus
@@ -30,7 +31,7 @@ from tocsin.web.http.convert import (
     retry_answer,
     seconds_answer,
 )
-from tocsin.web.http.instants import format_instant, optional_instant, read_duration, read_instant
+from tocsin.web.http.instants import format_instant, optional_instant, parse_instant, read, read_instant
 
 T = TypeVar("T")
 
@@ -123,14 +124,14 @@ class ScheduleParser:
     ) -> DefinitionChanges:
         """The fields of the definition that are sent."""
         found = len(errors)
-        read = _Reader(errors)
+        instant, duration = partial(_read, parse_instant, errors), partial(_read, parse_duration, errors)
         rule = DefinitionChanges(
             sent.cron,
             sent.time_zone,
-            read.duration("every", sent.every),
-            read.instant("anchor", sent.anchor),
-            read.instant("startAt", sent.start_at),
-            read.instant("endAt", sent.end_at),
+            duration("every", sent.every),
+            instant("anchor", sent.anchor),
+            instant("startAt", sent.start_at),
+            instant("endAt", sent.end_at),
         )
         if len(errors) > found and rule.every_us is UNSET and sent.every is not UNSET:
             # Without it, the definition would seem to lack a rule.
@@ -140,9 +141,9 @@ class ScheduleParser:
         return msgspec.structs.replace(
             rule,
             occurrences_max=sent.max_occurrences,
-            jitter_us=read.duration("jitter", sent.jitter),
+            jitter_us=duration("jitter", sent.jitter),
             catch_up=sent.catch_up,
-            catch_up_window_us=read.duration("catchUpWindow", sent.catch_up_window),
+            catch_up_window_us=duration("catchUpWindow", sent.catch_up_window),
             pause_after_failures=sent.pause_after_failures,
         )
 
@@ -158,29 +159,14 @@ def _check(sent: wire.CreateSchedule | wire.PreviewSchedule, definition: Definit
     return errors
 
 
-class _Reader:
-    """Reads texts. UNSET and None are returned unchanged; UNSET stands for a text that can't be read, which is reported."""
-
-    def __init__(self, errors: list[FieldError]) -> None:
-        self._errors = errors
-
-    def instant(self, path: str, text: str | UnsetType | None) -> int | UnsetType | None:
-        return self._read(read_instant, path, text)
-
-    def duration(self, path: str, text: str | UnsetType | None) -> Any:
-        return self._read(read_duration, path, text)
-
-    def _read(
-        self,
-        read: Callable[[str, str | UnsetType, list[FieldError]], int | None],
-        path: str,
-        text: str | UnsetType | None,
-    ) -> int | UnsetType | None:
-        if not isinstance(text, str):
-            return text
-        found = len(self._errors)
-        value = read(path, text, self._errors)
-        return value if len(self._errors) == found else UNSET
+def _read(parse: Callable[[str], int], errors: list[FieldError], path: str, text: str | UnsetType | None) -> Any:
+    """The instant or duration in a text, in microseconds. UNSET and None are returned unchanged; UNSET stands for a text that
+    can't be read, which is reported."""
+    if not isinstance(text, str):
+        return text
+    found = len(errors)
+    value = read(parse, path, text, errors)
+    return value if len(errors) == found else UNSET
 
 
 def sentence(definition: Definition) -> str:
