@@ -56,9 +56,7 @@ def show(
 
 
 @command(app, "check", example="config check --config tocsin.toml")
-def check(
-    config: ConfigFile = None,
-) -> None:
+def check(config: ConfigFile = None) -> None:
     """Check the file and the environment without starting a server. Exit code 2, with the reasons, if a setting is wrong. A
     driver that the settings require and that is not installed here is a warning."""
     from tocsin.model.errors import ConfigError

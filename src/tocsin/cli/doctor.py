@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import typer
 
+import tocsin
 from tocsin.cli import output
 from tocsin.cli.command import Failure, Refused
+from tocsin.cli.operations import read_metrics, selected
 from tocsin.cli.options import LOCAL_STORE, NO_SERVER, AsJson, NamedServer, StoreOptions, client_of
+from tocsin.model.visible import visible
 
 if TYPE_CHECKING:
     from tocsin.server.doctor import Finding
@@ -42,8 +46,6 @@ def doctor(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE, a
 
 
 def _print(finding: Finding) -> None:
-    from tocsin.model.visible import visible
-
     word = typer.style(f"{finding.verdict:4}", fg=_COLORS[finding.verdict])
     mend = f"; {finding.mend}" if finding.mend else ""
     typer.echo(f"{word}  {finding.check:10}  {visible(finding.text + mend)}")
@@ -70,11 +72,8 @@ def _findings(server: NamedServer, store: StoreOptions) -> Iterator[Finding]:
 
 
 def _versions() -> str:
-    import platform
-
     import apsw
 
-    import tocsin
     from tocsin.build_info import short_commit
 
     build = f" ({commit})" if (commit := short_commit()) else ""
@@ -106,7 +105,6 @@ def _ours(settings: Settings) -> str | None:
 def _server(url: str, key: str | None) -> Iterator[Finding]:
     """The server named by the options: is it ready, which version, does the key read its metrics?"""
     from tocsin.cli.client import ServerRefused
-    from tocsin.cli.operations import read_metrics, selected
     from tocsin.server.doctor import Finding, Verdict
 
     with client_of(url, key, answer_timeout_s=_ANSWER_TIMEOUT_S) as client:

@@ -245,10 +245,7 @@ class PostgresqlDatabase(AgentDatabase):
         return await self._lock.lost()
 
     async def write(
-        self,
-        work: Work[T],
-        committed: Callable[[], None] | None = None,
-        unknown: Callable[[], None] | None = None,
+        self, work: Work[T], committed: Callable[[], None] | None = None, unknown: Callable[[], None] | None = None
     ) -> T:
         """Runs `work` in a fenced transaction."""
         lock = self._lock

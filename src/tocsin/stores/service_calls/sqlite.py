@@ -116,10 +116,7 @@ class SqliteDatabase(AgentDatabase):
             await asyncio.sleep(_LOCK_PAUSE_S)
 
     async def write(
-        self,
-        work: Work[T],
-        committed: Callable[[], None] | None = None,
-        unknown: Callable[[], None] | None = None,
+        self, work: Work[T], committed: Callable[[], None] | None = None, unknown: Callable[[], None] | None = None
     ) -> T:
         """Runs `work` on the writing thread."""
         return await self._opened().run(
