@@ -158,7 +158,7 @@ class OutboxDispatcher:
             self._waiting[aggregate_id] = None
             self._send(row)
         elif waiting := self._waiting[aggregate_id]:
-            insort(waiting, row, key=_number)
+            insort(waiting, row, key=lambda each: each.number)
         else:
             self._waiting[aggregate_id] = [row]
 
@@ -297,10 +297,6 @@ class OutboxDispatcher:
         errors."""
         before_us = self._context.clock.now_us() - self._limits.outbox_retention_us
         return await self._context.purge("messages", partial(self._store.purge, before_us), lambda: self._closing)
-
-
-def _number(row: OutboxRow) -> int:
-    return row.number
 
 
 # ---------------------------------------------------------------------- what is recorded
