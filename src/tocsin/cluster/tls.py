@@ -36,25 +36,21 @@ class TlsOptions:
         "PEM file with the certificate that this node shows to other nodes, then the intermediate ones. With it, "
         "`cluster.tls_key_file` and `cluster.tls_ca_file`, nodes speak TLS with one another, and a connection without "
         "it is refused. The files are read again when they change.",
-        name="tls_certificate_file",
     )
     key_file: Path | None = setting(
         None,
         "PEM file with the private key of `cluster.tls_certificate_file`, without a passphrase.",
-        name="tls_key_file",
     )
     ca_file: Path | None = setting(
         None,
         "PEM file with the certificates of the authorities that sign nodes' certificates. While an authority is "
         "replaced, it has the former and the new one.",
-        name="tls_ca_file",
     )
     name: str = setting(
         "tocsin-node",
         "DNS name that the certificate of every node has as a subject alternative name. A certificate of the same "
         "authority without it is refused.",
         rule=dns_name,
-        name="tls_name",
     )
 
     @property

@@ -87,7 +87,7 @@ def _all() -> Iterator[Setting]:
     for declared in dataclasses.fields(Settings):
         part: Part | None = declared.metadata.get("part")
         if part is None:
-            yield _setting(declared, "", Part(Topic.SERVER, ""))
+            yield _setting(declared, "", Part(Topic.SERVER, "", ""))
         else:
             for inner in dataclasses.fields(declared.default):  # type: ignore[arg-type]
                 if KEY in inner.metadata:
@@ -97,7 +97,7 @@ def _all() -> Iterator[Setting]:
 def _setting(declared: dataclasses.Field[Any], name: str, part: Part) -> Setting:
     declaration: Declaration = declared.metadata[KEY]
     unit = next((suffix for suffix in _UNITS if declared.name.endswith(suffix)), "")
-    plain = declaration.name or declared.name.removesuffix(unit)
+    plain = declaration.name or part.prefix + declared.name.removesuffix(unit)
     # A setting of the server itself can belong to a table, too.
     table = part.table or next((table for table in TABLES if not name and plain.startswith(f"{table}_")), "")
     plain = plain.removeprefix(f"{table}_") if table and not part.table else plain

@@ -66,15 +66,16 @@ AgentTimer = Literal["polling", "engine"]
 
 
 class Part(NamedTuple):
-    """A dataclass within Settings: the topic of its settings, unless one has another, and the file's table with them; "" for
-    settings outside any table."""
+    """A dataclass within Settings: the topic of its settings, unless one has another; the file's table with them, "" for
+    settings outside any table; and how their names begin there."""
 
     topic: Topic
     table: str
+    prefix: str
 
 
-def _part(kind: type[T], topic: Topic, table: str) -> T:
-    return field(default=kind(), metadata={"part": Part(topic, table)})
+def _part(kind: type[T], topic: Topic, table: str, prefix: str = "") -> T:
+    return field(default=kind(), metadata={"part": Part(topic, table, prefix)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +172,7 @@ class Settings:
         rule=origins,
     )
     egress: EgressOptions = _part(EgressOptions, Topic.EGRESS, "egress")
-    log: LogOptions = _part(LogOptions, Topic.LOGGING, "")
+    log: LogOptions = _part(LogOptions, Topic.LOGGING, "", "log_")
     metrics_namespaces_max: int = setting(
         NAMESPACES_MAX,
         "Namespaces with series of their own in a node's metrics, the first that it sees; all others share the label "
@@ -258,7 +259,7 @@ class Settings:
         "File with the value of `cluster.secret_former`. The server reads it at its start.",
         topic=Topic.CLUSTER,
     )
-    cluster_tls: TlsOptions = _part(TlsOptions, Topic.CLUSTER, "cluster")
+    cluster_tls: TlsOptions = _part(TlsOptions, Topic.CLUSTER, "cluster", "tls_")
     agent_enabled: bool | None = setting(
         None,
         "Run the service agent beside the timer service. Unset: yes, except with a MySQL, DynamoDB, MongoDB or "

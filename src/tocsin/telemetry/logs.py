@@ -28,13 +28,11 @@ class LogOptions:
     level: str = setting(
         "info",
         "Lowest severity that is logged: `debug`, `info`, `warning` or `error`.",
-        name="log_level",
         choices=("debug", "info", "warning", "error"),
     )
     format: str = setting(
         "auto",
         "Format of log lines: `console`, `json`, or `auto`, which is console on a terminal and JSON elsewhere.",
-        name="log_format",
         choices=("auto", "console", "json"),
     )
 
