@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
 from tests.support.needs import lacking
 from tests.support.ports import free_port
@@ -122,16 +121,6 @@ def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> I
     finally:
         for server in servers:
             server.remove()
-
-
-@contextlib.contextmanager
-def _locked(file: IO[str]) -> Iterator[None]:
-    """For one process at a time."""
-    fcntl.flock(file, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def library() -> Path:
