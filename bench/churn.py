@@ -32,6 +32,7 @@ from bench.store import OWNER, RECORD
 from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MIN, FireKey, HistoryRow, ShardBatch, Store, StoredRow, generation
 from tocsin.sql.keys import LeftEdges
+from tocsin.stores.options import PostgresOptions
 from tocsin.stores.postgresql.store import PostgresStore
 
 SHARDS = 16
@@ -186,7 +187,7 @@ class Sizes:
 async def measure(url: str, variant: Variant, args: argparse.Namespace, cpu_s: Callable[[], float]) -> dict[str, Any]:
     """Fills a new schema, passes the timers through it, and returns the measurements."""
     schema = f"churn_{variant.name.replace('-', '_')}"
-    store = PostgresStore(url, schema=schema)
+    store = PostgresStore(url, postgres=PostgresOptions(schema=schema))
     session = await asyncpg.connect(url, statement_cache_size=0)
     try:
         await session.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")

@@ -30,11 +30,11 @@ _UNPURGED = "SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 't
 async def measure(url: str, args: argparse.Namespace) -> None:
     """Fills a new database, passes the timers through it, and prints the measurements."""
     store = MysqlStore(url)
-    outside = await connect(store._settings, database=False)
-    await outside.run(b"DROP DATABASE IF EXISTS `%b`" % store._settings.database.encode())
+    outside = await connect(store._server, database=False)
+    await outside.run(b"DROP DATABASE IF EXISTS `%b`" % store._server.database.encode())
     await outside.close(timeout=5)
     await store.open(SHARDS)
-    session = await connect(store._settings)
+    session = await connect(store._server)
     try:
         for shard_id in range(SHARDS):
             await store.claim(shard_id, expected_epoch=0, owner=OWNER)

@@ -26,21 +26,33 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import KEY_MAX, KEY_MIN, HistoryRow, ListQuery, ShardBatch, Store, StoredRow, generation
+from tocsin.sql.pool import ServerOptions
 from tocsin.stores.cassandra.store import CassandraStore
 from tocsin.stores.dynamodb.store import DynamoStore
 from tocsin.stores.memory import MemoryStore
 from tocsin.stores.mongodb.store import MongoStore
 from tocsin.stores.mysql.connection import connect
 from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.options import (
+    CassandraOptions,
+    DynamoOptions,
+    MongoOptions,
+    MysqlOptions,
+    PostgresOptions,
+    SqliteOptions,
+)
 from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.stores.sqlite.store import SqliteStore
+
+T = TypeVar("T")
 
 OWNER = b"bench-incarnatio"
 RECORD = b'{"v":1,"url":"http://127.0.0.1:9000/hook","payload":{"text":"' + b"x" * 180 + b'"},"timeout_us":10000000}'
@@ -192,28 +204,33 @@ async def measure_list(store: Store) -> dict[str, float]:
     return {"pages/s": 50 / seconds, "worst ms": max(each) * 1e3}
 
 
+def chosen(kind: type[T], settings: dict[str, Any]) -> T:
+    """Options of this kind with those of the values that it has."""
+    return kind(**{each.name: settings[each.name] for each in fields(kind) if each.name in settings})
+
+
 async def make_store(options: argparse.Namespace, folder: Path, settings: dict[str, Any]) -> Store:
     """The selected store, empty and not yet open."""
     if options.memory:
         return MemoryStore()
     if options.mysql is not None:
-        store = MysqlStore(options.mysql, **settings)
-        connection = await connect(store._settings, database=False)
-        await connection.run(b"DROP DATABASE IF EXISTS `%b`" % store._settings.database.encode())
+        store = MysqlStore(options.mysql, chosen(ServerOptions, settings), chosen(MysqlOptions, settings))
+        connection = await connect(store._server, database=False)
+        await connection.run(b"DROP DATABASE IF EXISTS `%b`" % store._server.database.encode())
         await connection.close(timeout=5)
         return store
     if options.dynamodb is not None:
-        return DynamoStore(options.dynamodb, **settings)
+        return DynamoStore(options.dynamodb, chosen(DynamoOptions, settings))
     if options.cassandra is not None:
-        return CassandraStore(options.cassandra, **settings)
+        return CassandraStore(options.cassandra, chosen(CassandraOptions, settings))
     if options.mongodb is not None:
-        return MongoStore(options.mongodb, **{"operation_timeout_s": 600.0, **settings})
+        return MongoStore(options.mongodb, chosen(MongoOptions, {"operation_timeout_s": 600.0, **settings}))
     if options.postgresql is None:
-        return SqliteStore(folder / "bench.db", **settings)
+        return SqliteStore(folder / "bench.db", chosen(SqliteOptions, settings))
     session = await asyncpg.connect(options.postgresql)
     await session.execute("DROP SCHEMA IF EXISTS bench CASCADE")
     await session.close()
-    return PostgresStore(options.postgresql, schema="bench", **settings)
+    return PostgresStore(options.postgresql, chosen(ServerOptions, settings), PostgresOptions(schema="bench"))
 
 
 async def run(options: argparse.Namespace, folder: Path) -> list[tuple[str, dict[str, float]]]:

@@ -19,7 +19,7 @@ from scripts.openapi.document import describe
 from tocsin.cli.app import app
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
-#: The file that every server returns.
+#: The file that every server returns, to which docs/reference/openapi.json is a link.
 SERVED = Path(__file__).parent.parent / "src" / "tocsin" / "web" / "api" / "page" / "openapi.json"
 GENERATED = "<!-- Made by scripts/reference.py from the code; edit that, then run `make docs`. -->\n"
 HELP_WIDTH = 96
@@ -59,7 +59,6 @@ def pages() -> dict[Path, str]:
         REFERENCE / "errors.md": errors_page(GENERATED),
         REFERENCE / "events.md": events_page(GENERATED),
         REFERENCE / "metrics.md": metrics_page(GENERATED),
-        REFERENCE / "openapi.json": describe().decode(),
         SERVED: describe().decode(),
         REFERENCE / "settings.md": settings_page(GENERATED),
         REFERENCE / "tocsin.toml": example_file(),

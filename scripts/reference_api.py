@@ -6,10 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from scripts.openapi.codes import CODES, FAILURES
+from scripts.openapi.codes import CODES, FAILURES, kind_of_code
 from scripts.openapi.document import describe
-
-from tocsin.web.http.errors import kind_of_code
 
 Json = dict[str, Any]
 

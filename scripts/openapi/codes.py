@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
+
+from tocsin.model.errors import NotFound, TocsinError
+from tocsin.web.http.errors import ProblemKind, problem_kind_of_class
 
 
 class ErrorCode(NamedTuple):
     """`when` is the cause, `remedy` what to do about it, `example` a message with this code. Its status is that of its errors
-    (`tocsin.web.http.errors.kind_of_code`)."""
+    (`kind_of_code`)."""
 
     when: str
     remedy: str
@@ -340,3 +344,22 @@ FAILURES: dict[str, AttemptFailure] = {
         "Find out whether the request took effect before submitting it again.",
     ),
 }
+
+
+def error_classes_by_code() -> dict[str, list[type[TocsinError]]]:
+    """The loaded error classes that clients see with a separate code, by code."""
+    found: dict[str, list[type[TocsinError]]] = {}
+    waiting, internal = [TocsinError], problem_kind_of_class(TocsinError)
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        # Each kind of missing object has a more precise code than NotFound.
+        if kind is not NotFound and (kind is TocsinError or problem_kind_of_class(kind) is not internal):
+            found.setdefault(kind.code, []).append(kind)
+    return found
+
+
+@cache
+def kind_of_code(code: str) -> ProblemKind:
+    """The HTTP response to the errors with this code."""
+    return problem_kind_of_class(error_classes_by_code()[code][0])

@@ -1,8 +1,8 @@
 """The OpenAPI 3.1 document, made from the server's operations and wire structs, the built-in limits, and the texts and
 examples in this folder.
 
-It does not depend on settings: `make docs` writes it to `docs/reference/openapi.json` and into the package, and every server
-of a release returns that file. Its prose names the limits that settings change. ADR 47.
+It does not depend on settings: `make docs` writes it into the package, to which `docs/reference/openapi.json` is a link, and
+every server of a release returns that file. Its prose names the limits that settings change. ADR 47.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 from scripts.openapi.callback_wire import Callback, CallbackAnswer
-from scripts.openapi.codes import CODES
+from scripts.openapi.codes import CODES, kind_of_code
 from scripts.openapi.examples import answer_example, problem_examples
 from scripts.openapi.limits import OF_API, PARAMETER_VALUES_MAX, PARAMETERS, REQUEST_HEADERS
 from scripts.openapi.operations import OPERATIONS, PATH_PARAMETERS, About
@@ -25,7 +25,6 @@ from tocsin.web.api.operation import Operation, Reach, declared_by
 from tocsin.web.api.routes import FAMILIES
 from tocsin.web.http import agent_wire, schedule_wire, wire
 from tocsin.web.http.constraints import DURATION_SCHEMA, Constraint, constraints_of
-from tocsin.web.http.errors import kind_of_code
 
 Json = dict[str, Any]
 

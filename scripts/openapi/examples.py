@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from scripts.openapi.codes import CODES
+from scripts.openapi.codes import CODES, kind_of_code
 
 from tocsin.model.access import Role
 from tocsin.model.namespace import Answers, HistoryMode
@@ -15,7 +15,6 @@ from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http import administration, agent_wire, cluster, schedule_wire, wire
-from tocsin.web.http.errors import kind_of_code
 from tocsin.web.http.wire import BadField
 
 Json = dict[str, Any]

@@ -96,7 +96,7 @@ def fields(struct: Struct, request: bool) -> list[str]:
 def members(struct: Struct) -> list[str]:
     """The lines of the table of the struct's members: gofmt does not align them."""
     return [
-        f'\t\t{{"{field.name}", &v.{name(field.name)}, {"true" if field.required else "false"}}},'
+        f'\t\tmember{{"{field.name}", &v.{name(field.name)}, {"true" if field.required else "false"}}},'
         for field in struct.fields
     ]
 

@@ -33,7 +33,7 @@ def _agent(name: str, *edits: Edit) -> Mutation:
 
 def _fail(code: str) -> str:
     error = f'ErrorMeta("{code}", "it took too long")'
-    return f"return _attempt_failed(call, now_us, Verdict(True), {error}, None, limits=limits)"
+    return f"return _attempt_failed(call, now_us, FailureVerdict(True), {error}, None, limits=limits)"
 
 
 MUTATIONS = [
@@ -94,7 +94,7 @@ MUTATIONS = [
     ),
     _agent(
         "client errors are retried",
-        replace(CALL + "judge", "Verdict(True)", by="Verdict(False)"),
+        replace(CALL + "judge", "FailureVerdict(True)", by="FailureVerdict(False)"),
     ),
     _agent(
         "the limit of interruptions does not count",

@@ -73,8 +73,7 @@ class Process:
                 Settings(agent=world.limits, bus=world.bus_limits),
                 database,  # type: ignore[arg-type]
                 SimulatedClient(world.receivers),
-                None,  # type: ignore[arg-type]  # of timers by the engine
-                None,  # type: ignore[arg-type]
+                lambda context: None,  # type: ignore[arg-type,return-value]  # its timers are polled
                 world,
                 _RULES,
                 world.observe,

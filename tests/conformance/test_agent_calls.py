@@ -24,14 +24,14 @@ from tests.support.agent_database import (
     write,
 )
 from tocsin.service_calls.messages import CallKey, CallStatus, ErrorMeta, ResponseMeta
-from tocsin.service_calls.ports import Change, OutboxRow, Outcome, ServiceCall, Transaction
+from tocsin.service_calls.ports import CallOutcome, Change, OutboxRow, ServiceCall, Transaction
 from tocsin.stores.service_calls.database import AgentDatabase
 
 TABLES = ("service_calls", "service_call_tags", "timer_schedules", "http_execution_log")
 
 
 def finished(before: ServiceCall, at_us: int = NOW + 5) -> Change:
-    outcome = Outcome(ResponseMeta(200, {"a": "b"}, "fine", 1.5), ErrorMeta("TIMEOUT", "late"))
+    outcome = CallOutcome(ResponseMeta(200, {"a": "b"}, "fine", 1.5), ErrorMeta("TIMEOUT", "late"))
     changed = msgspec.structs.replace(
         before, status=CallStatus.FAILED, started_at=NOW, finished_at=at_us, outcome=outcome, watch_at=None
     )

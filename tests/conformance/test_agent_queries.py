@@ -25,7 +25,15 @@ from tests.support.agent_database import (
     start,
 )
 from tocsin.service_calls.messages import CallKey, CallStatus, ResponseMeta
-from tocsin.service_calls.ports import CallFilter, CallRecord, Change, Outcome, PagePosition, ServiceCall, Transaction
+from tocsin.service_calls.ports import (
+    CallFilter,
+    CallOutcome,
+    CallRecord,
+    Change,
+    PagePosition,
+    ServiceCall,
+    Transaction,
+)
 from tocsin.stores.service_calls import queries
 from tocsin.stores.service_calls.database import AgentDatabase
 
@@ -55,7 +63,7 @@ async def test_a_call_is_found_with_its_tags_and_outcome(database: AgentDatabase
     one = call(tags=("b", "a"))
     await insert(database, one, call(OTHER_TENANT))
     assert await database.queries.find(one.key) == record(one)
-    outcome = Outcome(ResponseMeta(200, {}, "fine", 2.5))
+    outcome = CallOutcome(ResponseMeta(200, {}, "fine", 2.5))
     done = msgspec.structs.replace(
         one, status=CallStatus.SUCCEEDED, started_at=NOW, finished_at=NOW + 1, outcome=outcome, watch_at=None
     )
@@ -202,7 +210,7 @@ async def test_trace_entries_follow_their_cause(database: AgentDatabase) -> None
     """Messages have milliseconds and rows microseconds, a clock may be set back, and a row shows only its latest state."""
     one = call(
         submitted_at=NOW + 999, due_at=NOW + 999, status=CallStatus.FAILED, started_at=NOW + 2_000, finished_at=NOW + 3_000,
-        outcome=Outcome(ResponseMeta(500, {}, "", 1.0)), watch_at=None,
+        outcome=CallOutcome(ResponseMeta(500, {}, "", 1.0)), watch_at=None,
     )  # fmt: skip
     await insert(database, one)
     ms = NOW // 1_000

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
 from tests.support.damage import damage
 from tests.support.dynamodb import DynamoServer
+from tests.support.shared import name_of
 from tocsin.ports.store import Store, schedules_of
 from tocsin.stores.dynamodb.client import RequestKind
 from tocsin.stores.dynamodb.keys import timer_key
 from tocsin.stores.dynamodb.store import DynamoStore
+from tocsin.stores.options import DynamoOptions
 from tocsin.testing.store_conformance import StoreConformance
 from tocsin.testing.store_conformance_base import claimed, put
 from tocsin.testing.store_conformance_batches import FenceConformance, FetchConformance, LoadConformance
 from tocsin.testing.store_conformance_durability import timers
 from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance, ScheduleConformance
 from tocsin.testing.store_conformance_machine import MachineConformance
-
-
-def table_of(folder: Path) -> str:
-    """A table of its own for each folder."""
-    return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
 
 
 class TestDynamoStore(StoreConformance):
@@ -35,7 +31,7 @@ class TestDynamoStore(StoreConformance):
         self.server = shared_dynamodb
 
     def make_store(self, folder: Path) -> Store:
-        return DynamoStore(self.server.url(table_of(folder)))
+        return DynamoStore(self.server.url(name_of(folder)))
 
     async def test_a_schedule_that_has_lost_its_id_is_left_out_of_the_list(self, store: DynamoStore) -> None:
         await claimed(store)
@@ -68,4 +64,4 @@ class TestDynamoStoreWithSmallPages(
         self.server = shared_dynamodb
 
     def make_store(self, folder: Path) -> Store:
-        return DynamoStore(self.server.url(table_of(folder)), page_items_max=2, actions_max=4)
+        return DynamoStore(self.server.url(name_of(folder)), DynamoOptions(page_items_max=2, actions_max=4))

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.damage import damage
 from tests.support.mongodb import MongoServer
+from tests.support.shared import name_of
 from tocsin.ports.store import Store
 from tocsin.stores.mongodb.store import MongoStore
+from tocsin.stores.options import MongoOptions
 from tocsin.testing.store_conformance import StoreConformance
 from tocsin.testing.store_conformance_batches import LoadConformance
 from tocsin.testing.store_conformance_lists import ListConformance
 
 #: What the suite writes expired in 1970, and MongoDB would delete it meanwhile. The stand-in takes a millisecond and more for
 #: each document of a batch.
-OPTIONS: dict[str, Any] = {"expire": False, "operation_timeout_s": 100.0}
-
-
-def database_of(folder: Path) -> str:
-    """Each folder has its own database."""
-    return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
+OPTIONS = MongoOptions(expire=False, operation_timeout_s=100.0)
 
 
 class TestMongoStore(StoreConformance):
@@ -35,7 +31,7 @@ class TestMongoStore(StoreConformance):
         self.server = shared_mongodb
 
     def make_store(self, folder: Path) -> Store:
-        return MongoStore(self.server.url(database_of(folder)), **OPTIONS)
+        return MongoStore(self.server.url(name_of(folder)), OPTIONS)
 
 
 class TestMongoStoreWithSmallPages(LoadConformance, ListConformance):
@@ -46,4 +42,4 @@ class TestMongoStoreWithSmallPages(LoadConformance, ListConformance):
         self.server = shared_mongodb
 
     def make_store(self, folder: Path) -> Store:
-        return MongoStore(self.server.url(database_of(folder)), read_bytes_max=20, **OPTIONS)
+        return MongoStore(self.server.url(name_of(folder)), replace(OPTIONS, read_bytes_max=20))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,15 +10,13 @@ import pytest
 from tests.conformance.small_limits import SmallLimitsConformance
 from tests.support.damage import damage
 from tests.support.mysql import MysqlServer
+from tests.support.shared import name_of
 from tests.support.tidb_grammar import every_statement_is_parsed
 from tocsin.ports.store import Store
+from tocsin.sql.pool import ServerOptions
 from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.options import MysqlOptions
 from tocsin.testing.store_conformance import StoreConformance
-
-
-def database_of(folder: Path) -> str:
-    """Each folder has its own database."""
-    return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
 
 
 class _OnServer:
@@ -36,7 +33,7 @@ class TestMysqlStore(_OnServer, StoreConformance):
     examples = 20
 
     def make_store(self, folder: Path) -> Store:
-        return MysqlStore(self.server.url(database_of(folder)))
+        return MysqlStore(self.server.url(name_of(folder)))
 
 
 class TestMysqlStoreWithSmallPages(_OnServer, SmallLimitsConformance):
@@ -45,9 +42,7 @@ class TestMysqlStoreWithSmallPages(_OnServer, SmallLimitsConformance):
 
     def make_store(self, folder: Path) -> Store:
         return MysqlStore(
-            self.server.url(database_of(folder)),
-            writers=3,
-            read_bytes_max=20,
-            statement_bytes_max=700_000,
-            delete_rows_max=2,
+            self.server.url(name_of(folder)),
+            ServerOptions(writers=3, read_bytes_max=20),
+            MysqlOptions(statement_bytes_max=700_000, delete_rows_max=2),
         )

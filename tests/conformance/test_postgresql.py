@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,12 @@ import pytest
 from tests.conformance.small_limits import SmallLimitsConformance
 from tests.support.damage import damage
 from tests.support.postgresql import PostgresServer
+from tests.support.shared import name_of
 from tocsin.ports.store import Store
+from tocsin.sql.pool import ServerOptions
+from tocsin.stores.options import PostgresOptions
 from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.testing.store_conformance import StoreConformance
-
-
-def schema_of(folder: Path) -> str:
-    """Each folder has its own schema."""
-    return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]
 
 
 class _OnServer:
@@ -32,11 +29,13 @@ class TestPostgresStore(_OnServer, StoreConformance):
     examples = 20
 
     def make_store(self, folder: Path) -> Store:
-        return PostgresStore(self.url, schema=schema_of(folder))
+        return PostgresStore(self.url, postgres=PostgresOptions(schema=name_of(folder)))
 
 
 class TestPostgresStoreWithSmallPages(_OnServer, SmallLimitsConformance):
     """With small limits: pages are shortened by their bytes, and batches need several writers' lanes."""
 
     def make_store(self, folder: Path) -> Store:
-        return PostgresStore(self.url, schema=schema_of(folder), writers=3, read_bytes_max=20)
+        return PostgresStore(
+            self.url, ServerOptions(writers=3, read_bytes_max=20), PostgresOptions(schema=name_of(folder))
+        )

@@ -13,6 +13,7 @@ from tests.support.cluster import until
 from tocsin.model.errors import StoreError
 from tocsin.ports.store import Applied, ShardBatch, StoredRow
 from tocsin.stores.cassandra.store import CassandraStore
+from tocsin.stores.options import CassandraOptions
 from tocsin.testing.store_conformance_base import finished, row
 
 _SHARDS = 4
@@ -40,7 +41,7 @@ async def test_a_killed_server_has_every_acknowledged_batch(cassandra: Cassandra
             acknowledged[shard_id] += rows
 
     for _ in range(_KILLS):
-        store = CassandraStore(url, request_timeout_s=2)
+        store = CassandraStore(url, CassandraOptions(request_timeout_s=2))
         await store.open(_SHARDS)
         writers = [asyncio.create_task(write(store, shard_id)) for shard_id in range(_SHARDS)]
         before = sum(map(len, acknowledged.values()))

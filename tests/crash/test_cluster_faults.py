@@ -30,7 +30,7 @@ from tests.support.cluster import (
     view,
 )
 from tests.support.server import ServerProcess
-from tocsin.settings.values import STORED_SECRET
+from tocsin.model.setting_values import STORED_SECRET
 
 _WORKERS = 3
 #: Longer than the other nodes, and a database that keeps a transaction open for it, wait for a silent node.

@@ -268,6 +268,30 @@ async def test_lost_connection_is_shown_and_recovers(shown: Window, server: Serv
         shown.complaints.clear()
 
 
+async def test_overview_is_true_while_it_is_open_and_shows_since_when_nothing_is_known(
+    browser: Browser, tmp_path: Path, inbox: tuple[Inbox, str]
+) -> None:
+    calls, url = inbox
+    async with serving(tmp_path, TOCSIN_UI_CHART_INTERVAL="1s") as server, window(browser, server.url) as shown:
+        api = Api(server)
+        await api.create("before", url)
+        await api.settled("before", "completed")
+        await shown.go("/")
+        tables, sentence = shown.page.locator("#tables"), shown.page.locator("#sentence")
+        await expect(tables).to_contain_text("No callback or call failed in the last hour.")
+        # All tables follow, not only sentence and tiles.
+        calls.default = (503, b"busy")
+        await api.create("after", url, retryPolicy={"maxAttempts": 1})
+        await api.settled("after", "failed")
+        await expect(tables).to_contain_text("HTTP_503")
+        await expect(tables.locator("tbody").last.locator("tr").first.locator("td").nth(1)).not_to_have_text("0")
+        await expect(sentence).not_to_have_attribute("data-as-of", re.compile("."))
+        await server.kill()
+        await expect(sentence).to_have_attribute("data-as-of", re.compile(r"As of \d\d:\d\d:\d\d\."))
+        await shown.picture("overview-disconnected")
+        shown.complaints.clear()
+
+
 async def test_cluster_page_shows_owners_of_shards(shown: Window, server: ServerProcess, api: Api) -> None:
     page = shown.page
     await api.create("near", URL, delay="1m")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -106,6 +107,19 @@ def test_files_are_limited_in_length() -> None:
         if path.suffix == ".py" and "_generated" not in path.parts
     }
     assert {path: lines for path, lines in long.items() if lines > most.get(Path(path), 600)} == {}
+
+
+def test_constructors_have_at_most_nine_parameters() -> None:
+    # Options come together in a dataclass, as the settings hold them.
+    long = {}
+    for path in SOURCES:
+        for kind in ast.walk(ast.parse(read(path))):
+            for method in kind.body if isinstance(kind, ast.ClassDef) else ():
+                if isinstance(method, ast.FunctionDef) and method.name in ("__init__", "__new__"):
+                    taken = method.args
+                    count = len([*taken.posonlyargs, *taken.args, *taken.kwonlyargs]) - 1
+                    long |= {f"{path}: {kind.name}": count} if count > 9 else {}
+    assert long == {}
 
 
 def test_the_core_gets_time_and_randomness_from_its_ports() -> None:

@@ -11,13 +11,14 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from tests.support.needs import lacking
 from tests.support.program import ServerProgram
+from tocsin.sql.pool import ServerOptions
 from tocsin.stores.mysql.connection import connect
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.options import MysqlOptions
 
 #: The path of MySQL's `mysqld`, on which all tests of the store in MySQL run then, instead of MariaDB.
 MYSQLD_VARIABLE = "TOCSIN_TEST_MYSQLD"
@@ -122,8 +123,10 @@ def _run(command: list[str]) -> None:
 
 
 @asynccontextmanager
-async def opened(url: str, **settings: Any) -> AsyncIterator[MysqlStore]:
-    store = MysqlStore(url, **settings)
+async def opened(
+    url: str, options: ServerOptions | None = None, mysql: MysqlOptions | None = None
+) -> AsyncIterator[MysqlStore]:
+    store = MysqlStore(url, options, mysql)
     await store.open(4)
     try:
         yield store
@@ -135,8 +138,8 @@ async def opened(url: str, **settings: Any) -> AsyncIterator[MysqlStore]:
 async def session(url: str, *, database: bool = True) -> AsyncIterator[Connection]:
     """Somebody else's connection."""
     # It may stand still in the middle of a transaction for as long as a test likes.
-    settings = MysqlStore(url, idle_transaction_timeout_s=3_600)._settings
-    connection = await connect(settings, database=database, bounded=False)
+    server = MysqlStore(url, mysql=MysqlOptions(idle_transaction_timeout_s=3_600))._server
+    connection = await connect(server, database=database, bounded=False)
     try:
         yield connection
     finally:

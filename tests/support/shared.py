@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import signal
@@ -67,3 +68,8 @@ def _locked(file: IO[str]) -> Iterator[None]:
         yield
     finally:
         fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def name_of(folder: Path) -> str:
+    """The name of what the tests in a folder have of their own on a shared server, such as a database."""
+    return "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:24]

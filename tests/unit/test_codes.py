@@ -7,10 +7,10 @@ import pkgutil
 import re
 from pathlib import Path
 
-from scripts.openapi.codes import CODES, FAILURES
+from scripts.openapi.codes import CODES, FAILURES, error_classes_by_code
 
 import tocsin
-from tocsin.web.http.errors import error_classes_by_code, problem_kind_of_class
+from tocsin.web.http.errors import problem_kind_of_class
 
 SOURCES = Path(tocsin.__file__).parent
 #: What timers of the service agent meet within the server, where no client sees it.

@@ -6,8 +6,7 @@ import asyncio
 import time
 
 from tocsin.ports.store import Member
-from tocsin.server.doctor import check_keys
-from tocsin.server.findings import Verdict
+from tocsin.server.doctor import Verdict, check_keys
 from tocsin.server.neighbours import alive_members
 from tocsin.settings import load_settings
 from tocsin.stores.memory import MemoryStore

@@ -66,7 +66,7 @@ CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None
     ),
     "paused node, not due": (
         view_of(), known(RowPlace.WINDOW, Obstacle.DISPATCH, "lease"), TimerState.SCHEDULED, WaitsFor.INSTANT, LATER,
-        "At the moment, n1 fires nothing: node lease expired.",
+        "At the moment, n1 fires nothing: the database has not confirmed the node's lease in time.",
     ),
     "handed over": (
         view_of(execute_at=EARLIER), WINDOW, TimerState.FIRING, WaitsFor.RESPONSE, LATER,
@@ -124,7 +124,7 @@ CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None
     ),
     "lease": (
         view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.DISPATCH, "lease"), TimerState.BLOCKED, WaitsFor.LEASE, None,
-        "n1 fires nothing at the moment: node lease expired.",
+        "n1 fires nothing at the moment: the database has not confirmed the node's lease in time.",
     ),
     "clock": (
         view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.DISPATCH, "clock_jump"), TimerState.BLOCKED, WaitsFor.CLOCK, None,

@@ -14,23 +14,16 @@ import pytest
 import uvloop
 
 from tocsin.model.errors import ConfigError, StoreUnavailable, StoreUnreachable
-from tocsin.stores.mysql.connection import MysqlSettings, connect
+from tocsin.sql.pool import ServerOptions
+from tocsin.stores.mysql.connection import MysqlServer, connect
+from tocsin.stores.options import MysqlOptions
 
 TRIES = 30
 
 
-def settings(port: int) -> MysqlSettings:
-    return MysqlSettings(
-        url=f"mysql://root@127.0.0.1:{port}/tocsin",
-        application_name="tocsin",
-        connect_timeout_s=60,
-        statement_timeout_s=60,
-        answer_grace_s=60,
-        lock_timeout_s=60,
-        acquire_timeout_s=60,
-        idle_transaction_timeout_s=60,
-        durable=True,
-    )
+def server(port: int) -> MysqlServer:
+    options = ServerOptions(connect_timeout_s=60, statement_timeout_s=60, answer_grace_s=60)
+    return MysqlServer(f"mysql://root@127.0.0.1:{port}/tocsin", options, MysqlOptions(idle_transaction_timeout_s=60))
 
 
 def test_connection_closed_by_the_server_is_unavailable_not_a_config_error() -> None:
@@ -55,7 +48,7 @@ def test_connection_closed_by_the_server_is_unavailable_not_a_config_error() -> 
         busy = asyncio.create_task(be_busy())
         for _ in range(TRIES):
             try:
-                await connect(settings(listener.getsockname()[1]))
+                await connect(server(listener.getsockname()[1]))
             except (StoreUnavailable, ConfigError) as error:
                 outcomes[type(error)] += 1
         busy.cancel()
@@ -78,4 +71,4 @@ async def test_authentication_that_needs_a_package_is_a_config_error(monkeypatch
 
     monkeypatch.setattr(asyncmy.connection, "connect", refuse)
     with pytest.raises(ConfigError, match="ssl-mode=REQUIRED"):
-        await connect(settings(1))
+        await connect(server(1))

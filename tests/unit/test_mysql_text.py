@@ -160,7 +160,7 @@ async def test_rolled_back_commit_is_retried_up_to_the_limit():
 
 class TestUrls:
     def test_url_parts(self):
-        settings = MysqlStore("mysql://us%40er:p%2Fw%C3%BC@[::1]:3307/my-db?socket=/run/s")._settings
+        settings = MysqlStore("mysql://us%40er:p%2Fw%C3%BC@[::1]:3307/my-db?socket=/run/s")._server
         arguments = settings.arguments(database=True)
         assert (arguments["user"], arguments["password"]) == ("us@er", "p/wü".encode())
         assert (arguments["host"], arguments["port"], arguments["unix_socket"]) == ("::1", 3307, "/run/s")
@@ -169,11 +169,11 @@ class TestUrls:
         assert settings.arguments(database=False)["database"] is None
 
     def test_tls_settings(self):
-        settings = MysqlStore("mysql://u@h/d?ssl-mode=required")._settings
+        settings = MysqlStore("mysql://u@h/d?ssl-mode=required")._server
         context = settings.ssl_context()
         assert context is not None
         assert not context.check_hostname
-        verified = MysqlStore("mysql://u@h/d?ssl-mode=VERIFY_IDENTITY")._settings.ssl_context()
+        verified = MysqlStore("mysql://u@h/d?ssl-mode=VERIFY_IDENTITY")._server.ssl_context()
         assert verified is not None
         assert verified.check_hostname
 
@@ -183,8 +183,8 @@ class TestUrls:
         for instant_ns in (1, 2):
             trustme.CA().cert_pem.write_to_path(str(file))
             os.utime(file, ns=(instant_ns, instant_ns))
-            settings.append(MysqlStore(f"mysql://u@h/d?ssl-ca={file}")._settings.ssl_context())
-            assert settings[-1] is MysqlStore(f"mysql://u@h/other?ssl-ca={file}")._settings.ssl_context()
+            settings.append(MysqlStore(f"mysql://u@h/d?ssl-ca={file}")._server.ssl_context())
+            assert settings[-1] is MysqlStore(f"mysql://u@h/other?ssl-ca={file}")._server.ssl_context()
         old, new = [context.get_ca_certs() for context in settings]
         assert len(old) == len(new) == 1
         assert old != new

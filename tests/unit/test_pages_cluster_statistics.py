@@ -288,11 +288,11 @@ async def test_stopped_nodes_use_bounded_memory() -> None:
 @pytest.mark.parametrize("agent", [False, True])
 async def test_reports_of_other_nodes_are_included(agent: bool) -> None:
     nodes = Several("a", "b", "c")
-    nodes["b"].paused = "its clock jumped"
+    nodes["b"].paused = "clock_jump"
     nodes["c"].agent = agent
     await nodes.cluster_statistics.refresh()
     hour = nodes.cluster_statistics.hour()
-    assert (hour.paused, hour.agent) == (["b: its clock jumped"], agent)
+    assert (hour.paused, hour.agent) == (["b: dispatch paused: the node's wall clock jumped"], agent)
     nodes["b"].unresponsive = nodes["c"].unresponsive = True
     await nodes.cluster_statistics.refresh()
     hour = nodes.cluster_statistics.hour()

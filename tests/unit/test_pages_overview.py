@@ -87,4 +87,20 @@ def test_minutes_with_missing_data_are_marked() -> None:
 def test_health_sentence_of_the_last_minute() -> None:
     assert health(slot(done=2), slot(), [], 60.0).sentence.startswith("On time. 2 fires in the last minute")
     assert health(slot(failed=1), slot(), [], 60.0).tone == "busy"
-    assert health(slot(), slot(), ["b: lease"], 60.0) == Health("Degraded: b: lease.", "alarm")
+    assert health(slot(), slot(), ["b: not ready"], 60.0) == Health("Degraded: b: not ready.", "alarm")
+    paused = health(slot(), slot(), ["dispatch paused: the node is starting"], 60.0)
+    assert paused.sentence.endswith(
+        "starting. Meanwhile nothing fires there; what comes due waits, and nothing is lost."
+    )
+
+
+def test_fires_that_came_late_are_not_called_on_time() -> None:
+    minute = slot(done=290, failed=10)
+    for lag_ms in (3, 900, 1_500, 2_000, 50_000):
+        minute.lag.count(lag_ms * 1_000)
+    late = "Came late: 3 of 300 fires in the last minute, by up to 50 s; 10 failed. Nothing is overdue now."
+    assert health(minute, slot(), [], 60.0) == Health(late, "busy")
+    assert health(minute, StatisticsSlot(overdue_s=3.0), [], 60.0).sentence.startswith("Behind: ")
+    punctual = slot(done=2)
+    punctual.lag.count(900_000)
+    assert health(punctual, slot(), [], 60.0).tone == "calm"

@@ -137,7 +137,7 @@ def test_instants_are_shown_in_the_schedules_zone() -> None:
 def test_state_and_version_follow_the_occurrence_at_hand() -> None:
     active = view(DEFINITION)
     assert state_of(active, NOW).word == "active"
-    assert state_of(active, NOW + 1).word == "firing"
+    assert state_of(active, NOW + 1).word == "due"
     paused = msgspec.structs.replace(active, status=ScheduleStatus.PAUSED, paused="request")
     assert state_of(paused, NOW + 1).word == "paused"
     assert state_of(msgspec.structs.replace(active, status=ScheduleStatus.ENDED), NOW).word == "ended"

@@ -79,7 +79,7 @@ def test_every_id_has_a_safe_path(timer_id: str) -> None:
 def test_timer_states() -> None:
     timer = Timer("default", "t", NOW, "http://x/", NOW, NOW)
     assert presentation.state_of(TimerView(timer, b"", 0, NOW + 1), NOW).word == "pending"
-    assert presentation.state_of(TimerView(timer, b"", 0, NOW), NOW).word == "firing"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW), NOW).word == "due"
     assert presentation.state_of(TimerView(timer, b"", 0, NOW, "namespace:x"), NOW).word == "suspended"
     retried = msgspec.structs.replace(timer, attempts=1)
     assert presentation.state_of(TimerView(retried, b"", 0, NOW + 1), NOW).word == "retrying"

@@ -47,7 +47,7 @@ def tls_of(
     files: NodeFiles,
     observe: Callable[[Event], None] = lambda event: None,
 ) -> PeerTls:
-    return PeerTls(TlsFiles(files.certificate, files.key, files.ca, "tocsin-node"), observe)
+    return PeerTls(TlsFiles(files.certificate, files.key, files.ca), "tocsin-node", observe)
 
 
 def _foreign(files: NodeFiles) -> None:

@@ -35,8 +35,8 @@ from tocsin.service_calls.messages import (
     SubmitServiceCall,
 )
 from tocsin.service_calls.orchestration import service_call
-from tocsin.service_calls.orchestration.service_call import FINAL_KINDS, Step, Verdict, judge
-from tocsin.service_calls.ports import Outcome, ServiceCall
+from tocsin.service_calls.orchestration.service_call import FINAL_KINDS, FailureVerdict, Step, judge
+from tocsin.service_calls.ports import CallOutcome, ServiceCall
 from tocsin.testing.clock import EPOCH_US, FakeClock
 
 LIMITS = AgentLimits()
@@ -180,7 +180,7 @@ def test_a_due_call_starts_and_succeeds():
     assert step is not None
     assert step.messages == (ServiceCallSucceeded(world.id, OK),)
     assert (world.call.status, world.call.finished_at) == (CallStatus.SUCCEEDED, EPOCH_US + 9 * SECOND)
-    assert world.call.outcome == Outcome(OK)
+    assert world.call.outcome == CallOutcome(OK)
     assert service_call.succeeded(world.call, end) is None
     assert (
         service_call.failed(world.call, ExecutionFailed(world.id, world.execution_id, 1, OOPS), limits=LIMITS) is None
@@ -193,7 +193,7 @@ def test_a_failed_call_keeps_the_response():
     step = service_call.failed(world.call, end, limits=LIMITS)
     assert step is not None
     assert step.messages == (ServiceCallFailed(world.id, OOPS, OK),)
-    assert step.after.outcome == Outcome(OK, OOPS)
+    assert step.after.outcome == CallOutcome(OK, OOPS)
 
 
 def test_interrupted_executions_are_repeated_up_to_a_limit():
@@ -273,7 +273,7 @@ class TestRetries:
         assert failed_at + 9 * SECOND <= next_at <= failed_at + 10 * SECOND
         assert step.messages == (ServiceCallRetrying(world.id, 1, next_at, TIMEOUT), ScheduleTimer(world.id, next_at))
         assert (world.call.status, world.call.attempts, world.call.finished_at) == (CallStatus.RETRYING, 1, None)
-        assert world.call.outcome == Outcome(None, TIMEOUT)
+        assert world.call.outcome == CallOutcome(None, TIMEOUT)
         assert world.call.watch_at == next_at + LIMITS.watchdog_grace_us
         # The first due time is reported once more.
         assert world.due() is None
@@ -355,7 +355,7 @@ class TestRetries:
 )
 def test_which_failures_are_retried(kind: str, status: int | None, final: bool):
     response = None if status is None else ResponseMeta(status, {}, "", 1.0)
-    assert judge(ErrorMeta(kind, ""), response, EPOCH_US, SECOND) == Verdict(final)
+    assert judge(ErrorMeta(kind, ""), response, EPOCH_US, SECOND) == FailureVerdict(final)
 
 
 def test_every_final_error_of_the_http_client_is_final():

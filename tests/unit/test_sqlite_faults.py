@@ -27,6 +27,7 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.store import Applied
 from tocsin.stores.mysql import schema as mysql_schema
+from tocsin.stores.options import SqliteOptions
 from tocsin.stores.postgresql import schema as postgresql_schema
 from tocsin.stores.sqlite import connection as sqlite_connection
 from tocsin.stores.sqlite.store import SqliteStore
@@ -105,7 +106,7 @@ async def test_administration_works_beside_a_node(store: SqliteStore, tmp_path: 
 
 
 async def test_busy_database_is_a_definite_failure(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "tocsin.db", busy_timeout_ms=1)
+    store = SqliteStore(tmp_path / "tocsin.db", SqliteOptions(busy_timeout_ms=1))
     await store.open(4)
     batch = await claimed(store)
     other = apsw.Connection(str(tmp_path / "tocsin.db"))
@@ -309,7 +310,9 @@ class _FailingSync(apsw.VFS):
 async def test_failed_fsync_makes_the_commit_unknown_and_refuses_later_writes(tmp_path: Path) -> None:
     vfs = _FailingSync(f"failing-sync-{os.getpid()}")
     reported: list[Exception] = []
-    store = SqliteStore(tmp_path / "tocsin.db", vfs=f"failing-sync-{os.getpid()}", on_commit_io_error=reported.append)
+    store = SqliteStore(
+        tmp_path / "tocsin.db", SqliteOptions(vfs=f"failing-sync-{os.getpid()}"), on_commit_io_error=reported.append
+    )
     await store.open(4)
     batch = await claimed(store)
     vfs.failing = True
@@ -346,7 +349,7 @@ async def test_a_closed_store_is_unavailable_and_can_be_opened_again(store: Sqli
 
 
 async def test_wal_is_checkpointed_and_stays_bounded(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "tocsin.db", wal_checkpoint_pages=200, wal_bytes_max=2**20)
+    store = SqliteStore(tmp_path / "tocsin.db", SqliteOptions(wal_checkpoint_pages=200, wal_bytes_max=2**20))
     await store.open(4)
     batch = await claimed(store)
     for number in range(150):

@@ -19,10 +19,11 @@ from tocsin.sql.store import (
     purge_runs,
     trim_runs,
 )
+from tocsin.stores.options import SqliteOptions
 from tocsin.stores.sqlite import lists as sqlite_list
 from tocsin.stores.sqlite import reads as sqlite_read
 from tocsin.stores.sqlite import writes as sqlite_write
-from tocsin.stores.sqlite.connection import SqliteSettings, connect, migrate
+from tocsin.stores.sqlite.connection import connect, migrate
 from tocsin.stores.sqlite.dialect import DIALECT
 
 RANGE = r"shard_id=\? AND row_type=\? AND \(timer_execute_at,timer_uuid\)"
@@ -32,18 +33,7 @@ PLACE = r"shard_id=\? AND \(timer_execute_at,timer_uuid,timer_generation\)>\(\?,
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[apsw.Connection]:
     path = tmp_path / "tocsin.db"
-    settings = SqliteSettings(
-        path=path,
-        synchronous="FULL",
-        page_bytes=4096,
-        cache_bytes=2**20,
-        mmap_bytes=0,
-        wal_checkpoint_pages=1000,
-        wal_bytes_max=2**20,
-        busy_timeout_ms=0,
-        vfs=None,
-    )
-    connection = connect(settings, cache_bytes=2**20, read_only=False)
+    connection = connect(path, SqliteOptions(busy_timeout_ms=0), cache_bytes=2**20, read_only=False)
     migrate(connection, path)
     yield connection
     connection.close()

@@ -6,8 +6,8 @@ import json
 
 from tests.support.cases import each
 
+from tocsin.model.setting_values import redacted
 from tocsin.model.visible import visible, visible_name
-from tocsin.settings.values import redacted
 
 
 def test_invisible_characters_are_shown_as_code_points() -> None:

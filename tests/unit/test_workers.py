@@ -18,8 +18,7 @@ from tests.support.patience import PATIENCE_S
 
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.server.sockets import bind
-from tocsin.server.stop_requests import StopRequests
-from tocsin.server.workers import READY, STARTED, VARIABLE, ControlPipe, Parent, worker_slot
+from tocsin.server.workers import READY, STARTED, VARIABLE, ControlPipe, Parent, StopRequests, worker_slot
 from tocsin.settings import load_settings
 
 #: Appends its process id to a file, then follows its words: `s`, `r`, `w` (waits for SIGTERM), `c` (closes the port), `f`

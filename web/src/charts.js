@@ -75,6 +75,8 @@ function options(wanted, width, statistics) {
     axes: [
       { ...axis, size: 26, space: 70, values: (_, at) => at.map((s) => clock(s)) },
       { ...axis, size: 52, space: wanted.log ? 16 : 36, ...(wanted.log ? { splits: powers, filter: (_, all) => all } : {}), values: (_, at) => at.map((value) => (value === null ? "" : wanted.log ? duration(value) : short(value))) },
+      // A line on a scale of its own is read from an axis of its own.
+      ...(two ? [{ ...axis, scale: "seconds", side: 1, size: 52, space: 36, grid: { show: false }, values: (_, at) => at.map((value) => `${short(value)} s`) }] : []),
     ],
     series: [
       {},

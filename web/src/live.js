@@ -1,6 +1,6 @@
 // Live updates of a page: the server sends an event when something has changed, and the page fetches what it shows of it.
 // Nothing moves: rows change in place, and new rows wait behind a button.
-import { serverShows, showTimes } from "./times.js";
+import { clock, nowMs, serverShows, showTimes } from "./times.js";
 import { above, head, isShown, known, left, rowsInView } from "./rows.js";
 import { post } from "./toast.js";
 
@@ -9,6 +9,7 @@ const POLL_MS = 2000;
 const REPEAT_MS = 1000;
 let source = null;
 let lostTimer = 0;
+let confirmedMs = nowMs();
 
 function show(state, words) {
   const output = document.getElementById("link-state");
@@ -16,6 +17,11 @@ function show(state, words) {
   output.dataset.state = state;
   const text = output.lastElementChild;
   if (text.textContent !== words) text.textContent = words;
+  // What the overview shows was true when the last event came.
+  const sentence = document.getElementById("sentence");
+  if (!sentence) return;
+  if (state === "live") delete sentence.dataset.asOf;
+  else sentence.dataset.asOf ??= `As of ${clock(confirmedMs / 1000, true)}.`;
 }
 
 function lost() {
@@ -23,6 +29,7 @@ function lost() {
 }
 
 function found() {
+  confirmedMs = nowMs();
   clearTimeout(lostTimer);
   lostTimer = 0;
   show("live", "Live");
@@ -176,7 +183,6 @@ function replaceRow(row, changed) {
   if (changed.dataset.tab) row.dataset.tab = changed.dataset.tab;
   if (changed.dataset.due) row.dataset.due = changed.dataset.due;
   else delete row.dataset.due;
-  if (changed.dataset.dueWord) row.dataset.dueWord = changed.dataset.dueWord;
   // Cell by cell, except the id and the checkbox, so that the focus and the selection are kept.
   for (const before of row.querySelectorAll("td:not(.pick)")) {
     const after = changed.querySelector(`.${before.classList[0]}`);
@@ -263,11 +269,14 @@ function updateOverview(news) {
   refreshVersioned(document.getElementById("gaps"), news.gaps);
   refreshVersioned(document.getElementById("nodes"), news.nodes);
   const points = `${news.buckets} ${news.gaps}`;
-  if (lastPoints !== null && lastPoints !== points) document.dispatchEvent(new CustomEvent("tocsin:statistics"));
+  if (lastPoints !== null && lastPoints !== points) {
+    document.dispatchEvent(new CustomEvent("tocsin:statistics"));
+    refreshVersioned(document.getElementById("tables"), points);
+  }
   lastPoints = points;
 }
 
-// Reloads a part of the overview, the gaps or the choice of nodes, if its version has changed.
+// Reloads a part of the overview, such as the gaps or the tables, if its version has changed.
 function refreshVersioned(part, version) {
   if (part.dataset.v === version || part.contains(document.activeElement)) return;
   refreshPart(part, location.pathname + location.search);

@@ -88,14 +88,14 @@ function count(within) {
     const ms = Number(element.dataset.relative);
     put(element, relative(ms));
   }
-  // A timer that has come due is shown as firing until the server reports the outcome.
+  // What has come due keeps this state until the server reports the outcome.
   const now = nowMs();
   let due = false;
   for (const element of within.querySelectorAll("[data-due]")) {
     const state = element.querySelector(".state");
     if (Number(element.dataset.due) <= now && state && (state.dataset.tone === "pending" || state.dataset.tone === "retrying")) {
       state.dataset.tone = "firing";
-      state.lastElementChild.textContent = element.dataset.dueWord ?? "firing";
+      state.lastElementChild.textContent = "due";
       due = true;
     }
   }

@@ -70,7 +70,7 @@ func (b batch) MarshalJSON() ([]byte, error) {
 		timer := each.timer
 		timer.Delay = left(timer.Delay, b.elapsed)
 		var err error
-		if body, err = appendMembers(body, timer.members()); err != nil {
+		if body, err = appendMembers(body, &timer); err != nil {
 			return nil, err
 		}
 	}

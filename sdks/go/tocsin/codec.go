@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -25,17 +26,38 @@ type member struct {
 // usualBytes is room for most requests.
 const usualBytes = 512
 
-// object is implemented by the generated models.
-type object interface{ members() []member }
-
-func encodeMembers(members []member) ([]byte, error) {
-	return appendMembers(make([]byte, 0, usualBytes), members)
+// object is implemented by the generated models, which append their members.
+type object interface {
+	members(to []member) []member
 }
 
-func appendMembers(to []byte, members []member) ([]byte, error) {
+// memberLists are lists that are not in use. The largest objects have some thirty members, and each call needs two lists.
+var memberLists = sync.Pool{New: func() any { return &memberList{make([]member, 0, 32)} }}
+
+type memberList struct{ members []member }
+
+func membersOf(value object) *memberList {
+	list := memberLists.Get().(*memberList)
+	list.members = value.members(list.members[:0])
+	return list
+}
+
+// release gives the list back. It keeps no object alive.
+func (l *memberList) release() {
+	clear(l.members)
+	memberLists.Put(l)
+}
+
+func encodeMembers(value object) ([]byte, error) {
+	return appendMembers(make([]byte, 0, usualBytes), value)
+}
+
+func appendMembers(to []byte, value object) ([]byte, error) {
+	list := membersOf(value)
+	defer list.release()
 	to = append(to, '{')
 	empty := true
-	for _, each := range members {
+	for _, each := range list.members {
 		if !each.required && isZero(each.value) {
 			continue
 		}
@@ -83,7 +105,7 @@ func encodeValue(to []byte, pointer any) ([]byte, error) {
 	case *json.RawMessage:
 		return appendRaw(to, *value)
 	case object:
-		return appendMembers(to, value.members())
+		return appendMembers(to, value)
 	case json.Marshaler: // an Opt
 		encoded, err := value.MarshalJSON()
 		return append(to, encoded...), err
@@ -174,18 +196,22 @@ func isPlain[T string | []byte](text T) bool {
 }
 
 // decodeMembers reads an object. Unknown members are ignored.
-func decodeMembers(data []byte, members []member) error {
-	_, err := decodeObject(data, members)
+func decodeMembers(data []byte, value object) error {
+	list := membersOf(value)
+	defer list.release()
+	_, err := decodeObject(data, list.members)
 	return err
 }
 
 // decodeAnswer is decodeMembers for what the server sends: required members have to be there.
-func decodeAnswer(data []byte, members []member) error {
-	found, err := decodeObject(data, members)
+func decodeAnswer(data []byte, value object) error {
+	list := membersOf(value)
+	defer list.release()
+	found, err := decodeObject(data, list.members)
 	if err != nil {
 		return err
 	}
-	for i, each := range members {
+	for i, each := range list.members {
 		if each.required && found&(1<<i) == 0 {
 			return fmt.Errorf("%s is missing", each.name)
 		}
@@ -300,6 +326,11 @@ func decodeKind(data []byte, pointer any, target reflect.Value) error {
 	case reflect.Int:
 		if number, err := strconv.Atoi(string(data)); err == nil && (len(data) == 1 || data[0] > '0') {
 			target.SetInt(int64(number))
+			return nil
+		}
+	case reflect.Float64:
+		if number, err := strconv.Atoi(string(data)); err == nil && (len(data) == 1 || data[0] > '0') {
+			target.SetFloat(float64(number))
 			return nil
 		}
 	case reflect.Pointer:

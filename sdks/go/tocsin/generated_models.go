@@ -295,35 +295,35 @@ type CreateTimer struct {
 	Description Opt[string]
 }
 
-func (v *CreateTimer) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"callbackUrl", &v.CallbackURL, true},
-		{"id", &v.ID, true},
-		{"executeAt", &v.ExecuteAt, false},
-		{"delay", &v.Delay, false},
-		{"onConflict", &v.OnConflict, false},
-		{"idempotencyKey", &v.IdempotencyKey, false},
-		{"payload", &v.Payload, false},
-		{"body", &v.Body, false},
-		{"method", &v.Method, false},
-		{"headers", &v.Headers, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
-		{"tags", &v.Tags, false},
-		{"expireAfter", &v.ExpireAfter, false},
-		{"description", &v.Description, false},
-	}
+func (v *CreateTimer) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"callbackUrl", &v.CallbackURL, true},
+		member{"id", &v.ID, true},
+		member{"executeAt", &v.ExecuteAt, false},
+		member{"delay", &v.Delay, false},
+		member{"onConflict", &v.OnConflict, false},
+		member{"idempotencyKey", &v.IdempotencyKey, false},
+		member{"payload", &v.Payload, false},
+		member{"body", &v.Body, false},
+		member{"method", &v.Method, false},
+		member{"headers", &v.Headers, false},
+		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
+		member{"tags", &v.Tags, false},
+		member{"expireAfter", &v.ExpireAfter, false},
+		member{"description", &v.Description, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v CreateTimer) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *CreateTimer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // RawBody: A callback body that is sent, and signed, exactly as given; send one of json, text and base64. The
@@ -340,23 +340,23 @@ type RawBody struct {
 	ContentType string
 }
 
-func (v *RawBody) members() []member {
-	return []member{
-		{"json", &v.JSON, false},
-		{"text", &v.Text, false},
-		{"base64", &v.Base64, false},
-		{"contentType", &v.ContentType, false},
-	}
+func (v *RawBody) members(to []member) []member {
+	return append(to,
+		member{"json", &v.JSON, false},
+		member{"text", &v.Text, false},
+		member{"base64", &v.Base64, false},
+		member{"contentType", &v.ContentType, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RawBody) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RawBody) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // RetryPolicy: How often and for how long failed attempts are retried. The delay grows from initialInterval by
@@ -374,24 +374,24 @@ type RetryPolicy struct {
 	MaxInterval Opt[time.Duration]
 }
 
-func (v *RetryPolicy) members() []member {
-	return []member{
-		{"maxAttempts", &v.MaxAttempts, false},
-		{"maxAttemptsDuration", &v.MaxAttemptsDuration, false},
-		{"initialInterval", &v.InitialInterval, false},
-		{"backoffMultiplier", &v.BackoffMultiplier, false},
-		{"maxInterval", &v.MaxInterval, false},
-	}
+func (v *RetryPolicy) members(to []member) []member {
+	return append(to,
+		member{"maxAttempts", &v.MaxAttempts, false},
+		member{"maxAttemptsDuration", &v.MaxAttemptsDuration, false},
+		member{"initialInterval", &v.InitialInterval, false},
+		member{"backoffMultiplier", &v.BackoffMultiplier, false},
+		member{"maxInterval", &v.MaxInterval, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RetryPolicy) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RetryPolicy) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // TimerName: Identifies a timer.
@@ -402,21 +402,21 @@ type TimerName struct {
 	TimerID string
 }
 
-func (v *TimerName) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"timerId", &v.TimerID, true},
-	}
+func (v *TimerName) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"timerId", &v.TimerID, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v TimerName) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *TimerName) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // TimerHistory: A timer whose runs are wanted.
@@ -431,23 +431,23 @@ type TimerHistory struct {
 	Cursor string
 }
 
-func (v *TimerHistory) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"timerId", &v.TimerID, true},
-		{"limit", &v.Limit, false},
-		{"cursor", &v.Cursor, false},
-	}
+func (v *TimerHistory) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"timerId", &v.TimerID, true},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v TimerHistory) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *TimerHistory) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // UpdateTimer: Changes to a pending timer; absent fields stay unchanged. Null removes headers, expireAfter and
@@ -486,33 +486,33 @@ type UpdateTimer struct {
 	Description Opt[string]
 }
 
-func (v *UpdateTimer) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"timerId", &v.TimerID, true},
-		{"executeAt", &v.ExecuteAt, false},
-		{"delay", &v.Delay, false},
-		{"callbackUrl", &v.CallbackURL, false},
-		{"payload", &v.Payload, false},
-		{"body", &v.Body, false},
-		{"method", &v.Method, false},
-		{"headers", &v.Headers, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
-		{"tags", &v.Tags, false},
-		{"expireAfter", &v.ExpireAfter, false},
-		{"description", &v.Description, false},
-	}
+func (v *UpdateTimer) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"timerId", &v.TimerID, true},
+		member{"executeAt", &v.ExecuteAt, false},
+		member{"delay", &v.Delay, false},
+		member{"callbackUrl", &v.CallbackURL, false},
+		member{"payload", &v.Payload, false},
+		member{"body", &v.Body, false},
+		member{"method", &v.Method, false},
+		member{"headers", &v.Headers, false},
+		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
+		member{"tags", &v.Tags, false},
+		member{"expireAfter", &v.ExpireAfter, false},
+		member{"description", &v.Description, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v UpdateTimer) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *UpdateTimer) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // ListTimers: Filters of a list of timers; a timer must match all of them.
@@ -535,27 +535,27 @@ type ListTimers struct {
 	Cursor string
 }
 
-func (v *ListTimers) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"status", &v.Status, false},
-		{"tags", &v.Tags, false},
-		{"idPrefix", &v.IDPrefix, false},
-		{"executeAfter", &v.ExecuteAfter, false},
-		{"executeBefore", &v.ExecuteBefore, false},
-		{"limit", &v.Limit, false},
-		{"cursor", &v.Cursor, false},
-	}
+func (v *ListTimers) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"status", &v.Status, false},
+		member{"tags", &v.Tags, false},
+		member{"idPrefix", &v.IDPrefix, false},
+		member{"executeAfter", &v.ExecuteAfter, false},
+		member{"executeBefore", &v.ExecuteBefore, false},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ListTimers) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *ListTimers) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // BatchCreateTimers: Timers to create in one request; an invalid one fails without affecting the others.
@@ -564,20 +564,20 @@ type BatchCreateTimers struct {
 	Timers []CreateTimer
 }
 
-func (v *BatchCreateTimers) members() []member {
-	return []member{
-		{"timers", &v.Timers, true},
-	}
+func (v *BatchCreateTimers) members(to []member) []member {
+	return append(to,
+		member{"timers", &v.Timers, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v BatchCreateTimers) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *BatchCreateTimers) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // CreateSchedule: A schedule to create; send exactly one of cron and every, and at most one of payload and body.
@@ -635,42 +635,42 @@ type CreateSchedule struct {
 	PauseAfterFailures int
 }
 
-func (v *CreateSchedule) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"id", &v.ID, true},
-		{"callbackUrl", &v.CallbackURL, true},
-		{"payload", &v.Payload, false},
-		{"body", &v.Body, false},
-		{"method", &v.Method, false},
-		{"headers", &v.Headers, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
-		{"tags", &v.Tags, false},
-		{"expireAfter", &v.ExpireAfter, false},
-		{"description", &v.Description, false},
-		{"cron", &v.Cron, false},
-		{"timeZone", &v.TimeZone, false},
-		{"every", &v.Every, false},
-		{"anchor", &v.Anchor, false},
-		{"startAt", &v.StartAt, false},
-		{"endAt", &v.EndAt, false},
-		{"maxOccurrences", &v.MaxOccurrences, false},
-		{"jitter", &v.Jitter, false},
-		{"catchUp", &v.CatchUp, false},
-		{"catchUpWindow", &v.CatchUpWindow, false},
-		{"pauseAfterFailures", &v.PauseAfterFailures, false},
-	}
+func (v *CreateSchedule) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"id", &v.ID, true},
+		member{"callbackUrl", &v.CallbackURL, true},
+		member{"payload", &v.Payload, false},
+		member{"body", &v.Body, false},
+		member{"method", &v.Method, false},
+		member{"headers", &v.Headers, false},
+		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
+		member{"tags", &v.Tags, false},
+		member{"expireAfter", &v.ExpireAfter, false},
+		member{"description", &v.Description, false},
+		member{"cron", &v.Cron, false},
+		member{"timeZone", &v.TimeZone, false},
+		member{"every", &v.Every, false},
+		member{"anchor", &v.Anchor, false},
+		member{"startAt", &v.StartAt, false},
+		member{"endAt", &v.EndAt, false},
+		member{"maxOccurrences", &v.MaxOccurrences, false},
+		member{"jitter", &v.Jitter, false},
+		member{"catchUp", &v.CatchUp, false},
+		member{"catchUpWindow", &v.CatchUpWindow, false},
+		member{"pauseAfterFailures", &v.PauseAfterFailures, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v CreateSchedule) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *CreateSchedule) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // ScheduleName: Identifies a schedule.
@@ -681,21 +681,21 @@ type ScheduleName struct {
 	ScheduleID string
 }
 
-func (v *ScheduleName) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"scheduleId", &v.ScheduleID, true},
-	}
+func (v *ScheduleName) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"scheduleId", &v.ScheduleID, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ScheduleName) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *ScheduleName) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // UpdateSchedule: Changes to a schedule; absent fields stay unchanged. A new cron replaces every and the other way
@@ -755,42 +755,42 @@ type UpdateSchedule struct {
 	PauseAfterFailures Opt[int]
 }
 
-func (v *UpdateSchedule) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"scheduleId", &v.ScheduleID, true},
-		{"callbackUrl", &v.CallbackURL, false},
-		{"payload", &v.Payload, false},
-		{"body", &v.Body, false},
-		{"method", &v.Method, false},
-		{"headers", &v.Headers, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
-		{"tags", &v.Tags, false},
-		{"expireAfter", &v.ExpireAfter, false},
-		{"description", &v.Description, false},
-		{"cron", &v.Cron, false},
-		{"timeZone", &v.TimeZone, false},
-		{"every", &v.Every, false},
-		{"anchor", &v.Anchor, false},
-		{"startAt", &v.StartAt, false},
-		{"endAt", &v.EndAt, false},
-		{"maxOccurrences", &v.MaxOccurrences, false},
-		{"jitter", &v.Jitter, false},
-		{"catchUp", &v.CatchUp, false},
-		{"catchUpWindow", &v.CatchUpWindow, false},
-		{"pauseAfterFailures", &v.PauseAfterFailures, false},
-	}
+func (v *UpdateSchedule) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"scheduleId", &v.ScheduleID, true},
+		member{"callbackUrl", &v.CallbackURL, false},
+		member{"payload", &v.Payload, false},
+		member{"body", &v.Body, false},
+		member{"method", &v.Method, false},
+		member{"headers", &v.Headers, false},
+		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, false},
+		member{"tags", &v.Tags, false},
+		member{"expireAfter", &v.ExpireAfter, false},
+		member{"description", &v.Description, false},
+		member{"cron", &v.Cron, false},
+		member{"timeZone", &v.TimeZone, false},
+		member{"every", &v.Every, false},
+		member{"anchor", &v.Anchor, false},
+		member{"startAt", &v.StartAt, false},
+		member{"endAt", &v.EndAt, false},
+		member{"maxOccurrences", &v.MaxOccurrences, false},
+		member{"jitter", &v.Jitter, false},
+		member{"catchUp", &v.CatchUp, false},
+		member{"catchUpWindow", &v.CatchUpWindow, false},
+		member{"pauseAfterFailures", &v.PauseAfterFailures, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v UpdateSchedule) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *UpdateSchedule) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // ListSchedules: Which schedules of a namespace are listed.
@@ -805,23 +805,23 @@ type ListSchedules struct {
 	Cursor string
 }
 
-func (v *ListSchedules) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"status", &v.Status, false},
-		{"limit", &v.Limit, false},
-		{"cursor", &v.Cursor, false},
-	}
+func (v *ListSchedules) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"status", &v.Status, false},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ListSchedules) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *ListSchedules) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // BackfillSchedule: The range of instants that fire once more.
@@ -836,23 +836,23 @@ type BackfillSchedule struct {
 	Before time.Time
 }
 
-func (v *BackfillSchedule) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"scheduleId", &v.ScheduleID, true},
-		{"after", &v.After, true},
-		{"before", &v.Before, true},
-	}
+func (v *BackfillSchedule) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"scheduleId", &v.ScheduleID, true},
+		member{"after", &v.After, true},
+		member{"before", &v.Before, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v BackfillSchedule) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *BackfillSchedule) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // PreviewSchedule: A definition, with exactly one of cron and every, or a schedule: namespace and scheduleId.
@@ -878,28 +878,28 @@ type PreviewSchedule struct {
 	Count int
 }
 
-func (v *PreviewSchedule) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, false},
-		{"scheduleId", &v.ScheduleID, false},
-		{"cron", &v.Cron, false},
-		{"timeZone", &v.TimeZone, false},
-		{"every", &v.Every, false},
-		{"anchor", &v.Anchor, false},
-		{"startAt", &v.StartAt, false},
-		{"endAt", &v.EndAt, false},
-		{"count", &v.Count, false},
-	}
+func (v *PreviewSchedule) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, false},
+		member{"scheduleId", &v.ScheduleID, false},
+		member{"cron", &v.Cron, false},
+		member{"timeZone", &v.TimeZone, false},
+		member{"every", &v.Every, false},
+		member{"anchor", &v.Anchor, false},
+		member{"startAt", &v.StartAt, false},
+		member{"endAt", &v.EndAt, false},
+		member{"count", &v.Count, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v PreviewSchedule) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *PreviewSchedule) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // ScheduleHistory: The schedule whose occurrences are wanted.
@@ -914,23 +914,23 @@ type ScheduleHistory struct {
 	Cursor string
 }
 
-func (v *ScheduleHistory) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"scheduleId", &v.ScheduleID, true},
-		{"limit", &v.Limit, false},
-		{"cursor", &v.Cursor, false},
-	}
+func (v *ScheduleHistory) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"scheduleId", &v.ScheduleID, true},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ScheduleHistory) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *ScheduleHistory) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // CreateNamespace: A namespace to create.
@@ -952,26 +952,26 @@ type CreateNamespace struct {
 	RetryPolicy *RetryPolicy
 }
 
-func (v *CreateNamespace) members() []member {
-	return []member{
-		{"name", &v.Name, true},
-		{"numShards", &v.NumShards, false},
-		{"history", &v.History, false},
-		{"retention", &v.Retention, false},
-		{"secret", &v.Secret, false},
-		{"answers", &v.Answers, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-	}
+func (v *CreateNamespace) members(to []member) []member {
+	return append(to,
+		member{"name", &v.Name, true},
+		member{"numShards", &v.NumShards, false},
+		member{"history", &v.History, false},
+		member{"retention", &v.Retention, false},
+		member{"secret", &v.Secret, false},
+		member{"answers", &v.Answers, false},
+		member{"retryPolicy", &v.RetryPolicy, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v CreateNamespace) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *CreateNamespace) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // UpdateNamespace: Changes to a namespace; absent fields stay unchanged.
@@ -993,26 +993,26 @@ type UpdateNamespace struct {
 	RetryPolicy Opt[RetryPolicy]
 }
 
-func (v *UpdateNamespace) members() []member {
-	return []member{
-		{"name", &v.Name, true},
-		{"history", &v.History, false},
-		{"retention", &v.Retention, false},
-		{"secret", &v.Secret, false},
-		{"paused", &v.Paused, false},
-		{"answers", &v.Answers, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-	}
+func (v *UpdateNamespace) members(to []member) []member {
+	return append(to,
+		member{"name", &v.Name, true},
+		member{"history", &v.History, false},
+		member{"retention", &v.Retention, false},
+		member{"secret", &v.Secret, false},
+		member{"paused", &v.Paused, false},
+		member{"answers", &v.Answers, false},
+		member{"retryPolicy", &v.RetryPolicy, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v UpdateNamespace) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *UpdateNamespace) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // RotateSecret: The rotation of a namespace's signing secret.
@@ -1027,23 +1027,23 @@ type RotateSecret struct {
 	Force bool
 }
 
-func (v *RotateSecret) members() []member {
-	return []member{
-		{"name", &v.Name, true},
-		{"secret", &v.Secret, false},
-		{"grace", &v.Grace, false},
-		{"force", &v.Force, false},
-	}
+func (v *RotateSecret) members(to []member) []member {
+	return append(to,
+		member{"name", &v.Name, true},
+		member{"secret", &v.Secret, false},
+		member{"grace", &v.Grace, false},
+		member{"force", &v.Force, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RotateSecret) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RotateSecret) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // CreateKey: An API key to create. Without namespaces and tenants it has access to all of them, which only an
@@ -1061,24 +1061,24 @@ type CreateKey struct {
 	ExpiresAt time.Time
 }
 
-func (v *CreateKey) members() []member {
-	return []member{
-		{"role", &v.Role, true},
-		{"name", &v.Name, false},
-		{"namespaces", &v.Namespaces, false},
-		{"tenants", &v.Tenants, false},
-		{"expiresAt", &v.ExpiresAt, false},
-	}
+func (v *CreateKey) members(to []member) []member {
+	return append(to,
+		member{"role", &v.Role, true},
+		member{"name", &v.Name, false},
+		member{"namespaces", &v.Namespaces, false},
+		member{"tenants", &v.Tenants, false},
+		member{"expiresAt", &v.ExpiresAt, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v CreateKey) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *CreateKey) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // RevokeKey: The key to revoke.
@@ -1087,20 +1087,20 @@ type RevokeKey struct {
 	KeyID string
 }
 
-func (v *RevokeKey) members() []member {
-	return []member{
-		{"keyId", &v.KeyID, true},
-	}
+func (v *RevokeKey) members(to []member) []member {
+	return append(to,
+		member{"keyId", &v.KeyID, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RevokeKey) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RevokeKey) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // ListAudit: Filters of a list of audit entries; an entry must match all of them.
@@ -1121,26 +1121,26 @@ type ListAudit struct {
 	Cursor string
 }
 
-func (v *ListAudit) members() []member {
-	return []member{
-		{"action", &v.Action, false},
-		{"keyId", &v.KeyID, false},
-		{"subject", &v.Subject, false},
-		{"after", &v.After, false},
-		{"before", &v.Before, false},
-		{"limit", &v.Limit, false},
-		{"cursor", &v.Cursor, false},
-	}
+func (v *ListAudit) members(to []member) []member {
+	return append(to,
+		member{"action", &v.Action, false},
+		member{"keyId", &v.KeyID, false},
+		member{"subject", &v.Subject, false},
+		member{"after", &v.After, false},
+		member{"before", &v.Before, false},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ListAudit) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *ListAudit) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // SubmitServiceCall: A service call to submit.
@@ -1161,26 +1161,26 @@ type SubmitServiceCall struct {
 	IdempotencyKey string
 }
 
-func (v *SubmitServiceCall) members() []member {
-	return []member{
-		{"name", &v.Name, true},
-		{"requestSpec", &v.RequestSpec, true},
-		{"dueAt", &v.DueAt, false},
-		{"delay", &v.Delay, false},
-		{"tags", &v.Tags, false},
-		{"serviceCallId", &v.ServiceCallID, false},
-		{"idempotencyKey", &v.IdempotencyKey, false},
-	}
+func (v *SubmitServiceCall) members(to []member) []member {
+	return append(to,
+		member{"name", &v.Name, true},
+		member{"requestSpec", &v.RequestSpec, true},
+		member{"dueAt", &v.DueAt, false},
+		member{"delay", &v.Delay, false},
+		member{"tags", &v.Tags, false},
+		member{"serviceCallId", &v.ServiceCallID, false},
+		member{"idempotencyKey", &v.IdempotencyKey, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v SubmitServiceCall) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *SubmitServiceCall) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // RequestSpec: The HTTP request to make.
@@ -1198,24 +1198,24 @@ type RequestSpec struct {
 	RetryPolicy *RetryPolicy
 }
 
-func (v *RequestSpec) members() []member {
-	return []member{
-		{"method", &v.Method, true},
-		{"url", &v.URL, true},
-		{"headers", &v.Headers, false},
-		{"body", &v.Body, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-	}
+func (v *RequestSpec) members(to []member) []member {
+	return append(to,
+		member{"method", &v.Method, true},
+		member{"url", &v.URL, true},
+		member{"headers", &v.Headers, false},
+		member{"body", &v.Body, false},
+		member{"retryPolicy", &v.RetryPolicy, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RequestSpec) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RequestSpec) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // RotateTenantSecret: The rotation of the secret that signs a tenant's service calls.
@@ -1230,23 +1230,23 @@ type RotateTenantSecret struct {
 	Force bool
 }
 
-func (v *RotateTenantSecret) members() []member {
-	return []member{
-		{"tenantId", &v.TenantID, true},
-		{"secret", &v.Secret, false},
-		{"grace", &v.Grace, false},
-		{"force", &v.Force, false},
-	}
+func (v *RotateTenantSecret) members(to []member) []member {
+	return append(to,
+		member{"tenantId", &v.TenantID, true},
+		member{"secret", &v.Secret, false},
+		member{"grace", &v.Grace, false},
+		member{"force", &v.Force, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RotateTenantSecret) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RotateTenantSecret) UnmarshalJSON(data []byte) error {
-	return decodeMembers(data, v.members())
+	return decodeMembers(data, v)
 }
 
 // Timer: A timer, pending or finished.
@@ -1302,43 +1302,43 @@ type Timer struct {
 	Suspended string
 }
 
-func (v *Timer) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"id", &v.ID, true},
-		{"timerUuid", &v.TimerUUID, true},
-		{"shardId", &v.ShardID, true},
-		{"status", &v.Status, true},
-		{"executeAt", &v.ExecuteAt, true},
-		{"callbackUrl", &v.CallbackURL, true},
-		{"method", &v.Method, true},
-		{"headers", &v.Headers, true},
-		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, true},
-		{"tags", &v.Tags, true},
-		{"attempts", &v.Attempts, true},
-		{"attemptLog", &v.AttemptLog, true},
-		{"createdAt", &v.CreatedAt, true},
-		{"updatedAt", &v.UpdatedAt, true},
-		{"payload", &v.Payload, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-		{"nextAttemptAt", &v.NextAttemptAt, false},
-		{"executedAt", &v.ExecutedAt, false},
-		{"lastError", &v.LastError, false},
-		{"body", &v.Body, false},
-		{"expireAfter", &v.ExpireAfter, false},
-		{"description", &v.Description, false},
-		{"suspended", &v.Suspended, false},
-	}
+func (v *Timer) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"id", &v.ID, true},
+		member{"timerUuid", &v.TimerUUID, true},
+		member{"shardId", &v.ShardID, true},
+		member{"status", &v.Status, true},
+		member{"executeAt", &v.ExecuteAt, true},
+		member{"callbackUrl", &v.CallbackURL, true},
+		member{"method", &v.Method, true},
+		member{"headers", &v.Headers, true},
+		member{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, true},
+		member{"tags", &v.Tags, true},
+		member{"attempts", &v.Attempts, true},
+		member{"attemptLog", &v.AttemptLog, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"updatedAt", &v.UpdatedAt, true},
+		member{"payload", &v.Payload, false},
+		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"nextAttemptAt", &v.NextAttemptAt, false},
+		member{"executedAt", &v.ExecutedAt, false},
+		member{"lastError", &v.LastError, false},
+		member{"body", &v.Body, false},
+		member{"expireAfter", &v.ExpireAfter, false},
+		member{"description", &v.Description, false},
+		member{"suspended", &v.Suspended, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Timer) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Timer) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // Attempt: One attempt. status is absent if there was no response, error if the attempt succeeded.
@@ -1356,24 +1356,24 @@ type Attempt struct {
 	Answer string
 }
 
-func (v *Attempt) members() []member {
-	return []member{
-		{"startedAt", &v.StartedAt, true},
-		{"durationMs", &v.DurationMs, true},
-		{"status", &v.Status, false},
-		{"error", &v.Error, false},
-		{"answer", &v.Answer, false},
-	}
+func (v *Attempt) members(to []member) []member {
+	return append(to,
+		member{"startedAt", &v.StartedAt, true},
+		member{"durationMs", &v.DurationMs, true},
+		member{"status", &v.Status, false},
+		member{"error", &v.Error, false},
+		member{"answer", &v.Answer, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Attempt) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Attempt) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // RetryPolicyAnswer: A retry policy with its defaults filled in.
@@ -1390,24 +1390,24 @@ type RetryPolicyAnswer struct {
 	MaxAttemptsDuration Opt[time.Duration]
 }
 
-func (v *RetryPolicyAnswer) members() []member {
-	return []member{
-		{"maxAttempts", &v.MaxAttempts, true},
-		{"initialInterval", &v.InitialInterval, true},
-		{"backoffMultiplier", &v.BackoffMultiplier, true},
-		{"maxInterval", &v.MaxInterval, true},
-		{"maxAttemptsDuration", &v.MaxAttemptsDuration, false},
-	}
+func (v *RetryPolicyAnswer) members(to []member) []member {
+	return append(to,
+		member{"maxAttempts", &v.MaxAttempts, true},
+		member{"initialInterval", &v.InitialInterval, true},
+		member{"backoffMultiplier", &v.BackoffMultiplier, true},
+		member{"maxInterval", &v.MaxInterval, true},
+		member{"maxAttemptsDuration", &v.MaxAttemptsDuration, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RetryPolicyAnswer) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RetryPolicyAnswer) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // RawBodyAnswer: A callback's raw body, in one of the three forms.
@@ -1418,23 +1418,23 @@ type RawBodyAnswer struct {
 	Base64      string
 }
 
-func (v *RawBodyAnswer) members() []member {
-	return []member{
-		{"contentType", &v.ContentType, true},
-		{"json", &v.JSON, false},
-		{"text", &v.Text, false},
-		{"base64", &v.Base64, false},
-	}
+func (v *RawBodyAnswer) members(to []member) []member {
+	return append(to,
+		member{"contentType", &v.ContentType, true},
+		member{"json", &v.JSON, false},
+		member{"text", &v.Text, false},
+		member{"base64", &v.Base64, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RawBodyAnswer) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RawBodyAnswer) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // Explanation: Where a timer is, what it waits for, and what happens next.
@@ -1452,25 +1452,25 @@ type Explanation struct {
 	Next string
 }
 
-func (v *Explanation) members() []member {
-	return []member{
-		{"state", &v.State, true},
-		{"shard", &v.Shard, true},
-		{"owner", &v.Owner, true},
-		{"sentence", &v.Sentence, true},
-		{"waitsFor", &v.WaitsFor, false},
-		{"next", &v.Next, false},
-	}
+func (v *Explanation) members(to []member) []member {
+	return append(to,
+		member{"state", &v.State, true},
+		member{"shard", &v.Shard, true},
+		member{"owner", &v.Owner, true},
+		member{"sentence", &v.Sentence, true},
+		member{"waitsFor", &v.WaitsFor, false},
+		member{"next", &v.Next, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Explanation) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Explanation) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // RunPageAnswer: A page of runs, newest first. A page without nextCursor is the last.
@@ -1480,21 +1480,21 @@ type RunPageAnswer struct {
 	NextCursor string
 }
 
-func (v *RunPageAnswer) members() []member {
-	return []member{
-		{"runs", &v.Runs, true},
-		{"nextCursor", &v.NextCursor, false},
-	}
+func (v *RunPageAnswer) members(to []member) []member {
+	return append(to,
+		member{"runs", &v.Runs, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RunPageAnswer) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RunPageAnswer) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // RunAnswer: One run: what became of one instant of the timer. pending is the current run. After rescheduled and
@@ -1512,24 +1512,24 @@ type RunAnswer struct {
 	AttemptLog []Attempt
 }
 
-func (v *RunAnswer) members() []member {
-	return []member{
-		{"run", &v.Run, true},
-		{"executeAt", &v.ExecuteAt, true},
-		{"status", &v.Status, true},
-		{"attempts", &v.Attempts, true},
-		{"attemptLog", &v.AttemptLog, true},
-	}
+func (v *RunAnswer) members(to []member) []member {
+	return append(to,
+		member{"run", &v.Run, true},
+		member{"executeAt", &v.ExecuteAt, true},
+		member{"status", &v.Status, true},
+		member{"attempts", &v.Attempts, true},
+		member{"attemptLog", &v.AttemptLog, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RunAnswer) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RunAnswer) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // TimerPage: A page of timers, ordered by executeAt. A page without nextCursor is the last. A page may be empty
@@ -1540,21 +1540,21 @@ type TimerPage struct {
 	NextCursor string
 }
 
-func (v *TimerPage) members() []member {
-	return []member{
-		{"timers", &v.Timers, true},
-		{"nextCursor", &v.NextCursor, false},
-	}
+func (v *TimerPage) members(to []member) []member {
+	return append(to,
+		member{"timers", &v.Timers, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v TimerPage) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *TimerPage) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // BatchResults: One result for each timer sent, in the same order.
@@ -1562,20 +1562,20 @@ type BatchResults struct {
 	Results []BatchResult
 }
 
-func (v *BatchResults) members() []member {
-	return []member{
-		{"results", &v.Results, true},
-	}
+func (v *BatchResults) members(to []member) []member {
+	return append(to,
+		member{"results", &v.Results, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v BatchResults) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *BatchResults) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // BatchResult: The result for one timer of a batch: timer or error. With existing or replayed nothing was written:
@@ -1588,23 +1588,23 @@ type BatchResult struct {
 	Replayed Opt[bool]
 }
 
-func (v *BatchResult) members() []member {
-	return []member{
-		{"timer", &v.Timer, false},
-		{"error", &v.Error, false},
-		{"existing", &v.Existing, false},
-		{"replayed", &v.Replayed, false},
-	}
+func (v *BatchResult) members(to []member) []member {
+	return append(to,
+		member{"timer", &v.Timer, false},
+		member{"error", &v.Error, false},
+		member{"existing", &v.Existing, false},
+		member{"replayed", &v.Replayed, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v BatchResult) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *BatchResult) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ItemError: Why a timer of a batch was not created.
@@ -1617,23 +1617,23 @@ type ItemError struct {
 	Errors []BadField
 }
 
-func (v *ItemError) members() []member {
-	return []member{
-		{"error", &v.Error, true},
-		{"message", &v.Message, true},
-		{"status", &v.Status, true},
-		{"errors", &v.Errors, true},
-	}
+func (v *ItemError) members(to []member) []member {
+	return append(to,
+		member{"error", &v.Error, true},
+		member{"message", &v.Message, true},
+		member{"status", &v.Status, true},
+		member{"errors", &v.Errors, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ItemError) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ItemError) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // BadField: An invalid field: its path, and what is wrong with it.
@@ -1644,21 +1644,21 @@ type BadField struct {
 	Reason string
 }
 
-func (v *BadField) members() []member {
-	return []member{
-		{"path", &v.Path, true},
-		{"reason", &v.Reason, true},
-	}
+func (v *BadField) members(to []member) []member {
+	return append(to,
+		member{"path", &v.Path, true},
+		member{"reason", &v.Reason, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v BadField) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *BadField) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // Schedule: A schedule: its definition, and where it stands.
@@ -1751,60 +1751,60 @@ type Schedule struct {
 	Suspended string
 }
 
-func (v *Schedule) members() []member {
-	return []member{
-		{"namespace", &v.Namespace, true},
-		{"id", &v.ID, true},
-		{"scheduleUuid", &v.ScheduleUUID, true},
-		{"shardId", &v.ShardID, true},
-		{"status", &v.Status, true},
-		{"sentence", &v.Sentence, true},
-		{"nextInstants", &v.NextInstants, true},
-		{"counts", &v.Counts, true},
-		{"missed", &v.Missed, true},
-		{"triggersWaiting", &v.TriggersWaiting, true},
-		{"backfillsWaiting", &v.BackfillsWaiting, true},
-		{"catchUp", &v.CatchUp, true},
-		{"jitter", &v.Jitter, true},
-		{"pauseAfterFailures", &v.PauseAfterFailures, true},
-		{"callbackUrl", &v.CallbackURL, true},
-		{"method", &v.Method, true},
-		{"headers", &v.Headers, true},
-		{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, true},
-		{"tags", &v.Tags, true},
-		{"createdAt", &v.CreatedAt, true},
-		{"updatedAt", &v.UpdatedAt, true},
-		{"cron", &v.Cron, false},
-		{"timeZone", &v.TimeZone, false},
-		{"every", &v.Every, false},
-		{"anchor", &v.Anchor, false},
-		{"startAt", &v.StartAt, false},
-		{"endAt", &v.EndAt, false},
-		{"maxOccurrences", &v.MaxOccurrences, false},
-		{"catchUpWindow", &v.CatchUpWindow, false},
-		{"expireAfter", &v.ExpireAfter, false},
-		{"description", &v.Description, false},
-		{"payload", &v.Payload, false},
-		{"body", &v.Body, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-		{"pausedReason", &v.PausedReason, false},
-		{"occurrenceAt", &v.OccurrenceAt, false},
-		{"attempts", &v.Attempts, false},
-		{"nextAttemptAt", &v.NextAttemptAt, false},
-		{"lastError", &v.LastError, false},
-		{"lastOccurrence", &v.LastOccurrence, false},
-		{"suspended", &v.Suspended, false},
-	}
+func (v *Schedule) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"id", &v.ID, true},
+		member{"scheduleUuid", &v.ScheduleUUID, true},
+		member{"shardId", &v.ShardID, true},
+		member{"status", &v.Status, true},
+		member{"sentence", &v.Sentence, true},
+		member{"nextInstants", &v.NextInstants, true},
+		member{"counts", &v.Counts, true},
+		member{"missed", &v.Missed, true},
+		member{"triggersWaiting", &v.TriggersWaiting, true},
+		member{"backfillsWaiting", &v.BackfillsWaiting, true},
+		member{"catchUp", &v.CatchUp, true},
+		member{"jitter", &v.Jitter, true},
+		member{"pauseAfterFailures", &v.PauseAfterFailures, true},
+		member{"callbackUrl", &v.CallbackURL, true},
+		member{"method", &v.Method, true},
+		member{"headers", &v.Headers, true},
+		member{"callbackTimeoutSeconds", &v.CallbackTimeoutSeconds, true},
+		member{"tags", &v.Tags, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"updatedAt", &v.UpdatedAt, true},
+		member{"cron", &v.Cron, false},
+		member{"timeZone", &v.TimeZone, false},
+		member{"every", &v.Every, false},
+		member{"anchor", &v.Anchor, false},
+		member{"startAt", &v.StartAt, false},
+		member{"endAt", &v.EndAt, false},
+		member{"maxOccurrences", &v.MaxOccurrences, false},
+		member{"catchUpWindow", &v.CatchUpWindow, false},
+		member{"expireAfter", &v.ExpireAfter, false},
+		member{"description", &v.Description, false},
+		member{"payload", &v.Payload, false},
+		member{"body", &v.Body, false},
+		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"pausedReason", &v.PausedReason, false},
+		member{"occurrenceAt", &v.OccurrenceAt, false},
+		member{"attempts", &v.Attempts, false},
+		member{"nextAttemptAt", &v.NextAttemptAt, false},
+		member{"lastError", &v.LastError, false},
+		member{"lastOccurrence", &v.LastOccurrence, false},
+		member{"suspended", &v.Suspended, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Schedule) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Schedule) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // Occurrence: An occurrence that has ended.
@@ -1821,24 +1821,24 @@ type Occurrence struct {
 	Attempts int
 }
 
-func (v *Occurrence) members() []member {
-	return []member{
-		{"instant", &v.Instant, true},
-		{"source", &v.Source, true},
-		{"outcome", &v.Outcome, true},
-		{"finishedAt", &v.FinishedAt, true},
-		{"attempts", &v.Attempts, true},
-	}
+func (v *Occurrence) members(to []member) []member {
+	return append(to,
+		member{"instant", &v.Instant, true},
+		member{"source", &v.Source, true},
+		member{"outcome", &v.Outcome, true},
+		member{"finishedAt", &v.FinishedAt, true},
+		member{"attempts", &v.Attempts, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Occurrence) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Occurrence) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // SchedulePage: A page of schedules, ordered by id. A page without nextCursor is the last.
@@ -1848,21 +1848,21 @@ type SchedulePage struct {
 	NextCursor string
 }
 
-func (v *SchedulePage) members() []member {
-	return []member{
-		{"schedules", &v.Schedules, true},
-		{"nextCursor", &v.NextCursor, false},
-	}
+func (v *SchedulePage) members(to []member) []member {
+	return append(to,
+		member{"schedules", &v.Schedules, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v SchedulePage) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *SchedulePage) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // Preview: The next instants, fewer than asked for if there are no more.
@@ -1873,21 +1873,21 @@ type Preview struct {
 	Sentence string
 }
 
-func (v *Preview) members() []member {
-	return []member{
-		{"instants", &v.Instants, true},
-		{"sentence", &v.Sentence, true},
-	}
+func (v *Preview) members(to []member) []member {
+	return append(to,
+		member{"instants", &v.Instants, true},
+		member{"sentence", &v.Sentence, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Preview) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Preview) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // OccurrencePage: A page of occurrences, newest first. A page without nextCursor is the last.
@@ -1897,21 +1897,21 @@ type OccurrencePage struct {
 	NextCursor string
 }
 
-func (v *OccurrencePage) members() []member {
-	return []member{
-		{"occurrences", &v.Occurrences, true},
-		{"nextCursor", &v.NextCursor, false},
-	}
+func (v *OccurrencePage) members(to []member) []member {
+	return append(to,
+		member{"occurrences", &v.Occurrences, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v OccurrencePage) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *OccurrencePage) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // OccurrenceRun: One occurrence with its attempts. pending is the current one. missed: instants that did not fire,
@@ -1932,26 +1932,26 @@ type OccurrenceRun struct {
 	Source OccurrenceSource
 }
 
-func (v *OccurrenceRun) members() []member {
-	return []member{
-		{"run", &v.Run, true},
-		{"instant", &v.Instant, true},
-		{"status", &v.Status, true},
-		{"attempts", &v.Attempts, true},
-		{"attemptLog", &v.AttemptLog, true},
-		{"missed", &v.Missed, true},
-		{"source", &v.Source, false},
-	}
+func (v *OccurrenceRun) members(to []member) []member {
+	return append(to,
+		member{"run", &v.Run, true},
+		member{"instant", &v.Instant, true},
+		member{"status", &v.Status, true},
+		member{"attempts", &v.Attempts, true},
+		member{"attemptLog", &v.AttemptLog, true},
+		member{"missed", &v.Missed, true},
+		member{"source", &v.Source, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v OccurrenceRun) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *OccurrenceRun) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // MissedRange: Instants that did not fire, from the first to the last.
@@ -1966,23 +1966,23 @@ type MissedRange struct {
 	LastAt time.Time
 }
 
-func (v *MissedRange) members() []member {
-	return []member{
-		{"reason", &v.Reason, true},
-		{"count", &v.Count, true},
-		{"firstAt", &v.FirstAt, true},
-		{"lastAt", &v.LastAt, true},
-	}
+func (v *MissedRange) members(to []member) []member {
+	return append(to,
+		member{"reason", &v.Reason, true},
+		member{"count", &v.Count, true},
+		member{"firstAt", &v.FirstAt, true},
+		member{"lastAt", &v.LastAt, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v MissedRange) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *MissedRange) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // Namespace: A namespace and its settings. The secret is never shown.
@@ -2014,31 +2014,31 @@ type Namespace struct {
 	Damaged string
 }
 
-func (v *Namespace) members() []member {
-	return []member{
-		{"name", &v.Name, true},
-		{"numShards", &v.NumShards, true},
-		{"history", &v.History, true},
-		{"retention", &v.Retention, true},
-		{"paused", &v.Paused, true},
-		{"signed", &v.Signed, true},
-		{"answers", &v.Answers, true},
-		{"retryPolicy", &v.RetryPolicy, true},
-		{"createdAt", &v.CreatedAt, true},
-		{"updatedAt", &v.UpdatedAt, true},
-		{"previousSecretUntil", &v.PreviousSecretUntil, false},
-		{"damaged", &v.Damaged, false},
-	}
+func (v *Namespace) members(to []member) []member {
+	return append(to,
+		member{"name", &v.Name, true},
+		member{"numShards", &v.NumShards, true},
+		member{"history", &v.History, true},
+		member{"retention", &v.Retention, true},
+		member{"paused", &v.Paused, true},
+		member{"signed", &v.Signed, true},
+		member{"answers", &v.Answers, true},
+		member{"retryPolicy", &v.RetryPolicy, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"updatedAt", &v.UpdatedAt, true},
+		member{"previousSecretUntil", &v.PreviousSecretUntil, false},
+		member{"damaged", &v.Damaged, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Namespace) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Namespace) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // NamespaceList: All namespaces that the key has access to, sorted by name.
@@ -2046,20 +2046,20 @@ type NamespaceList struct {
 	Namespaces []Namespace
 }
 
-func (v *NamespaceList) members() []member {
-	return []member{
-		{"namespaces", &v.Namespaces, true},
-	}
+func (v *NamespaceList) members(to []member) []member {
+	return append(to,
+		member{"namespaces", &v.Namespaces, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v NamespaceList) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *NamespaceList) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // RotatedSecret: The new signing secret. Only this response shows it.
@@ -2072,22 +2072,22 @@ type RotatedSecret struct {
 	PreviousUntil time.Time
 }
 
-func (v *RotatedSecret) members() []member {
-	return []member{
-		{"name", &v.Name, true},
-		{"secret", &v.Secret, true},
-		{"previousUntil", &v.PreviousUntil, false},
-	}
+func (v *RotatedSecret) members(to []member) []member {
+	return append(to,
+		member{"name", &v.Name, true},
+		member{"secret", &v.Secret, true},
+		member{"previousUntil", &v.PreviousUntil, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RotatedSecret) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RotatedSecret) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // CreatedKey: A new API key. Only this response contains the key itself.
@@ -2110,27 +2110,27 @@ type CreatedKey struct {
 	ExpiresAt time.Time
 }
 
-func (v *CreatedKey) members() []member {
-	return []member{
-		{"keyId", &v.KeyID, true},
-		{"role", &v.Role, true},
-		{"name", &v.Name, true},
-		{"namespaces", &v.Namespaces, true},
-		{"tenants", &v.Tenants, true},
-		{"createdAt", &v.CreatedAt, true},
-		{"key", &v.Key, true},
-		{"expiresAt", &v.ExpiresAt, false},
-	}
+func (v *CreatedKey) members(to []member) []member {
+	return append(to,
+		member{"keyId", &v.KeyID, true},
+		member{"role", &v.Role, true},
+		member{"name", &v.Name, true},
+		member{"namespaces", &v.Namespaces, true},
+		member{"tenants", &v.Tenants, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"key", &v.Key, true},
+		member{"expiresAt", &v.ExpiresAt, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v CreatedKey) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *CreatedKey) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // KeyList: The API keys within the scope of the caller's key, oldest first, including expired ones.
@@ -2138,20 +2138,20 @@ type KeyList struct {
 	Keys []ShownKey
 }
 
-func (v *KeyList) members() []member {
-	return []member{
-		{"keys", &v.Keys, true},
-	}
+func (v *KeyList) members(to []member) []member {
+	return append(to,
+		member{"keys", &v.Keys, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v KeyList) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *KeyList) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ShownKey: An API key without its secret, of which only a hash is stored.
@@ -2172,26 +2172,26 @@ type ShownKey struct {
 	ExpiresAt time.Time
 }
 
-func (v *ShownKey) members() []member {
-	return []member{
-		{"keyId", &v.KeyID, true},
-		{"role", &v.Role, true},
-		{"name", &v.Name, true},
-		{"namespaces", &v.Namespaces, true},
-		{"tenants", &v.Tenants, true},
-		{"createdAt", &v.CreatedAt, true},
-		{"expiresAt", &v.ExpiresAt, false},
-	}
+func (v *ShownKey) members(to []member) []member {
+	return append(to,
+		member{"keyId", &v.KeyID, true},
+		member{"role", &v.Role, true},
+		member{"name", &v.Name, true},
+		member{"namespaces", &v.Namespaces, true},
+		member{"tenants", &v.Tenants, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"expiresAt", &v.ExpiresAt, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ShownKey) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ShownKey) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // AuditPage: A page of the audit trail, newest first.
@@ -2201,21 +2201,21 @@ type AuditPage struct {
 	NextCursor string
 }
 
-func (v *AuditPage) members() []member {
-	return []member{
-		{"entries", &v.Entries, true},
-		{"nextCursor", &v.NextCursor, false},
-	}
+func (v *AuditPage) members(to []member) []member {
+	return append(to,
+		member{"entries", &v.Entries, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v AuditPage) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *AuditPage) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // AuditEntry: An entry of the audit trail: a change of keys or namespaces, or a sign-in.
@@ -2238,27 +2238,27 @@ type AuditEntry struct {
 	Details map[string]json.RawMessage
 }
 
-func (v *AuditEntry) members() []member {
-	return []member{
-		{"at", &v.At, true},
-		{"action", &v.Action, true},
-		{"keyId", &v.KeyID, true},
-		{"subject", &v.Subject, true},
-		{"source", &v.Source, true},
-		{"address", &v.Address, true},
-		{"node", &v.Node, true},
-		{"details", &v.Details, true},
-	}
+func (v *AuditEntry) members(to []member) []member {
+	return append(to,
+		member{"at", &v.At, true},
+		member{"action", &v.Action, true},
+		member{"keyId", &v.KeyID, true},
+		member{"subject", &v.Subject, true},
+		member{"source", &v.Source, true},
+		member{"address", &v.Address, true},
+		member{"node", &v.Node, true},
+		member{"details", &v.Details, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v AuditEntry) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *AuditEntry) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // SubmittedServiceCall: An accepted service call: from this request, or from the earlier one that it repeats.
@@ -2270,22 +2270,22 @@ type SubmittedServiceCall struct {
 	CorrelationID string
 }
 
-func (v *SubmittedServiceCall) members() []member {
-	return []member{
-		{"serviceCallId", &v.ServiceCallID, true},
-		{"status", &v.Status, true},
-		{"correlationId", &v.CorrelationID, true},
-	}
+func (v *SubmittedServiceCall) members(to []member) []member {
+	return append(to,
+		member{"serviceCallId", &v.ServiceCallID, true},
+		member{"status", &v.Status, true},
+		member{"correlationId", &v.CorrelationID, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v SubmittedServiceCall) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *SubmittedServiceCall) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ServiceCallPage: A page of service calls, newest first. A page without nextCursor is the last.
@@ -2295,21 +2295,21 @@ type ServiceCallPage struct {
 	NextCursor string
 }
 
-func (v *ServiceCallPage) members() []member {
-	return []member{
-		{"serviceCalls", &v.ServiceCalls, true},
-		{"nextCursor", &v.NextCursor, false},
-	}
+func (v *ServiceCallPage) members(to []member) []member {
+	return append(to,
+		member{"serviceCalls", &v.ServiceCalls, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ServiceCallPage) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCallPage) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ServiceCallSummary: A service call, as in lists.
@@ -2341,33 +2341,33 @@ type ServiceCallSummary struct {
 	Outcome    *Outcome
 }
 
-func (v *ServiceCallSummary) members() []member {
-	return []member{
-		{"serviceCallId", &v.ServiceCallID, true},
-		{"tenantId", &v.TenantID, true},
-		{"name", &v.Name, true},
-		{"status", &v.Status, true},
-		{"submittedAt", &v.SubmittedAt, true},
-		{"dueAt", &v.DueAt, true},
-		{"tags", &v.Tags, true},
-		{"correlationId", &v.CorrelationID, true},
-		{"requestSpec", &v.RequestSpec, true},
-		{"attempts", &v.Attempts, true},
-		{"nextAttemptAt", &v.NextAttemptAt, false},
-		{"startedAt", &v.StartedAt, false},
-		{"finishedAt", &v.FinishedAt, false},
-		{"outcome", &v.Outcome, false},
-	}
+func (v *ServiceCallSummary) members(to []member) []member {
+	return append(to,
+		member{"serviceCallId", &v.ServiceCallID, true},
+		member{"tenantId", &v.TenantID, true},
+		member{"name", &v.Name, true},
+		member{"status", &v.Status, true},
+		member{"submittedAt", &v.SubmittedAt, true},
+		member{"dueAt", &v.DueAt, true},
+		member{"tags", &v.Tags, true},
+		member{"correlationId", &v.CorrelationID, true},
+		member{"requestSpec", &v.RequestSpec, true},
+		member{"attempts", &v.Attempts, true},
+		member{"nextAttemptAt", &v.NextAttemptAt, false},
+		member{"startedAt", &v.StartedAt, false},
+		member{"finishedAt", &v.FinishedAt, false},
+		member{"outcome", &v.Outcome, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ServiceCallSummary) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCallSummary) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // RequestLine: The request's method and URL.
@@ -2378,21 +2378,21 @@ type RequestLine struct {
 	URL string
 }
 
-func (v *RequestLine) members() []member {
-	return []member{
-		{"method", &v.Method, true},
-		{"url", &v.URL, true},
-	}
+func (v *RequestLine) members(to []member) []member {
+	return append(to,
+		member{"method", &v.Method, true},
+		member{"url", &v.URL, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RequestLine) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RequestLine) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // Outcome: How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was
@@ -2402,21 +2402,21 @@ type Outcome struct {
 	ErrorMeta    *ErrorMeta
 }
 
-func (v *Outcome) members() []member {
-	return []member{
-		{"responseMeta", &v.ResponseMeta, false},
-		{"errorMeta", &v.ErrorMeta, false},
-	}
+func (v *Outcome) members(to []member) []member {
+	return append(to,
+		member{"responseMeta", &v.ResponseMeta, false},
+		member{"errorMeta", &v.ErrorMeta, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Outcome) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Outcome) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ResponseMeta: The service's response.
@@ -2432,24 +2432,24 @@ type ResponseMeta struct {
 	LatencyMs float64
 }
 
-func (v *ResponseMeta) members() []member {
-	return []member{
-		{"status", &v.Status, true},
-		{"headers", &v.Headers, true},
-		{"bodySnippet", &v.BodySnippet, true},
-		{"truncated", &v.Truncated, true},
-		{"latencyMs", &v.LatencyMs, true},
-	}
+func (v *ResponseMeta) members(to []member) []member {
+	return append(to,
+		member{"status", &v.Status, true},
+		member{"headers", &v.Headers, true},
+		member{"bodySnippet", &v.BodySnippet, true},
+		member{"truncated", &v.Truncated, true},
+		member{"latencyMs", &v.LatencyMs, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ResponseMeta) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ResponseMeta) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ErrorMeta: Why the call failed.
@@ -2461,22 +2461,22 @@ type ErrorMeta struct {
 	LatencyMs float64
 }
 
-func (v *ErrorMeta) members() []member {
-	return []member{
-		{"kind", &v.Kind, true},
-		{"message", &v.Message, true},
-		{"latencyMs", &v.LatencyMs, true},
-	}
+func (v *ErrorMeta) members(to []member) []member {
+	return append(to,
+		member{"kind", &v.Kind, true},
+		member{"message", &v.Message, true},
+		member{"latencyMs", &v.LatencyMs, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ErrorMeta) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ErrorMeta) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ServiceCallTrace: Everything stored under the correlation id of a service call, in order of time, each entry
@@ -2489,22 +2489,22 @@ type ServiceCallTrace struct {
 	Entries       []TraceEntry
 }
 
-func (v *ServiceCallTrace) members() []member {
-	return []member{
-		{"serviceCallId", &v.ServiceCallID, true},
-		{"correlationId", &v.CorrelationID, true},
-		{"entries", &v.Entries, true},
-	}
+func (v *ServiceCallTrace) members(to []member) []member {
+	return append(to,
+		member{"serviceCallId", &v.ServiceCallID, true},
+		member{"correlationId", &v.CorrelationID, true},
+		member{"entries", &v.Entries, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ServiceCallTrace) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCallTrace) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // TraceEntry: One result of a submission: a message or a row.
@@ -2522,25 +2522,25 @@ type TraceEntry struct {
 	CausationID string
 }
 
-func (v *TraceEntry) members() []member {
-	return []member{
-		{"at", &v.At, true},
-		{"kind", &v.Kind, true},
-		{"name", &v.Name, true},
-		{"id", &v.ID, true},
-		{"detail", &v.Detail, true},
-		{"causationId", &v.CausationID, false},
-	}
+func (v *TraceEntry) members(to []member) []member {
+	return append(to,
+		member{"at", &v.At, true},
+		member{"kind", &v.Kind, true},
+		member{"name", &v.Name, true},
+		member{"id", &v.ID, true},
+		member{"detail", &v.Detail, true},
+		member{"causationId", &v.CausationID, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v TraceEntry) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *TraceEntry) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ServiceCall: A service call in full.
@@ -2573,34 +2573,34 @@ type ServiceCall struct {
 	Outcome    *Outcome
 }
 
-func (v *ServiceCall) members() []member {
-	return []member{
-		{"serviceCallId", &v.ServiceCallID, true},
-		{"tenantId", &v.TenantID, true},
-		{"name", &v.Name, true},
-		{"status", &v.Status, true},
-		{"submittedAt", &v.SubmittedAt, true},
-		{"dueAt", &v.DueAt, true},
-		{"tags", &v.Tags, true},
-		{"correlationId", &v.CorrelationID, true},
-		{"requestSpec", &v.RequestSpec, true},
-		{"attempts", &v.Attempts, true},
-		{"executions", &v.Executions, true},
-		{"nextAttemptAt", &v.NextAttemptAt, false},
-		{"startedAt", &v.StartedAt, false},
-		{"finishedAt", &v.FinishedAt, false},
-		{"outcome", &v.Outcome, false},
-	}
+func (v *ServiceCall) members(to []member) []member {
+	return append(to,
+		member{"serviceCallId", &v.ServiceCallID, true},
+		member{"tenantId", &v.TenantID, true},
+		member{"name", &v.Name, true},
+		member{"status", &v.Status, true},
+		member{"submittedAt", &v.SubmittedAt, true},
+		member{"dueAt", &v.DueAt, true},
+		member{"tags", &v.Tags, true},
+		member{"correlationId", &v.CorrelationID, true},
+		member{"requestSpec", &v.RequestSpec, true},
+		member{"attempts", &v.Attempts, true},
+		member{"executions", &v.Executions, true},
+		member{"nextAttemptAt", &v.NextAttemptAt, false},
+		member{"startedAt", &v.StartedAt, false},
+		member{"finishedAt", &v.FinishedAt, false},
+		member{"outcome", &v.Outcome, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ServiceCall) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ServiceCall) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ShownRequest: The request; secrets are redacted.
@@ -2616,24 +2616,24 @@ type ShownRequest struct {
 	RetryPolicy *RetryPolicyAnswer
 }
 
-func (v *ShownRequest) members() []member {
-	return []member{
-		{"method", &v.Method, true},
-		{"url", &v.URL, true},
-		{"headers", &v.Headers, true},
-		{"body", &v.Body, false},
-		{"retryPolicy", &v.RetryPolicy, false},
-	}
+func (v *ShownRequest) members(to []member) []member {
+	return append(to,
+		member{"method", &v.Method, true},
+		member{"url", &v.URL, true},
+		member{"headers", &v.Headers, true},
+		member{"body", &v.Body, false},
+		member{"retryPolicy", &v.RetryPolicy, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ShownRequest) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ShownRequest) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // Execution: One execution of the request. Without finishedAt it is in flight.
@@ -2651,26 +2651,26 @@ type Execution struct {
 	ErrorMessage string
 }
 
-func (v *Execution) members() []member {
-	return []member{
-		{"number", &v.Number, true},
-		{"executionId", &v.ExecutionID, true},
-		{"startedAt", &v.StartedAt, true},
-		{"request", &v.Request, true},
-		{"finishedAt", &v.FinishedAt, false},
-		{"response", &v.Response, false},
-		{"errorMessage", &v.ErrorMessage, false},
-	}
+func (v *Execution) members(to []member) []member {
+	return append(to,
+		member{"number", &v.Number, true},
+		member{"executionId", &v.ExecutionID, true},
+		member{"startedAt", &v.StartedAt, true},
+		member{"request", &v.Request, true},
+		member{"finishedAt", &v.FinishedAt, false},
+		member{"response", &v.Response, false},
+		member{"errorMessage", &v.ErrorMessage, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Execution) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Execution) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ExecutedRequest: The request that was sent.
@@ -2685,23 +2685,23 @@ type ExecutedRequest struct {
 	Body string
 }
 
-func (v *ExecutedRequest) members() []member {
-	return []member{
-		{"method", &v.Method, true},
-		{"url", &v.URL, true},
-		{"headers", &v.Headers, true},
-		{"body", &v.Body, false},
-	}
+func (v *ExecutedRequest) members(to []member) []member {
+	return append(to,
+		member{"method", &v.Method, true},
+		member{"url", &v.URL, true},
+		member{"headers", &v.Headers, true},
+		member{"body", &v.Body, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ExecutedRequest) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ExecutedRequest) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ExecutedResponse: The response that was received.
@@ -2713,22 +2713,22 @@ type ExecutedResponse struct {
 	Body string
 }
 
-func (v *ExecutedResponse) members() []member {
-	return []member{
-		{"status", &v.Status, true},
-		{"headers", &v.Headers, true},
-		{"body", &v.Body, true},
-	}
+func (v *ExecutedResponse) members(to []member) []member {
+	return append(to,
+		member{"status", &v.Status, true},
+		member{"headers", &v.Headers, true},
+		member{"body", &v.Body, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ExecutedResponse) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ExecutedResponse) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // RotatedTenantSecret: The new secret. Only this response shows it.
@@ -2741,22 +2741,22 @@ type RotatedTenantSecret struct {
 	PreviousUntil time.Time
 }
 
-func (v *RotatedTenantSecret) members() []member {
-	return []member{
-		{"tenantId", &v.TenantID, true},
-		{"secret", &v.Secret, true},
-		{"previousUntil", &v.PreviousUntil, false},
-	}
+func (v *RotatedTenantSecret) members(to []member) []member {
+	return append(to,
+		member{"tenantId", &v.TenantID, true},
+		member{"secret", &v.Secret, true},
+		member{"previousUntil", &v.PreviousUntil, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v RotatedTenantSecret) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RotatedTenantSecret) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // Cluster: Nodes, shards, and whether the responding node is dispatching timers.
@@ -2768,24 +2768,24 @@ type Cluster struct {
 	DispatchPausedReason string
 }
 
-func (v *Cluster) members() []member {
-	return []member{
-		{"totalShards", &v.TotalShards, true},
-		{"dispatching", &v.Dispatching, true},
-		{"nodes", &v.Nodes, true},
-		{"shards", &v.Shards, true},
-		{"dispatchPausedReason", &v.DispatchPausedReason, false},
-	}
+func (v *Cluster) members(to []member) []member {
+	return append(to,
+		member{"totalShards", &v.TotalShards, true},
+		member{"dispatching", &v.Dispatching, true},
+		member{"nodes", &v.Nodes, true},
+		member{"shards", &v.Shards, true},
+		member{"dispatchPausedReason", &v.DispatchPausedReason, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Cluster) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Cluster) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // Node: A node of the cluster. self marks the node that responds. Fields that only the node itself knows are null
@@ -2816,35 +2816,35 @@ type Node struct {
 	LargestShardBytes Opt[int]
 }
 
-func (v *Node) members() []member {
-	return []member{
-		{"node", &v.Node, true},
-		{"incarnation", &v.Incarnation, true},
-		{"address", &v.Address, true},
-		{"alive", &v.Alive, true},
-		{"self", &v.Self, true},
-		{"shards", &v.Shards, true},
-		{"leaving", &v.Leaving, true},
-		{"skewed", &v.Skewed, true},
-		{"version", &v.Version, true},
-		{"dispatching", &v.Dispatching, true},
-		{"agent", &v.Agent, true},
-		{"windowTimers", &v.WindowTimers, true},
-		{"lagMs", &v.LagMs, true},
-		{"sharesName", &v.SharesName, true},
-		{"secretDiffers", &v.SecretDiffers, true},
-		{"largestShardBytes", &v.LargestShardBytes, true},
-	}
+func (v *Node) members(to []member) []member {
+	return append(to,
+		member{"node", &v.Node, true},
+		member{"incarnation", &v.Incarnation, true},
+		member{"address", &v.Address, true},
+		member{"alive", &v.Alive, true},
+		member{"self", &v.Self, true},
+		member{"shards", &v.Shards, true},
+		member{"leaving", &v.Leaving, true},
+		member{"skewed", &v.Skewed, true},
+		member{"version", &v.Version, true},
+		member{"dispatching", &v.Dispatching, true},
+		member{"agent", &v.Agent, true},
+		member{"windowTimers", &v.WindowTimers, true},
+		member{"lagMs", &v.LagMs, true},
+		member{"sharesName", &v.SharesName, true},
+		member{"secretDiffers", &v.SecretDiffers, true},
+		member{"largestShardBytes", &v.LargestShardBytes, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Node) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Node) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // Shard: A shard; the statistics of its window are present only if its owner could be reached. version is its
@@ -2862,27 +2862,27 @@ type Shard struct {
 	LagMs Opt[float64]
 }
 
-func (v *Shard) members() []member {
-	return []member{
-		{"shardId", &v.ShardID, true},
-		{"version", &v.Version, true},
-		{"owner", &v.Owner, true},
-		{"ownedHere", &v.OwnedHere, true},
-		{"windowTimers", &v.WindowTimers, false},
-		{"inFlight", &v.InFlight, false},
-		{"completeTo", &v.CompleteTo, false},
-		{"lagMs", &v.LagMs, false},
-	}
+func (v *Shard) members(to []member) []member {
+	return append(to,
+		member{"shardId", &v.ShardID, true},
+		member{"version", &v.Version, true},
+		member{"owner", &v.Owner, true},
+		member{"ownedHere", &v.OwnedHere, true},
+		member{"windowTimers", &v.WindowTimers, false},
+		member{"inFlight", &v.InFlight, false},
+		member{"completeTo", &v.CompleteTo, false},
+		member{"lagMs", &v.LagMs, false},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v Shard) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Shard) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // ShardOwners: Which node owns each shard, as the responding node last read it. owners has for each shard, by its
@@ -2893,22 +2893,22 @@ type ShardOwners struct {
 	Owners      []Opt[int]
 }
 
-func (v *ShardOwners) members() []member {
-	return []member{
-		{"totalShards", &v.TotalShards, true},
-		{"nodes", &v.Nodes, true},
-		{"owners", &v.Owners, true},
-	}
+func (v *ShardOwners) members(to []member) []member {
+	return append(to,
+		member{"totalShards", &v.TotalShards, true},
+		member{"nodes", &v.Nodes, true},
+		member{"owners", &v.Owners, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v ShardOwners) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *ShardOwners) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }
 
 // OwnerNode: A node of the cluster, for clients that send writes to the owners of shards.
@@ -2922,21 +2922,21 @@ type OwnerNode struct {
 	Skewed bool
 }
 
-func (v *OwnerNode) members() []member {
-	return []member{
-		{"apiUrl", &v.APIURL, true},
-		{"alive", &v.Alive, true},
-		{"leaving", &v.Leaving, true},
-		{"skewed", &v.Skewed, true},
-	}
+func (v *OwnerNode) members(to []member) []member {
+	return append(to,
+		member{"apiUrl", &v.APIURL, true},
+		member{"alive", &v.Alive, true},
+		member{"leaving", &v.Leaving, true},
+		member{"skewed", &v.Skewed, true},
+	)
 }
 
 // MarshalJSON writes the object as the API has it. What is absent stays out.
 func (v OwnerNode) MarshalJSON() ([]byte, error) {
-	return encodeMembers(v.members())
+	return encodeMembers(&v)
 }
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *OwnerNode) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v.members())
+	return decodeAnswer(data, v)
 }

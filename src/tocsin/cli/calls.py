@@ -17,7 +17,7 @@ from tocsin.cli.options import (
     NO_RETRIES,
     AsJson,
     RetryOptions,
-    Server,
+    ServerOptions,
     Tenant,
     checked_duration,
     checked_instant,
@@ -132,14 +132,13 @@ def submit(
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag to filter lists by; may be repeated.")] = None,
     identity: IdentityOptions = NEW_CALL,
     retry: Annotated[
-        bool,
-        typer.Option("--retry", help="Retry failed attempts, by the options below.", show_default="one attempt"),
+        bool, typer.Option("--retry", help="Retry failed attempts, by the options below.", show_default="one attempt")
     ] = False,
     retries: RetryOptions = NO_RETRIES,
     wait: Wait = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the id.")] = False,
     tenant: Tenant = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Submit a call. Once accepted, it is on disk and will be made, also after a crash.
@@ -172,7 +171,7 @@ def get(
     ] = False,
     wait: Wait = False,
     tenant: Tenant = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show a call with its outcome and executions, or its trace."""
@@ -217,7 +216,7 @@ def list_calls(
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All calls, however many; with --json, one line each.")] = False,
     tenant: Tenant = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """List a tenant's calls, newest first."""
@@ -253,14 +252,14 @@ def list_calls(
 
 
 @command(app, "tag", example="calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
-def tag_call(call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = LOCAL_SERVER) -> None:
+def tag_call(call_id: CallId, tag: Tag, tenant: Tenant = None, server: ServerOptions = LOCAL_SERVER) -> None:
     """Add a tag to a call in any state."""
     _change("PUT", tenant, call_id, tag, server)
     output.note(f"Added the tag {tag} to {call_id}.")
 
 
 @command(app, "untag", example="calls untag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
-def untag_call(call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server = LOCAL_SERVER) -> None:
+def untag_call(call_id: CallId, tag: Tag, tenant: Tenant = None, server: ServerOptions = LOCAL_SERVER) -> None:
     """Remove a tag from a call."""
     _change("DELETE", tenant, call_id, tag, server)
     output.note(f"Removed the tag {tag} from {call_id}.")
@@ -270,7 +269,7 @@ def untag_call(call_id: CallId, tag: Tag, tenant: Tenant = None, server: Server 
 def delete(
     call_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the calls.")],
     tenant: Tenant = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
 ) -> None:
     """Delete Scheduled or Retrying calls: they are not made, or not again. Running and finished calls can't be deleted."""
     path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]
@@ -285,7 +284,7 @@ def new_tenant() -> None:
     typer.echo(_new_id())
 
 
-def _change(method: str, tenant: str | None, call_id: str, tag: str, server: Server) -> None:
+def _change(method: str, tenant: str | None, call_id: str, tag: str, server: ServerOptions) -> None:
     path = f"{_path(tenant)}/{_checked(call_id)}/tags/{quote(tag, safe='')}"
     with server.client() as client:
         client.call(method, path)

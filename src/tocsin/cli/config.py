@@ -56,9 +56,7 @@ def show(
 
 
 @command(app, "check", example="config check --config tocsin.toml")
-def check(
-    config: ConfigFile = None,
-) -> None:
+def check(config: ConfigFile = None) -> None:
     """Check the file and the environment without starting a server. Exit code 2, with the reasons, if a setting is wrong. A
     driver that the settings require and that is not installed here is a warning."""
     from tocsin.model.errors import ConfigError
@@ -87,8 +85,8 @@ def _shown(setting: Setting, settings: Settings) -> str:
 
 def value_text(setting: Setting, settings: Settings) -> str:
     """The value as it is written in the environment; empty if it is unset. Sizes are numbers of bytes."""
+    from tocsin.model.setting_values import redacted
     from tocsin.settings.settings import SECRETS
-    from tocsin.settings.values import redacted
 
     value = setting.value(settings)
     if value is None:

@@ -30,9 +30,9 @@ def migrate(
 
 
 async def _migrate(settings: Settings) -> dict[str, Any]:
+    from tocsin.model.setting_values import redacted
     from tocsin.server.extras import require_driver
     from tocsin.server.stores import newest_schema, open_store
-    from tocsin.settings.values import redacted
 
     opened = open_store(settings, memory=False)
     if settings.has_agent():

@@ -25,7 +25,7 @@ from tocsin.model.ids import Uuid7Source
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.server import Server
 from tocsin.settings import load_settings
-from tocsin.telemetry.logs import configure_logging
+from tocsin.telemetry.logs import LogOptions, configure_logging
 
 POLL_INTERVAL_S = 0.1
 #: Time limit of a demo; when it is exceeded, something is wrong.
@@ -97,7 +97,7 @@ class Demo(ABC, Generic[S]):
     async def play(self, folder: Path, *, plain: bool, keep: bool) -> None:
         """Runs all scenes, with the server's data in `folder`. Raises Refused if one fails or hangs."""
         # Warnings would break up the live table; errors are still logged.
-        configure_logging(self.log_level if plain else "error", "console")
+        configure_logging(LogOptions(self.log_level if plain else "error", "console"))
         receiver = Receiver(lambda callback: self.respond(self.scenes[callback.path[1:]], callback))
         await receiver.start("127.0.0.1", 0)
         try:

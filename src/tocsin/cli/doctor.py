@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import typer
 
+import tocsin
 from tocsin.cli import output
 from tocsin.cli.command import Failure, Refused
+from tocsin.cli.operations import read_metrics, selected
 from tocsin.cli.options import LOCAL_STORE, NO_SERVER, AsJson, NamedServer, StoreOptions, client_of
+from tocsin.model.visible import visible
 
 if TYPE_CHECKING:
-    from tocsin.server.findings import Finding
+    from tocsin.server.doctor import Finding
     from tocsin.settings import Settings
 
 #: How long a server may take to answer a check.
@@ -42,8 +46,6 @@ def doctor(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE, a
 
 
 def _print(finding: Finding) -> None:
-    from tocsin.model.visible import visible
-
     word = typer.style(f"{finding.verdict:4}", fg=_COLORS[finding.verdict])
     mend = f"; {finding.mend}" if finding.mend else ""
     typer.echo(f"{word}  {finding.check:10}  {visible(finding.text + mend)}")
@@ -52,7 +54,7 @@ def _print(finding: Finding) -> None:
 def _findings(server: NamedServer, store: StoreOptions) -> Iterator[Finding]:
     from tocsin.model.errors import ConfigError
     from tocsin.server import doctor as checks
-    from tocsin.server.findings import Finding, Verdict
+    from tocsin.server.doctor import Finding, Verdict
 
     yield Finding("versions", Verdict.OK, _versions())
     try:
@@ -61,7 +63,7 @@ def _findings(server: NamedServer, store: StoreOptions) -> Iterator[Finding]:
         for line in str(error).splitlines():
             yield Finding("settings", Verdict.FAIL, line, "docs/reference/settings.md lists all")
     else:
-        yield from checks.check_settings(settings, vars(store))
+        yield from checks.check_settings(vars(store))
         yield from checks.check_disk(settings)
         yield from checks.check_ports(settings, _ours(settings))
         yield from _store(settings)
@@ -70,11 +72,8 @@ def _findings(server: NamedServer, store: StoreOptions) -> Iterator[Finding]:
 
 
 def _versions() -> str:
-    import platform
-
     import apsw
 
-    import tocsin
     from tocsin.build_info import short_commit
 
     build = f" ({commit})" if (commit := short_commit()) else ""
@@ -84,8 +83,7 @@ def _versions() -> str:
 def _store(settings: Settings) -> list[Finding]:
     import asyncio
 
-    from tocsin.server.agent_checks import check_agent
-    from tocsin.server.doctor import check_store
+    from tocsin.server.doctor import check_agent, check_store
 
     async def found() -> list[Finding]:
         return [finding for check in (check_store, check_agent) async for finding in check(settings)]
@@ -107,8 +105,7 @@ def _ours(settings: Settings) -> str | None:
 def _server(url: str, key: str | None) -> Iterator[Finding]:
     """The server named by the options: is it ready, which version, does the key read its metrics?"""
     from tocsin.cli.client import ServerRefused
-    from tocsin.cli.operations import read_metrics, selected
-    from tocsin.server.findings import Finding, Verdict
+    from tocsin.server.doctor import Finding, Verdict
 
     with client_of(url, key, answer_timeout_s=_ANSWER_TIMEOUT_S) as client:
         try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
@@ -61,8 +63,6 @@ def create(
 ) -> None:
     """Create a key and show its secret once: only a hash is stored. The first key is asked about if pending timers call
     private addresses, which a server that requires keys calls only if egress.allow lists them."""
-    import time
-
     from tocsin.keys import KeyRequest
     from tocsin.model.access import Role
     from tocsin.model.instants import format_instant
@@ -136,8 +136,6 @@ def _lifetime_us(text: str) -> int:
 
 def _expiry(expires_at: str | None) -> str:
     """When a key expires, with a mark if it has expired or expires soon."""
-    import time
-
     from tocsin.model.instants import parse_instant
 
     if expires_at is None:
@@ -170,8 +168,6 @@ class KeyPlace(Protocol):
 
 def key_place(server: NamedServer, store: StoreOptions) -> KeyPlace:
     """The store if an option names it, else the server if there is one, else the store of the settings."""
-    import os
-
     store_is_named = any(
         value is not None and str(value) != os.environ.get(variable)
         for value, variable in (
@@ -270,22 +266,14 @@ class _InStore:
         return {"keyId": key.key_id, "role": key.role.value, "key": secret}
 
     def listed(self) -> list[dict[str, Any]]:
+        import msgspec
+
         from tocsin.keys import ApiKeys
-        from tocsin.model.instants import format_instant
+        from tocsin.web.http.administration import keys_answer
 
         found = self._with_store(lambda opened, _: ApiKeys(opened).seen_by(None), create=False)
-        return [
-            {
-                "keyId": key.key_id,
-                "role": key.role.value,
-                "namespaces": list(key.namespaces),
-                "tenants": list(key.tenants),
-                "createdAt": format_instant(key.created_at),
-                "expiresAt": None if key.expires_at is None else format_instant(key.expires_at),
-                "name": key.note,
-            }
-            for key in found
-        ]
+        shown: list[dict[str, Any]] = msgspec.to_builtins(keys_answer(found))["keys"]
+        return shown
 
     def revoke(self, key_id: str) -> None:
         from tocsin.keys import ApiKeys
@@ -331,9 +319,7 @@ class _InStore:
 async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str, details: dict[str, Detail]) -> None:
     """Adds an entry to the audit trail. If the store fails, raises Refused with what has been `done`."""
     import getpass
-    import os
     import socket
-    import time
 
     from tocsin.administration import put_audit
     from tocsin.model.audit import AuditEntry, AuditSource
@@ -342,17 +328,8 @@ async def _record(store: OpenStore, done: str, action: AuditAction, key_id: str,
     with contextlib.suppress(OSError, KeyError):
         # In a container the user may have no name.
         details = {**details, "user": getpass.getuser()}
-    entry = AuditEntry(
-        time.time_ns() // 1_000,
-        os.urandom(16),
-        action,
-        None,
-        key_id,
-        AuditSource.CLI,
-        "",
-        socket.gethostname(),
-        details,
-    )
+    now_us, host = time.time_ns() // 1_000, socket.gethostname()
+    entry = AuditEntry(now_us, os.urandom(16), action, None, key_id, AuditSource.CLI, "", host, details)
     try:
         await put_audit(store, entry)
     except StoreError as error:

@@ -11,13 +11,13 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Refused, WrongUsage, command, group
-from tocsin.cli.options import LOCAL_SERVER, AsJson, Server, checked_duration, checked_instant, given
+from tocsin.cli.options import LOCAL_SERVER, AsJson, ServerOptions, checked_duration, checked_instant, given
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
 
 
-def cluster(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def cluster(server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
     """Show the nodes and shards: owners, timers in the window, lag."""
     with server.client() as client:
         answer = client.get("/cluster")
@@ -32,9 +32,7 @@ def cluster(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
                 node["node"],
                 node.get("address"),
                 _state(node),
-                *(_known(value) for value in (node.get("version"), node.get("shards"), node.get("windowTimers"))),
-                _known(node.get("lagMs")),
-                _known(node.get("agent")),
+                *(_known(node.get(name)) for name in ("version", "shards", "windowTimers", "lagMs", "agent")),
             )
             for node in nodes
         ],
@@ -83,7 +81,7 @@ def metrics(
         list[str] | None,
         typer.Argument(metavar="PREFIX", help="Only metrics whose name has one of these prefixes.", show_default="all"),
     ] = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show a node's metrics, without their descriptions, one series on each line. A comment names those that have counted
@@ -160,7 +158,7 @@ def audit(
     after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only entries at or after this instant.")] = None,
     before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only entries before this instant.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 100,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show the audit trail, newest first: sign-ins, and changes to keys and namespaces. Requires an admin key."""
@@ -176,13 +174,7 @@ def audit(
         ("at", "action", "key", "subject", "from", "address", "node", "details"),
         [
             (
-                entry["at"],
-                entry["action"],
-                entry["keyId"] or "",
-                entry["subject"],
-                entry["source"],
-                entry["address"],
-                entry["node"],
+                *(entry[name] for name in ("at", "action", "keyId", "subject", "source", "address", "node")),
                 ", ".join(f"{name}={_shown(value)}" for name, value in entry["details"].items()),
             )
             for entry in entries
@@ -198,7 +190,7 @@ clock = group("Show and move the clock of a server that `tocsin dev` runs.", exa
 
 
 @command(clock, "get", example="clock get")
-def get(server: Server = LOCAL_SERVER, as_json: AsJson = False) -> None:
+def get(server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
     """Show the clock."""
     _show(_post(server, "get", {}), as_json)
 
@@ -213,7 +205,7 @@ def advance(
     jump: Annotated[
         bool, typer.Option("--jump", help="Go there at once, so that what is due on the way is late.")
     ] = False,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Move the clock forward. It halts at each instant at which something is due, until the answers are durable."""
@@ -224,9 +216,8 @@ def advance(
     _show(_post(server, "advance", request), as_json)
 
 
-def _post(server: Server, action: str, body: dict[str, Any]) -> dict[str, Any]:
+def _post(server: ServerOptions, action: str, body: dict[str, Any]) -> dict[str, Any]:
     from tocsin.cli.client import Client, ServerRefused
-    from tocsin.cli.command import Refused
 
     # Thousands of timers may fire before the response: the server limits how long it waits for each.
     with Client(server.server, server.key, answer_timeout_s=None) as client:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ ApiKeyOption = Annotated[
 
 
 @dataclass(frozen=True)
-class Server:
+class ServerOptions:
     """The server that a command calls, and the key for it."""
 
     server: Annotated[
@@ -102,8 +103,6 @@ class NamedServer:
 
 def client_of(server: str, key: str | None, **more: Any) -> Client:
     """A client of the server, to be closed, with the key or the one in TOCSIN_KEY_FILE; `more` are options of Client."""
-    import os
-
     from tocsin.cli.client import Client
 
     if key is None and (path := os.environ.get("TOCSIN_KEY_FILE")):
@@ -114,7 +113,7 @@ def client_of(server: str, key: str | None, **more: Any) -> Client:
 
 
 @dataclass(frozen=True)
-class TimerFilters:
+class TimerFilterOptions:
     """Which timers of a namespace are listed."""
 
     namespace: Namespace = "default"
@@ -291,9 +290,9 @@ class RetryOptions:
 
 
 #: Without options.
-LOCAL_SERVER = Server()
+LOCAL_SERVER = ServerOptions()
 NO_SERVER = NamedServer()
-ALL_TIMERS = TimerFilters()
+ALL_TIMERS = TimerFilterOptions()
 LOCAL_STORE = StoreOptions()
 NO_RETRIES = RetryOptions()
 PLAIN_CALLBACK = CallbackOptions()

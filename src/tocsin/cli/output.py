@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tocsin.cli.command import Refused
+from tocsin.model.visible import JOINERS, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,23 +50,17 @@ def shown(value: object, style: str = "", *, name: bool = False) -> Text:
     their joiners."""
     from rich.text import Text
 
-    from tocsin.model.visible import JOINERS, visible
-
     return Text("" if value is None else visible(str(value), keep="\n" + JOINERS if name else "\n"), style=style)
 
 
 def print_plain(text: str) -> None:
     """Prints an unstyled line."""
-    from tocsin.model.visible import visible
-
     typer.echo(visible(text, keep="\n"))
 
 
 def print_json(value: Any) -> None:
     """Prints a JSON document on one line."""
     import msgspec
-
-    from tocsin.model.visible import visible
 
     sys.stdout.write(visible(msgspec.json.encode(value).decode()) + "\n")
 
@@ -146,16 +141,12 @@ def print_row(row: Mapping[str, Any], instants: Sequence[str], **replaced: objec
 
 def note(text: str) -> None:
     """Prints a line for people, on stderr."""
-    from tocsin.model.visible import visible
-
     typer.echo(visible(text, keep="\n"), err=True)
 
 
 def print_line(parts: Iterable[tuple[str, str]]) -> None:
     """Prints a line of texts, each with its style."""
     from rich.text import Text
-
-    from tocsin.model.visible import visible
 
     console().print(Text.assemble(*((visible(text), style) for text, style in parts)), soft_wrap=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ from tocsin.cli.options import (
     Namespace,
     RetryDefault,
     RetryOptions,
-    Server,
+    ServerOptions,
     checked_duration,
     checked_instant,
     given,
@@ -150,7 +151,7 @@ def create(
     namespace: Namespace = "default",
     callback: CallbackOptions = PLAIN_CALLBACK,
     retries: RetryOptions = NO_RETRIES,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create a schedule, or give the one with the same id this definition: it keeps its counts and history."""
@@ -167,7 +168,10 @@ def create(
 
 @command(app, "get", example="schedules get nightly-report")
 def get(
-    schedule_id: ScheduleId, namespace: Namespace = "default", server: Server = LOCAL_SERVER, as_json: AsJson = False
+    schedule_id: ScheduleId,
+    namespace: Namespace = "default",
+    server: ServerOptions = LOCAL_SERVER,
+    as_json: AsJson = False,
 ) -> None:
     """Show one schedule, its next instants and its last occurrence."""
     _show(server.post("/schedules/get", {"namespace": namespace, "scheduleId": schedule_id}), as_json)
@@ -177,12 +181,11 @@ def get(
 def list_schedules(
     namespace: Namespace = "default",
     status: Annotated[
-        list[str] | None,
-        typer.Option("--status", help="Only schedules that are active or paused; may be repeated."),
+        list[str] | None, typer.Option("--status", help="Only schedules that are active or paused; may be repeated.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of schedules.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """List active and paused schedules, ordered by id."""
@@ -226,7 +229,7 @@ def update(
     callback: CallbackOptions = PLAIN_CALLBACK,
     retries: RetryOptions = NO_RETRIES,
     retry_default: RetryDefault = False,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Change a schedule; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
@@ -245,25 +248,25 @@ def update(
 
 
 @command(app, "delete", example="schedules delete nightly-report")
-def delete(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: Server = LOCAL_SERVER) -> None:
+def delete(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
     """Delete schedules. An attempt that is in flight may still arrive; it is not retried."""
     _each(server, "delete", namespace, schedule_ids, "deleted")
 
 
 @command(app, "pause", example="schedules pause nightly-report")
-def pause(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: Server = LOCAL_SERVER) -> None:
+def pause(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
     """Pause schedules: until they are resumed, only triggers fire."""
     _each(server, "pause", namespace, schedule_ids, "paused")
 
 
 @command(app, "resume", example="schedules resume nightly-report")
-def resume(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: Server = LOCAL_SERVER) -> None:
+def resume(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
     """Resume schedules, from their next instant on. `backfill` fires what they have skipped."""
     _each(server, "resume", namespace, schedule_ids, "resumed")
 
 
 @command(app, "trigger", example="schedules trigger nightly-report")
-def trigger(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: Server = LOCAL_SERVER) -> None:
+def trigger(schedule_ids: ScheduleIds, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER) -> None:
     """Fire schedules once now, in addition to their instants."""
     _each(server, "trigger", namespace, schedule_ids, "triggered")
 
@@ -278,7 +281,7 @@ def backfill(
     after: Annotated[str, typer.Option(metavar="INSTANT", help="Only instants at or after this one.")],
     before: Annotated[str, typer.Option(metavar="INSTANT", help="Only instants before this one.")],
     namespace: Namespace = "default",
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Fire past instants of a schedule once more, one after the other."""
@@ -297,7 +300,7 @@ def history(
     namespace: Namespace = "default",
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of occurrences.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous page.")] = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show the occurrences of a schedule, newest first, and the instants that did not fire."""
@@ -316,7 +319,7 @@ def preview(
     rule: RuleOptions = NO_RULE,
     count: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of instants.")] = 10,
     namespace: Namespace = "default",
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show the next instants of a definition, or of a schedule. Nothing is written."""
@@ -354,7 +357,7 @@ def _occurrence_lines(occurrence: dict[str, Any]) -> list[tuple[object, ...]]:
     return lines
 
 
-def _each(server: Server, operation: str, namespace: str, schedule_ids: list[str], done: str) -> None:
+def _each(server: ServerOptions, operation: str, namespace: str, schedule_ids: list[str], done: str) -> None:
     with server.client() as client:
         output.each_done(
             schedule_ids,
@@ -365,8 +368,6 @@ def _each(server: Server, operation: str, namespace: str, schedule_ids: list[str
 
 def _local(instant: str, zone: str) -> str:
     """What the clocks of a zone show, such as `Sun 2027-03-28 03:00:00 CEST`."""
-    from datetime import datetime
-
     from tocsin.model.recurrence import time_zone
 
     return datetime.fromisoformat(instant).astimezone(time_zone(zone)).strftime("%a %Y-%m-%d %H:%M:%S %Z")

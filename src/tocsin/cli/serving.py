@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -25,79 +26,59 @@ AgentTimer = Annotated[
     typer.Option(metavar="KIND", help="How the agent detects due calls: polling or engine.", show_default="polling"),
 ]
 NoAgent = Annotated[bool, typer.Option("--no-agent", help="Disable the service agent: timers only.")]
+Insecure = Annotated[bool | None, typer.Option("--insecure", help="Never require an API key.")]
 LogLevel = Annotated[str | None, typer.Option(metavar="LEVEL", help="Log level: debug, info, warning or error.")]
 LogFormat = Annotated[str | None, typer.Option(metavar="FORMAT", help="Log format: auto, console or json.")]
-
-
-def serve(
-    host: Host = None,
-    port: Port = None,
-    data_dir: DataDir = None,
-    store: Store = None,
-    shards: Annotated[
-        int | None, typer.Option(help="Partitions of the timers, fixed at the first start.", show_default=SHARDS_SHOWN)
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Number of processes that share the port.", show_default="1")
-    ] = None,
-    advertise: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Address under which other nodes reach this one.", show_default="the host's address"
-        ),
-    ] = None,
-    broker: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Broker of the agent's messages: nats://host:4222.", show_default="embedded"),
-    ] = None,
-    agent_database: AgentDatabase = None,
-    agent_timer: AgentTimer = None,
-    no_agent: NoAgent = False,
-    insecure: Annotated[bool, typer.Option("--insecure", help="Never require an API key.")] = False,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
-    drain_timeout: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Time limit for callbacks in flight at shutdown.")
-    ] = None,
-    config: ConfigFile = None,
-) -> None:
-    """Run a server. SIGTERM or Ctrl-C stops it after requests and callbacks in flight have finished; another one, a second
-    later or more, stops it immediately, with exit code 143 or 130. While its database can't be reached at its start, it waits
-    for it. With several workers, SIGHUP restarts them one after another.
-
-    Every option is also a setting of the file and the environment (TOCSIN_PORT, …); `tocsin config show` lists them all.
-    """
-    # A reload that comes during the start would end the process; what it reloads is read later in the start anyway.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    _run_server(
-        config=config,
-        host=host,
-        port=port,
-        data_dir=data_dir,
-        store=store,
-        shards=shards,
-        workers=workers,
-        advertise=advertise,
-        broker=broker,
-        agent_database=agent_database,
-        agent_timer=agent_timer,
-        agent_enabled=False if no_agent else None,
-        insecure=insecure or None,
-        log_level=log_level,
-        log_format=log_format,
-        drain_timeout=drain_timeout,
-    )
 
 
 #: Next to `data`, the folder of `tocsin serve`.
 FOLDER = Path(".tocsin-dev")
 
 
-def dev(
+@dataclass(frozen=True)
+class ServeOptions:
+    """Settings of a server."""
+
+    host: Host = None
+    port: Port = None
+    data_dir: DataDir = None
+    store: Store = None
+    shards: Annotated[
+        int | None, typer.Option(help="Partitions of the timers, fixed at the first start.", show_default=SHARDS_SHOWN)
+    ] = None
+    workers: Annotated[int | None, typer.Option(help="Number of processes that share the port.", show_default="1")] = (
+        None
+    )
+    advertise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Address under which other nodes reach this one.", show_default="the host's address"
+        ),
+    ] = None
+    broker: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Broker of the agent's messages: nats://host:4222.", show_default="embedded"),
+    ] = None
+    agent_database: AgentDatabase = None
+    agent_timer: AgentTimer = None
+    no_agent: NoAgent = False
+    insecure: Insecure = None
+    log_level: LogLevel = None
+    log_format: LogFormat = None
+    drain_timeout: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Time limit for callbacks in flight at shutdown.")
+    ] = None
+    config: ConfigFile = None
+
+
+@dataclass(frozen=True)
+class DevOptions:
+    """Settings of a server with a clock that can be moved."""
+
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Loopback address to listen on.", show_default="127.0.0.1")
-    ] = None,
-    port: Port = None,
+    ] = None
+    port: Port = None
     data_dir: Annotated[
         Path,
         typer.Option(
@@ -106,35 +87,43 @@ def dev(
             help="Folder for all stored data, never that of `tocsin serve`.",
             show_default=True,
         ),
-    ] = FOLDER,
-    agent_timer: AgentTimer = None,
-    no_agent: NoAgent = False,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
-    config: ConfigFile = None,
-) -> None:
+    ] = FOLDER
+    agent_timer: AgentTimer = None
+    no_agent: NoAgent = False
+    log_level: LogLevel = None
+    log_format: LogFormat = None
+    config: ConfigFile = None
+
+
+#: Without options.
+ALL_DEFAULTS, DEV_DEFAULTS = ServeOptions(), DevOptions()
+
+
+def serve(options: ServeOptions = ALL_DEFAULTS) -> None:
+    """Run a server. SIGTERM or Ctrl-C stops it after requests and callbacks in flight have finished; another one, a second
+    later or more, stops it immediately, with exit code 143 or 130. While its database can't be reached at its start, it waits
+    for it. With several workers, SIGHUP restarts them one after another.
+
+    Every option is also a setting of the file and the environment (TOCSIN_PORT, …); `tocsin config show` lists them all.
+    """
+    # A reload that comes during the start would end the process; what it reloads is read later in the start anyway.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _run_server(options)
+
+
+def dev(options: DevOptions = DEV_DEFAULTS) -> None:
     """Run a server with a clock that `tocsin clock advance` moves forward, to test flows of days in a second. It serves this
     machine only, and has a data folder of its own.
 
     After a restart with the same folder the clock is as far ahead as before.
     """
-    _run_server(
-        movable_clock=True,
-        config=config,
-        host=host,
-        port=port,
-        data_dir=data_dir,
-        agent_timer=agent_timer,
-        agent_enabled=False if no_agent else None,
-        log_level=log_level,
-        log_format=log_format,
-    )
+    _run_server(options, movable_clock=True)
 
 
-def _run_server(*, movable_clock: bool = False, **flags: object) -> NoReturn:
+def _run_server(options: ServeOptions | DevOptions, *, movable_clock: bool = False) -> NoReturn:
     from tocsin.settings import load_settings, unknown_variables
 
-    settings = load_settings(flags)
+    settings = load_settings({**vars(options), "agent_enabled": False if options.no_agent else None})
     for line in unknown_variables():
         typer.echo(f"Warning: {line}", err=True)
     from tocsin.server import serve as run_server

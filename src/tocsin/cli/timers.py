@@ -21,8 +21,8 @@ from tocsin.cli.options import (
     Namespace,
     RetryDefault,
     RetryOptions,
-    Server,
-    TimerFilters,
+    ServerOptions,
+    TimerFilterOptions,
     checked_duration,
     checked_instant,
     duration_us,
@@ -45,7 +45,7 @@ def watch(
     ] = None,
     namespace: Namespace = "default",
     interval: Annotated[str, typer.Option(metavar="DURATION", help="Polling interval.")] = "500ms",
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show each change of state until all timers have finished; exit code 1 if one failed."""
@@ -151,7 +151,7 @@ def create(
     on_conflict: OnConflict = None,
     idempotency_key: IdempotencyKey = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the id.")] = False,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create a timer, or replace the pending one with the same id."""
@@ -185,10 +185,7 @@ def create(
 
 @command(app, "get", example="timers get order-17")
 def get(
-    timer_id: TimerId,
-    namespace: Namespace = "default",
-    server: Server = LOCAL_SERVER,
-    as_json: AsJson = False,
+    timer_id: TimerId, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False
 ) -> None:
     """Show one timer, pending or finished."""
     _show(server.post("/timers/get", {"namespace": namespace, "timerId": timer_id}), as_json)
@@ -196,10 +193,7 @@ def get(
 
 @command(app, "explain", example="timers explain order-17")
 def explain(
-    timer_id: TimerId,
-    namespace: Namespace = "default",
-    server: Server = LOCAL_SERVER,
-    as_json: AsJson = False,
+    timer_id: TimerId, namespace: Namespace = "default", server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False
 ) -> None:
     """Explain what a timer waits for, and what happens next."""
     found = server.post("/timers/explain", {"namespace": namespace, "timerId": timer_id})
@@ -222,7 +216,7 @@ def history(
     namespace: Namespace = "default",
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of runs.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous page.")] = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show the runs of a timer with their attempts, newest first."""
@@ -249,10 +243,10 @@ def _attempts(made: dict[str, Any]) -> list[tuple[object, ...]]:
 
 @command(app, "list", example="timers list --status failed --tag billing")
 def list_timers(
-    filters: TimerFilters = ALL_TIMERS,
+    filters: TimerFilterOptions = ALL_TIMERS,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of timers.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """List timers in the order in which they are due. `export` writes all of them, however many."""
@@ -291,7 +285,7 @@ def update(
     no_expiry: Annotated[bool, typer.Option("--no-expiry", help="Remove the limit set with --expire-after.")] = False,
     retries: RetryOptions = NO_RETRIES,
     retry_default: RetryDefault = False,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Change a pending timer; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
@@ -315,7 +309,7 @@ def update(
 def delete(
     timer_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the timers.")],
     namespace: Namespace = "default",
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
 ) -> None:
     """Cancel pending timers. An attempt that is in flight may still arrive; it is not retried."""
     with server.client() as client:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Interrupted, Refused, Unreachable, WrongUsage
-from tocsin.cli.options import ALL_TIMERS, LOCAL_SERVER, AsJson, Format, Namespace, Server, TimerFilters
+from tocsin.cli.options import ALL_TIMERS, LOCAL_SERVER, AsJson, Format, Namespace, ServerOptions, TimerFilterOptions
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -48,7 +49,7 @@ AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", help="Those of 
 
 
 def export_timers(
-    filters: TimerFilters = ALL_TIMERS,
+    filters: TimerFilterOptions = ALL_TIMERS,
     all_namespaces: AllNamespaces = False,
     target: Annotated[
         Path | None,
@@ -61,7 +62,7 @@ def export_timers(
         ),
     ] = None,
     form: Format = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
 ) -> None:
     """Write all matching timers of a namespace, in the order in which they are due, as CSV or JSON Lines."""
     from tocsin.cli.rows import CsvWriter, JsonLinesWriter, format_of
@@ -77,10 +78,9 @@ def export_schedules(
     namespace: Namespace = "default",
     all_namespaces: AllNamespaces = False,
     target: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Output file.", show_default="standard output"),
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file.", show_default="standard output")
     ] = None,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
 ) -> None:
     """Write all active and paused schedules of a namespace as JSON Lines, ordered by id."""
     from tocsin.cli.rows import JsonLinesWriter
@@ -91,7 +91,7 @@ def export_schedules(
 
 
 def _export(
-    server: Server,
+    server: ServerOptions,
     kind: str,
     body: Mapping[str, Any],
     all_namespaces: bool,
@@ -163,15 +163,14 @@ def import_timers(
         str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of rows that don't name one.")
     ] = "default",
     errors: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Report of the failed rows.", show_default="FILE.errors.jsonl"),
+        Path | None, typer.Option(metavar="FILE", help="Report of the failed rows.", show_default="FILE.errors.jsonl")
     ] = None,
     include_finished: Annotated[
         bool, typer.Option("--include-finished", help="Also create timers that the file shows as finished.")
     ] = False,
     from_line: Annotated[int, typer.Option(min=1, metavar="N", help="Skip the lines before this one.")] = 1,
     in_flight: Annotated[int, typer.Option(min=1, max=64, help="Batches in flight at once.")] = IN_FLIGHT_DEFAULT,
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create the timers of a file. Failed rows go to a report, which can be corrected and imported in turn.
@@ -198,8 +197,6 @@ def _rows(
 ) -> Iterator[ImportedRow | tuple[int, str]]:
     """The rows of the file from a line on; an invalid one is a (line number, reason) tuple. With `skipping`, finished timers
     are left out and counted there."""
-    import uuid
-
     from tocsin.cli.rows import READ_ONLY, BadRow
 
     for line, row in _parsed(stream, form):
@@ -389,7 +386,7 @@ def import_schedules(
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of rows that don't name one.")
     ] = "default",
-    server: Server = LOCAL_SERVER,
+    server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create the schedules of a file. Existing ones keep their counts and history, so an import can be repeated.

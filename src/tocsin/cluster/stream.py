@@ -11,18 +11,8 @@ import ssl
 from collections.abc import Callable
 from typing import Any, cast
 
+from tocsin.cluster import handshake
 from tocsin.cluster.channel import CallerEnd, Channel, End, PeerRefuses, PeerUnreachable
-from tocsin.cluster.handshake import (
-    HELLO_BYTES,
-    PROOF_BYTES,
-    UNSEALED,
-    WELCOME_BYTES,
-    ClusterSecrets,
-    Handshake,
-    NoSeal,
-    Seal,
-    Seals,
-)
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.tls import PeerTls, fault_of
 from tocsin.cluster.wire import PeerProtocolError
@@ -31,7 +21,7 @@ _LENGTH_BYTES = 4
 #: The first bytes of a TLS connection: a record of the handshake, and the version that all releases write there.
 TLS_BEGINS = b"\x16\x03\x01"
 #: Sent instead of a welcome to a peer that does not know the secret.
-_REFUSED = b"\0" * WELCOME_BYTES
+_REFUSED = b"\0" * handshake.WELCOME_BYTES
 
 
 class PeerConnection(asyncio.Protocol):
@@ -43,8 +33,8 @@ class PeerConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._end: End | None = None
-        self._incoming: Seal | NoSeal | None = None
-        self._outgoing: Seal | NoSeal | None = None
+        self._incoming: handshake.Seal | handshake.NoSeal | None = None
+        self._outgoing: handshake.Seal | handshake.NoSeal | None = None
         self._over = False
 
     # -- Channel
@@ -110,10 +100,10 @@ class PeerConnection(asyncio.Protocol):
             if end is not None:
                 end.lost(str(error))
 
-    def _sealed_by(self, seals: Seals) -> Seals:
+    def _sealed_by(self, seals: handshake.Seals) -> handshake.Seals:
         """The seals of the connection's frames: those given, or none under TLS."""
         assert self._transport is not None
-        return seals if self._transport.get_extra_info("ssl_object") is None else UNSEALED
+        return seals if self._transport.get_extra_info("ssl_object") is None else handshake.UNSEALED
 
     def _take(self, size: int) -> bytes | None:
         if len(self._buffer) < size:
@@ -154,14 +144,14 @@ class AcceptedConnection(PeerConnection):
     def __init__(
         self,
         limits: ClusterLimits,
-        secrets: ClusterSecrets,
+        secrets: handshake.ClusterSecrets,
         own: bytes,
         arrived: Callable[[bytes, Channel], End],
         refused: Callable[[str, str, str], None],
         unauthenticated: dict[AcceptedConnection, None],
     ) -> None:
         super().__init__(limits)
-        self._handshake = Handshake(secrets.current, own, os.urandom(32), former=secrets.former)
+        self._handshake = handshake.Handshake(secrets.current, own, os.urandom(32), former=secrets.former)
         self._arrived = arrived
         self._refused = refused
         self._unauthenticated = unauthenticated
@@ -196,7 +186,7 @@ class AcceptedConnection(PeerConnection):
             self._late.cancel()
 
     def _advance_handshake(self) -> bool:
-        proof = self._take(PROOF_BYTES)
+        proof = self._take(handshake.PROOF_BYTES)
         if proof is None:
             return False
         self._leave_unauthenticated()
@@ -224,14 +214,14 @@ class DialedConnection(PeerConnection):
     def __init__(self, limits: ClusterLimits, secret: str, own: bytes, expected: bytes, end: CallerEnd) -> None:
         super().__init__(limits)
         self.authenticated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._handshake = Handshake(secret, own, os.urandom(32))
+        self._handshake = handshake.Handshake(secret, own, os.urandom(32))
         self._expected = expected
         self._expected_welcome: bytes | None = None
         self._caller_end = end
 
     def _advance_handshake(self) -> bool:
         if self._expected_welcome is None:
-            hello = self._take(HELLO_BYTES)
+            hello = self._take(handshake.HELLO_BYTES)
             if hello is None:
                 return False
             proven = self._handshake.prove(hello, self._expected)
@@ -241,7 +231,7 @@ class DialedConnection(PeerConnection):
             proof, self._expected_welcome, self._seals = proven
             assert self._transport is not None
             self._transport.write(proof)
-        welcome = self._take(WELCOME_BYTES)
+        welcome = self._take(handshake.WELCOME_BYTES)
         if welcome is None:
             return False
         if not hmac.compare_digest(welcome, self._expected_welcome):

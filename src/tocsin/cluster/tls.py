@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tocsin.model.errors import ConfigError
+from tocsin.model.setting import setting
+from tocsin.model.setting_values import dns_name
 from tocsin.ports.observer import Event, PeerCertificateLoaded, PeerCertificateNotLoaded
 
 #: How often the files are checked for changes. A change of content without one of time, inode and size goes unnoticed.
@@ -26,18 +28,49 @@ _HANDSHAKE_STEPS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
-class TlsFiles:
-    """PEM files, and the name that every node's certificate has."""
+class TlsOptions:
+    """PEM files, all or none, and the name that every node's certificate has."""
+
+    certificate_file: Path | None = setting(
+        None,
+        "PEM file with the certificate that this node shows to other nodes, then the intermediate ones. With it, "
+        "`cluster.tls_key_file` and `cluster.tls_ca_file`, nodes speak TLS with one another, and a connection without "
+        "it is refused. The files are read again when they change.",
+        name="tls_certificate_file",
+    )
+    key_file: Path | None = setting(
+        None,
+        "PEM file with the private key of `cluster.tls_certificate_file`, without a passphrase.",
+        name="tls_key_file",
+    )
+    ca_file: Path | None = setting(
+        None,
+        "PEM file with the certificates of the authorities that sign nodes' certificates. While an authority is "
+        "replaced, it has the former and the new one.",
+        name="tls_ca_file",
+    )
+    name: str = setting(
+        "tocsin-node",
+        "DNS name that the certificate of every node has as a subject alternative name. A certificate of the same "
+        "authority without it is refused.",
+        rule=dns_name,
+        name="tls_name",
+    )
+
+    @property
+    def files(self) -> TlsFiles | None:
+        """The files; None without TLS."""
+        if self.certificate_file is None or self.key_file is None or self.ca_file is None:
+            return None
+        return TlsFiles(self.certificate_file, self.key_file, self.ca_file)
+
+
+class TlsFiles(NamedTuple):
+    """The files of a node with TLS."""
 
     certificate: Path
     key: Path
     ca: Path
-    name: str
-
-    @property
-    def paths(self) -> tuple[Path, Path, Path]:
-        """The three files."""
-        return self.certificate, self.key, self.ca
 
 
 class Contexts(NamedTuple):
@@ -52,13 +85,13 @@ class Contexts(NamedTuple):
 class PeerTls:
     """The contexts for new connections. Connections that exist keep theirs until they end."""
 
-    def __init__(self, files: TlsFiles, observe: Callable[[Event], None]) -> None:
+    def __init__(self, files: TlsFiles, name: str, observe: Callable[[Event], None]) -> None:
         """Reads the files. Raises ConfigError with the setting of the file that is wrong."""
-        self.name = files.name
+        self.name = name
         self._files = files
         self._observe = observe
         self._stamp = self._now_on_disk()
-        self._contexts = load(files)
+        self._contexts = load(files, name)
         observe(PeerCertificateLoaded(int(self._contexts.ends_s)))
 
     @property
@@ -83,7 +116,7 @@ class PeerTls:
             return
         self._stamp = stamp
         try:
-            self._contexts = load(self._files)
+            self._contexts = load(self._files, self.name)
         except (ConfigError, OSError) as error:
             # An OSError: a file is being replaced at this moment. Its change is noticed next time.
             self._observe(PeerCertificateNotLoaded(str(error)))
@@ -97,7 +130,7 @@ class PeerTls:
             self.refresh()
 
     def _now_on_disk(self) -> tuple[object, ...]:
-        return tuple(map(_stamp_of, self._files.paths))
+        return tuple(map(_stamp_of, self._files))
 
     def refusal_of(self, certificate: dict[str, Any] | None) -> str | None:
         """Why a verified certificate of a dialing node is refused; None if it has the cluster's name. A dialed node's is
@@ -109,15 +142,15 @@ class PeerTls:
         return f"its certificate does not have the name {self.name} (cluster.tls_name); its names: {found}"
 
 
-def load(files: TlsFiles) -> Contexts:
+def load(files: TlsFiles, name: str) -> Contexts:
     """The contexts for the files as they are now. Raises ConfigError, OSError."""
     accepting, dialing = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for context in (accepting, dialing):
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.verify_mode = ssl.CERT_REQUIRED
-        for setting, path in (("ca", files.ca), ("certificate", files.certificate), ("key", files.key)):
+        for role, path in (("ca", files.ca), ("certificate", files.certificate), ("key", files.key)):
             if not os.access(path, os.R_OK):
-                raise ConfigError(f"cluster.tls_{setting}_file: {path} can't be read: {_why_unreadable(path)}")
+                raise ConfigError(f"cluster.tls_{role}_file: {path} can't be read: {_why_unreadable(path)}")
         try:
             context.load_verify_locations(cafile=files.ca)
         except ssl.SSLError as error:
@@ -139,11 +172,11 @@ def load(files: TlsFiles) -> Contexts:
     # Sessions are not resumed: each connection verifies the certificates that are in force.
     accepting.num_tickets = 0
     try:
-        ends_s = _checked(accepting, dialing, files.name)
+        ends_s = _checked(accepting, dialing, name)
     except ssl.SSLError as error:
         raise ConfigError(
             f"cluster.tls_certificate_file: other nodes would refuse {files.certificate}: {fault_of(error)}. It has to be "
-            f"signed by an authority in {files.ca}, be valid now, have the name {files.name} (cluster.tls_name), and be for "
+            f"signed by an authority in {files.ca}, be valid now, have the name {name} (cluster.tls_name), and be for "
             "servers and clients"
         ) from error
     return Contexts(accepting, dialing, ends_s)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from tocsin.http_client.target import Address, InvalidUrl, Origin, parse_url, split_authority
 from tocsin.model.errors import ConfigError
+from tocsin.model.setting import setting
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -106,6 +108,31 @@ class _Rule(NamedTuple):
             # `in` is False, not an error, between the two versions of IP.
             return address in self.network
         return self.name == host.rstrip(".")
+
+
+def _entries(entries: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        EgressPolicy(allow=entries)
+    except ConfigError as error:
+        raise ValueError(str(error).removeprefix("egress.allow: ")) from None
+    return entries
+
+
+@dataclass(frozen=True, slots=True)
+class EgressOptions:
+    """Which addresses may be called, besides public ones."""
+
+    allow: tuple[str, ...] = setting(
+        (),
+        "Addresses, networks and host names, each with or without a port, that callbacks and service calls may reach "
+        "although they are not on the public Internet.",
+        rule=_entries,
+    )
+    allow_private: bool | None = setting(
+        None,
+        "Allow callbacks and service calls to every loopback, private and link-local address. Unset: only if `host` "
+        "is a loopback address and requests need no key.",
+    )
 
 
 class EgressPolicy:

@@ -37,6 +37,11 @@ class Latencies(msgspec.Struct, array_like=True, gc=False):
             self.counts[index] = self.counts.get(index, 0) + number
         self.max_ms = max(self.max_ms, other.max_ms)
 
+    def above(self, bound_ms: float) -> int:
+        """How many latencies are in classes that begin at the bound or above: those just above the bound may be missing."""
+        first = bisect_left(LATENCY_BOUNDS_MS, bound_ms) + 1
+        return sum(number for index, number in self.counts.items() if index >= first)
+
     def percentile_ms(self, share: float) -> float | None:
         """A percentile: the upper bound of the class that contains it, at most the greatest latency, so too high by at most a
         half; None without latencies."""

@@ -7,6 +7,7 @@ import contextlib
 import math
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from tocsin.model.errors import SchemaTooNew, StoreLocked, StoreUnreachable
 from tocsin.model.validation import InputRules
@@ -15,7 +16,7 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.http import Requester
 from tocsin.server.agent_modules import AgentModules
 from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.service_calls.engine_timers import DueCaller
+from tocsin.service_calls.engine_timers import DueCaller, EngineTimers
 from tocsin.service_calls.events import (
     AgentEvent,
     AgentLeadershipLost,
@@ -72,7 +73,8 @@ class ServiceAgent:
         self._log = EventLog(time.monotonic, "tocsin.agent")
         self._observer = observe
         self.metrics = AgentMetrics(self._gauges)
-        self._caller = caller
+        #: Handles invocations of the agent's timers.
+        self.due_caller = caller
         self._service: TimerService | None = None
         self._database: AgentDatabase | None = None
         self._modules: AgentModules | None = None
@@ -223,8 +225,7 @@ class ServiceAgent:
             self._settings,
             database,
             self._client,
-            self._caller,
-            service,
+            partial(EngineTimers, service, self.due_caller),
             self._clock,
             self._rules,
             self._observe,

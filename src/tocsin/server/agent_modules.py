@@ -17,7 +17,6 @@ from tocsin.ports.clock import Clock
 from tocsin.ports.http import Requester
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.background import AgentContext
-from tocsin.service_calls.engine_timers import DueCaller, EngineTimers
 from tocsin.service_calls.events import AgentObserver, AgentStepFailed
 from tocsin.service_calls.execution.executor import Executor
 from tocsin.service_calls.execution.handlers import ExecutionHandlers
@@ -28,7 +27,6 @@ from tocsin.service_calls.ports import Timers, TimerStore
 from tocsin.service_calls.timer import PollingTimers, TimerModule
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
-from tocsin.timers.service import TimerService
 
 
 class AgentModules:
@@ -40,8 +38,7 @@ class AgentModules:
         settings: Settings,
         database: AgentDatabase,
         client: Requester,
-        caller: DueCaller,
-        service: TimerService,
+        engine_timers: Callable[[AgentContext], Timers],
         clock: Clock,
         rules: InputRules,
         observe: AgentObserver,
@@ -49,7 +46,8 @@ class AgentModules:
         bus: Callable[[Registry], Bus] | None = None,
         chance: random.Random | None = None,
     ) -> None:
-        """`bus` replaces the bus that the settings select. `chance` is the source of the jitter of retries."""
+        """`engine_timers` makes the timers of `agent.timer = engine`. `bus` replaces the bus that the settings select.
+        `chance` is the source of the jitter of retries."""
         limits = settings.agent
         new_id = Uuid7Source(clock.now_us)
         registry = Registry(new_id, clock.now_us)
@@ -65,7 +63,7 @@ class AgentModules:
         self._schedules: TimerStore | None = None
         self._polling: PollingTimers | None = None
         if settings.agent_timer == "engine":
-            timers = EngineTimers(service, caller, context)
+            timers = engine_timers(context)
         else:
             timers = self._polling = PollingTimers(database.timers, context)
             self._schedules = database.timers

@@ -25,7 +25,7 @@ from tocsin.server.dev_folder import MARK
 from tocsin.settings import Settings
 from tocsin.sql.file_lock import FileLock
 from tocsin.stores.sqlite.connection import no_space
-from tocsin.stores.sqlite.copying import BESIDE, copy_database, set_in_records
+from tocsin.stores.sqlite.files import BESIDE, copy_database, set_in_records
 from tocsin.stores.sqlite.store import folder_lock
 
 LIST = "backup.json"

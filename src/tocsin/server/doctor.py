@@ -1,4 +1,4 @@
-"""The checks of `tocsin doctor` on this machine: settings, disk, ports, store, keys, neighbours.
+"""The checks of `tocsin doctor` on this machine: settings, disk, ports, store, keys, neighbours, and what the agent needs.
 
 All of them are safe while a server runs. A SQLite file is opened read-only and without its lock, and a schema is neither
 created nor migrated.
@@ -12,14 +12,16 @@ import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
+from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from tocsin.administration import api_keys
 from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.model.errors import ConfigError, SchemaNotMigrated, TocsinError
 from tocsin.model.instants import format_instant
+from tocsin.ports.bus import BrokerRefused, BusUnavailable
 from tocsin.ports.store import FORMAT, KEY_MAX, KEY_MIN, Member, ShardBatch, Store
-from tocsin.server.findings import STORE_TIMEOUT_S, Finding, Verdict
 from tocsin.server.neighbours import alive_members, fault_of
 from tocsin.server.peers import loopback, secrets_of
 from tocsin.server.sockets import bind, url_of
@@ -27,7 +29,7 @@ from tocsin.server.stores import newest_schema, open_store
 from tocsin.settings import Origin, Settings, sources, unknown_variables
 from tocsin.sql.file_lock import lock_holder
 from tocsin.stores.sqlite.connection import APPLICATION_ID
-from tocsin.stores.sqlite.reading import Glance, glance
+from tocsin.stores.sqlite.files import Glance, glance
 from tocsin.stores.sqlite.store import LOCK_FILE
 
 #: Less free disk space is a warning: what the logs of the two databases may take.
@@ -36,9 +38,28 @@ FREE_BYTES_LOW = 512 * 2**20
 FREE_BYTES_MIN = 2**20
 #: A slower round trip to the store delays every commit noticeably.
 ROUND_TRIP_S_HIGH = 0.1
+#: How long a store may take to answer at all.
+_STORE_TIMEOUT_S = 30.0
 
 
-def check_settings(settings: Settings, flags: dict[str, object]) -> Iterator[Finding]:
+class Verdict(StrEnum):
+    """What a check found. Only `fail` makes the command fail."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Finding(NamedTuple):
+    """One line: what was checked, what was found, and what to do about it."""
+
+    check: str
+    verdict: Verdict
+    text: str
+    mend: str = ""
+
+
+def check_settings(flags: dict[str, object]) -> Iterator[Finding]:
     """The settings are valid, or they could not be loaded; which are set, and which variables are none."""
     origins = [source.origin for source in sources(flags).values() if source.origin is not Origin.DEFAULT]
     counted = ", ".join(f"{origins.count(origin)} from {origin.value}" for origin in Origin if origin in origins)
@@ -140,7 +161,7 @@ async def _check_shared(settings: Settings) -> AsyncIterator[Finding]:
     place = settings.store_url_redacted()
     try:
         store = open_store(settings, node=False, memory=False, create=False)
-        async with asyncio.timeout(STORE_TIMEOUT_S):
+        async with asyncio.timeout(_STORE_TIMEOUT_S):
             shards = await store.open(None)
     except SchemaNotMigrated as error:
         yield Finding(
@@ -148,11 +169,11 @@ async def _check_shared(settings: Settings) -> AsyncIterator[Finding]:
         )
         return
     except (TocsinError, OSError, TimeoutError) as error:
-        text = str(error) or f"{place} did not answer within {STORE_TIMEOUT_S:.0f} s"
+        text = str(error) or f"{place} did not answer within {_STORE_TIMEOUT_S:.0f} s"
         yield Finding("store", Verdict.FAIL, text, "check store, its address, user and password, and the server's log")
         return
     try:
-        async with asyncio.timeout(STORE_TIMEOUT_S):
+        async with asyncio.timeout(_STORE_TIMEOUT_S):
             found = await _questions(settings, store, f"{place}: {shards} shards, schema {newest_schema(settings)}")
         for finding in found:
             yield finding
@@ -242,3 +263,60 @@ def check_keys(settings: Settings, expiries: list[int | None]) -> Iterator[Findi
         yield Finding("keys", Verdict.OK, "none; from this machine none is required")
     else:
         yield Finding("keys", Verdict.OK, f"{len(valid)} valid, none expires soon")
+
+
+async def check_agent(settings: Settings) -> AsyncIterator[Finding]:
+    """The agent's database can be reached and written, and the broker takes its messages. Nothing where it never runs."""
+    if not settings.has_agent():
+        return
+    url = settings.agent_database_url()
+    if url.startswith("postgresql"):
+        yield await _postgresql(settings, url)
+    elif path := url.removeprefix("sqlite:///"):
+        yield _file(Path(path))
+    if settings.broker is not None:
+        yield await _broker(settings, settings.broker)
+
+
+def _file(path: Path) -> Finding:
+    if not path.exists():
+        return Finding("agent", Verdict.OK, f"there is no {path} yet; `tocsin serve` creates it")
+    if not all(os.access(each, os.W_OK) for each in (path, path.parent)):
+        return Finding("agent", Verdict.FAIL, f"{path} can't be written", "give file and folder to the server's user")
+    return Finding("agent", Verdict.OK, f"{path} can be written")
+
+
+async def _postgresql(settings: Settings, url: str) -> Finding:
+    from tocsin.stores.service_calls.postgresql import missing_rights
+
+    mend = "check agent.database, its address, user and password"
+    try:
+        async with asyncio.timeout(_STORE_TIMEOUT_S):
+            place, tables = await missing_rights(url, settings.agent_sql)
+    except (TocsinError, OSError, TimeoutError) as error:
+        text = str(error) or f"its database did not answer within {_STORE_TIMEOUT_S:.0f} s"
+        return Finding("agent", Verdict.FAIL, text, mend)
+    if tables is None:
+        return Finding("agent", Verdict.OK, f"{place} has no tables yet; `tocsin serve` creates them")
+    if tables:
+        grant = "grant SELECT, INSERT, UPDATE and DELETE on them to its user"
+        return Finding("agent", Verdict.FAIL, f"{place}: rights on {', '.join(tables)} are missing", grant)
+    return Finding("agent", Verdict.OK, f"{place} can be read and written")
+
+
+async def _broker(settings: Settings, url: str) -> Finding:
+    from tocsin.messaging.nats.connection import JetStreamError, NatsConnection, parse_nats_address
+
+    address = parse_nats_address(url)
+    connection = NatsConnection(address, settings.bus, "tocsin doctor", lambda reason: None)
+    try:
+        await connection.open()
+        try:
+            await connection.call("INFO", {})
+        finally:
+            await connection.close()
+    except (BusUnavailable, BrokerRefused, ConfigError, JetStreamError) as error:
+        return Finding(
+            "broker", Verdict.FAIL, str(error), "check broker, its user and password, and that JetStream is on"
+        )
+    return Finding("broker", Verdict.OK, f"NATS with JetStream at {address}")

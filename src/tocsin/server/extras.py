@@ -29,7 +29,7 @@ def require_extras(settings: Settings) -> None:
         require_driver(settings.agent_database_url(), "agent.database")
         if settings.broker is not None:
             require_extra("nats", "broker")
-    if settings.tracing_endpoint is not None:
+    if settings.tracing.endpoint is not None:
         require_extra("otel", "tracing.endpoint")
 
 

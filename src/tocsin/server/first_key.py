@@ -38,10 +38,10 @@ async def touched_by_first_key(store: Store, shards: int, settings: Settings) ->
     localhost is recognised, the name of another host isn't resolved. Raises StoreError."""
     count, hosts, examined = 0, dict[str, None](), 0
     reachable = any(not loopback(host) for host in (settings.host, *settings.origin_hosts()))
-    if reachable or settings.egress_allow_private is not None:
+    if reachable or settings.egress.allow_private is not None:
         # The key changes nothing about what is called.
         return Touched(0, (), more=False)
-    policy = EgressPolicy(allow=settings.egress_allow)
+    policy = EgressPolicy(allow=settings.egress.allow)
     async for row in _pending(store, shards):
         examined += 1
         if count >= COUNTED_MAX or examined > EXAMINED_MAX:

@@ -7,7 +7,7 @@ import contextlib
 import socket
 from collections.abc import Iterator
 from functools import partial
-from typing import cast
+from typing import Any
 
 import uvicorn
 
@@ -24,8 +24,21 @@ class QuietServer(uvicorn.Server):
     """uvicorn without its own signal handling: the process's handler also drains the engine. And without its check every
     tenth of a second whether it should stop: an idle node has few reasons to wake up."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
+    def __init__(self, app: Any, **options: Any) -> None:
+        """`options` are further ones of uvicorn.Config."""
+        super().__init__(
+            uvicorn.Config(
+                app,
+                loop="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                **options,
+            )
+        )
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -51,22 +64,13 @@ class HttpServer:
         """`write_timeout_us`: a write may wait that long until its shard has a new owner."""
         self._listener = listener
         self._server = QuietServer(
-            uvicorn.Config(
-                app,
-                http=cast("type[asyncio.Protocol]", partial(ApiProtocol, app)),
-                loop="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,
-                backlog=2048,
-                timeout_keep_alive=keep_alive_timeout_s,
-                # As ApiProtocol announces it for the requests that it answers itself.
-                headers=[("keep-alive", f"timeout={keep_alive_timeout_s}")],
-                timeout_graceful_shutdown=_GRACE_S + write_timeout_us // 1_000_000,
-            )
+            app,
+            http=partial(ApiProtocol, app),
+            backlog=2048,
+            timeout_keep_alive=keep_alive_timeout_s,
+            # As ApiProtocol announces it for the requests that it answers itself.
+            headers=[("keep-alive", f"timeout={keep_alive_timeout_s}")],
+            timeout_graceful_shutdown=_GRACE_S + write_timeout_us // 1_000_000,
         )
         self._serving: asyncio.Task[None] | None = None
 

@@ -173,9 +173,8 @@ class Server:
         )
         relay = AgentRelay(settings.cluster, expected=settings.has_agent())
         # The agent's timers fire on the node that owns their shard, which may never run the agent.
-        due_caller = relay.due_caller = DueCaller(
-            clock, settings.agent.polling_batch_max, None if peers is None else relay.report_due
-        )
+        forward_due = None if peers is None else relay.report_due
+        due_caller = DueCaller(clock, settings.agent.polling_batch_max, forward_due)
         ends.push_async_callback(sending.client.close)
         ends.push_async_callback(due_caller.close)
         agent = relay.agent = await self._open_agent(parts, sending, due_caller, tracer)
@@ -203,11 +202,9 @@ class Server:
         )
 
     def _open_tracer(self, ends: AsyncExitStack) -> Tracer | None:
-        endpoint = self._settings.tracing_endpoint
-        if endpoint is None:
-            return None
-        tracer = open_tracer(endpoint, self._settings.tracing_sample_ratio, self._settings.node_name or self.url)
-        ends.push_async_callback(asyncio.to_thread, tracer.close)
+        tracer = open_tracer(self._settings.tracing, self._settings.node_name or self.url)
+        if tracer is not None:
+            ends.push_async_callback(asyncio.to_thread, tracer.close)
         return tracer
 
     async def _listen_to_peers(self, ends: AsyncExitStack, store: Store, watching: Observers) -> Peers:

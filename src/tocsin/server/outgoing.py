@@ -37,8 +37,8 @@ def outgoing(
     """Unless `egress.allow_private` is set, private addresses are allowed as long as only programs of this machine reach the
     server without a key."""
     open_here = not published and not keys.required
-    allow_private = open_here if settings.egress_allow_private is None else settings.egress_allow_private
-    egress, limits = EgressPolicy(allow_private, settings.egress_allow), settings.callbacks
+    allow_private = open_here if settings.egress.allow_private is None else settings.egress.allow_private
+    egress, limits = EgressPolicy(allow_private, settings.egress.allow), settings.callbacks
     rules = InputRules(
         settings.input,
         egress.check_url,
@@ -52,7 +52,7 @@ def outgoing(
 
 def _close_egress(settings: Settings, egress: EgressPolicy, rules: InputRules, client: HttpCaller) -> None:
     """Applies the first key, created while this server accepted every program of its machine without a key."""
-    if settings.egress_allow_private is None:
+    if settings.egress.allow_private is None:
         egress.allow_private = False
         rules.forget_targets()
         client.rules_changed()

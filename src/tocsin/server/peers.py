@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 from tocsin.administration import shared_secret, stored_secret
 from tocsin.cluster.handshake import ClusterSecrets, mark_of_chosen, mark_of_stored
-from tocsin.cluster.tls import PeerTls, TlsFiles
+from tocsin.cluster.tls import PeerTls
+from tocsin.model.setting_values import STORED_SECRET
 from tocsin.ports.observer import Event
 from tocsin.ports.store import Store
 from tocsin.settings import Settings
-from tocsin.settings.values import STORED_SECRET
 
 _EVERY_ADDRESS = ("0.0.0.0", "::", "")
 
@@ -63,15 +63,8 @@ def loopback(host: str) -> bool:
 
 def tls_of(settings: Settings, observe: Callable[[Event], None]) -> PeerTls | None:
     """TLS between nodes; None without it. Raises ConfigError for files that can't be used."""
-    certificate, key, ca = (
-        settings.cluster_tls_certificate_file,
-        settings.cluster_tls_key_file,
-        settings.cluster_tls_ca_file,
-    )
-    # The settings were checked: all three or none.
-    if certificate is None or key is None or ca is None:
-        return None
-    return PeerTls(TlsFiles(certificate, key, ca, settings.cluster_tls_name), observe)
+    files = settings.cluster_tls.files
+    return None if files is None else PeerTls(files, settings.cluster_tls.name, observe)
 
 
 async def secrets_of(settings: Settings, store: Store, *, create: bool = True) -> ClusterSecrets:

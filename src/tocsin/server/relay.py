@@ -12,7 +12,6 @@ from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Overloaded, Unavailable
-from tocsin.service_calls.engine_timers import DueCaller
 from tocsin.web.http.access import KEY_HASH, RELAYED
 
 if TYPE_CHECKING:
@@ -50,8 +49,6 @@ class AgentRelay:
         self.agent: ServiceAgent | None = None
         #: Connects to the other nodes; None: requests cannot be forwarded.
         self.cluster: Cluster | None = None
-        #: Handles invocations of the agent's timers if the agent runs here.
-        self.due_caller: DueCaller | None = None
         #: This node's application. Until it is set, nothing is served to other nodes.
         self.app: Asgi | None = None
 
@@ -127,17 +124,17 @@ class AgentRelay:
             return RelayedResponse(request.id, 0, [], b"")
         with self.agent.serving() as here:
             if here and request.method == _DUE_METHOD:
-                return await self._receive_due(request)
+                return await _receive_due(self.agent, request)
             if here:
                 return await serve_relayed(self.app, request)
         return RelayedResponse(request.id, 0, [], b"")
 
-    async def _receive_due(self, request: RelayedRequest) -> RelayedResponse:
-        assert self.due_caller is not None
-        outcome = await self.due_caller.receive_due(request.body, _DUE_TIMEOUT_US)
-        if isinstance(outcome, Response):
-            return RelayedResponse(request.id, outcome.status, [], b"")
-        return RelayedResponse(request.id, 503, [], f"{outcome.code}: {outcome.detail}".encode())
+
+async def _receive_due(agent: ServiceAgent, request: RelayedRequest) -> RelayedResponse:
+    outcome = await agent.due_caller.receive_due(request.body, _DUE_TIMEOUT_US)
+    if isinstance(outcome, Response):
+        return RelayedResponse(request.id, outcome.status, [], b"")
+    return RelayedResponse(request.id, 503, [], f"{outcome.code}: {outcome.detail}".encode())
 
 
 async def serve_relayed(app: Asgi, request: RelayedRequest) -> RelayedResponse:

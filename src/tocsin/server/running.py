@@ -17,8 +17,7 @@ from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import open_dev_folder
 from tocsin.server.node import Server
 from tocsin.server.sockets import raise_descriptor_limit
-from tocsin.server.stop_requests import StopRequests
-from tocsin.server.workers import EXIT_FORCED, READY, STARTED, ControlPipe, serve_workers, worker_slot
+from tocsin.server.workers import EXIT_FORCED, READY, STARTED, ControlPipe, StopRequests, serve_workers, worker_slot
 from tocsin.settings import Settings
 from tocsin.telemetry.logs import configure_logging
 
@@ -53,7 +52,7 @@ def serve(settings: Settings, *, movable_clock: bool = False) -> int:
             return serve_workers(settings)
         # A SIGHUP to the process group is for the parent, which replaces its workers one after another.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    configure_logging(settings.log_level, settings.log_format)
+    configure_logging(settings.log)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     if (obstacle := raise_descriptor_limit()) is not None:
         structlog.get_logger("tocsin.server").warning("open-file limit not raised", error=obstacle)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import structlog
@@ -16,11 +15,10 @@ from tocsin.ports.store import Capabilities, Store
 from tocsin.private_files import other_owner
 from tocsin.server.extras import require_driver
 from tocsin.settings import Settings
-from tocsin.stores.cassandra import settings as cassandra_settings
-from tocsin.stores.dynamodb import settings as dynamodb_settings
+from tocsin.stores.cassandra import address as cassandra
+from tocsin.stores.dynamodb import address as dynamodb
 from tocsin.stores.memory import MemoryStore
-from tocsin.stores.mongodb import settings as mongodb_settings
-from tocsin.stores.options import CassandraOptions, DynamoOptions, MongoOptions, MysqlOptions, PostgresOptions
+from tocsin.stores.mongodb import address as mongodb
 from tocsin.stores.sqlite.store import SqliteStore
 from tocsin.telemetry.clock import SystemClock
 
@@ -46,35 +44,34 @@ def open_store(
     An embedded store goes by `clock` instead of the machine's. `observe` receives the store's events. `on_fatal` is
     called, in any thread, when the state on disk is uncertain and only a restart can determine it.
     """
-    scheme = urlsplit(settings.store_url()).scheme
+    url, name = settings.store_url(), settings.application_name()
+    scheme = urlsplit(url).scheme
     if scheme == "memory" and memory:
         return MemoryStore(clock or SystemClock(), exclusive=True)
-    require_driver(settings.store_url(), "store")
+    require_driver(url, "store")
+    # Each of the engine's lanes has a writing connection.
+    server = replace(settings.database, writers=settings.engine.lanes, application_name=name)
     # Only the store in use is imported: a server's driver takes a tenth of a second, DynamoDB's half of one.
     if scheme == "postgresql":
         from tocsin.stores.postgresql.store import PostgresStore
 
-        return PostgresStore(settings.store_url(), create=create, **_of_server(settings, settings.postgresql))
+        return PostgresStore(url, server, settings.postgresql, create=create)
     if scheme == "mysql":
         from tocsin.stores.mysql.store import MysqlStore
 
-        return MysqlStore(settings.store_url(), create=create, **_of_server(settings, settings.mysql))
+        return MysqlStore(url, server, settings.mysql, create=create)
     if scheme == "dynamodb":
         from tocsin.stores.dynamodb.store import DynamoStore
 
-        return DynamoStore(
-            settings.store_url(), create=create, observe=observe, **_options(settings, settings.dynamodb)
-        )
+        return DynamoStore(url, replace(settings.dynamodb, application_name=name), create=create, observe=observe)
     if scheme == "cassandra":
         from tocsin.stores.cassandra.store import CassandraStore
 
-        return CassandraStore(
-            settings.store_url(), create=create, observe=observe, **_options(settings, settings.cassandra)
-        )
-    if scheme in mongodb_settings.SCHEMES:
+        return CassandraStore(url, replace(settings.cassandra, application_name=name), create=create, observe=observe)
+    if scheme in mongodb.SCHEMES:
         from tocsin.stores.mongodb.store import MongoStore
 
-        return MongoStore(settings.store_url(), create=create, **_options(settings, settings.mongodb))
+        return MongoStore(url, replace(settings.mongodb, application_name=name), create=create)
     if scheme not in ("sqlite", "memory"):
         raise ConfigError(
             f"store: unknown scheme {scheme}://; use sqlite:///path, postgresql://…, mysql://…, dynamodb://…, "
@@ -90,23 +87,12 @@ def open_store(
         )
     return SqliteStore(
         path,
+        settings.sqlite,
         node=node,
         clock=clock,
         on_commit_io_error=on_fatal,
         on_checkpoint_error=_log_checkpoint_error,
-        **asdict(settings.sqlite),
     )
-
-
-def _options(
-    settings: Settings, chosen: PostgresOptions | MysqlOptions | DynamoOptions | CassandraOptions | MongoOptions
-) -> dict[str, Any]:
-    return {**asdict(chosen), "application_name": settings.application_name()}
-
-
-def _of_server(settings: Settings, chosen: PostgresOptions | MysqlOptions) -> dict[str, Any]:
-    """Each of the engine's lanes has a writing connection."""
-    return {**asdict(settings.database), "writers": settings.engine.lanes, **_options(settings, chosen)}
 
 
 def check_payload_limit(settings: Settings, capabilities: Capabilities) -> None:
@@ -127,11 +113,11 @@ def newest_schema(settings: Settings) -> int:
     """The schema version to which opening the store migrates it."""
     scheme = urlsplit(settings.store_url()).scheme
     if scheme == "dynamodb":
-        return dynamodb_settings.LAYOUT
+        return dynamodb.LAYOUT
     if scheme == "cassandra":
-        return cassandra_settings.LAYOUT
-    if scheme in mongodb_settings.SCHEMES:
-        return mongodb_settings.LAYOUT
+        return cassandra.LAYOUT
+    if scheme in mongodb.SCHEMES:
+        return mongodb.LAYOUT
     if scheme == "postgresql":
         from tocsin.stores.postgresql.schema import migrations
     elif scheme == "mysql":

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import structlog
-import uvicorn
 
 from tocsin.model.errors import OutcomeUnknown, StoreUnreachable
 from tocsin.model.ids import Uuid7Source
@@ -67,19 +66,7 @@ async def start_when_reachable(
 
 async def _answer_health_checks(listener: socket.socket) -> Callable[[], Awaitable[None]]:
     """Answers requests at a copy of the socket. Returns what ends it; connections that come then wait for the node."""
-    server = QuietServer(
-        uvicorn.Config(
-            _application,
-            loop="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            limit_concurrency=_CONNECTIONS_MAX,
-        )
-    )
+    server = QuietServer(_application, limit_concurrency=_CONNECTIONS_MAX)
     serving = asyncio.ensure_future(server.serve(sockets=[listener.dup()]))
 
     async def close() -> None:

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,6 @@ from tocsin.model.errors import ConfigError
 from tocsin.model.retry import backoff_us
 from tocsin.server.extras import require_extras
 from tocsin.server.sockets import bind, url_of
-from tocsin.server.stop_requests import StopRequests
 from tocsin.settings import Settings
 from tocsin.tasks import end_tasks
 from tocsin.telemetry.logs import configure_logging
@@ -38,6 +38,8 @@ STARTED, READY = b"s", b"r"
 #: Added to the number of the signal, the exit code after a second SIGTERM or Ctrl-C: 143 or 130.
 EXIT_FORCED = 128
 _BACKLOG = 2_048
+#: A terminal, a supervisor and a script may each send the signal for one request: those within this time are one.
+_ONE_REQUEST_S = 1.0
 
 
 class WorkerSlot(NamedTuple):
@@ -261,9 +263,24 @@ class Parent:
         self._log.info("rolling restart done")
 
 
+class StopRequests:
+    """The signals that a process has received. `now_s` is a clock that is never set."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._first_s: float | None = None
+
+    def insists(self) -> bool:
+        """Notes a signal; whether it asks once more, after the first request was made a second ago or longer."""
+        now_s = self._now_s()
+        if self._first_s is None:
+            self._first_s = now_s
+        return now_s - self._first_s >= _ONE_REQUEST_S
+
+
 def serve_workers(settings: Settings) -> int:
     """Runs the parent process. Returns the exit code."""
-    configure_logging(settings.log_level, settings.log_format)
+    configure_logging(settings.log)
     try:
         require_extras(settings)
         listener = bind(settings.host, settings.port)

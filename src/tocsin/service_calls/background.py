@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tocsin.model.errors import OutcomeUnknown, StoreUnavailable
 from tocsin.model.retry import backoff_us
+from tocsin.ports.bus import Delivery, InvalidMessage
 from tocsin.ports.clock import Clock
-from tocsin.service_calls.events import AgentObserver, AgentStepFailed
+from tocsin.service_calls.events import AgentObserver, AgentRowsPurged, AgentStepFailed
 from tocsin.service_calls.limits import AgentLimits
-from tocsin.service_calls.messages import Registry
+from tocsin.service_calls.messages import Message, Registry
 from tocsin.tasks import end_tasks
 
 T = TypeVar("T")
@@ -32,6 +33,29 @@ class AgentContext:
     def step_failed(self, step: str, error: Exception) -> None:
         """Reports that a background step failed and will be tried again."""
         self.observe(AgentStepFailed(step, describe(error)))
+
+    def opened(self, deliveries: Sequence[Delivery]) -> Iterator[tuple[Delivery, Message]]:
+        """The deliveries with their messages. A malformed message fails alone, and is left out."""
+        for delivery in deliveries:
+            try:
+                message = self.registry.open(delivery.envelope)
+            except InvalidMessage as error:
+                delivery.fail(error)
+            else:
+                yield delivery, message
+
+    async def purge(self, kind: str, delete: Callable[[int], Awaitable[int]], closing: Callable[[], bool]) -> int:
+        """Calls `delete`, which deletes at most that many rows and returns their number, until there are no more. Reports and
+        returns the number of all."""
+        rows_max, purged = self.limits.purge_batch_max, 0
+        while not closing():
+            rows = await delete(rows_max)
+            purged += rows
+            if rows < rows_max:
+                break
+        if purged:
+            self.observe(AgentRowsPurged(kind, purged))
+        return purged
 
 
 def describe(error: BaseException) -> str:

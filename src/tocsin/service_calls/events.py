@@ -158,9 +158,7 @@ class ExecutionFinished(AgentEvent, frozen=True):
     destination: str
     duration_us: int
     counter = Counter(
-        "tocsin_agent_executions",
-        "Finished executions, by result: succeeded, or the kind of the error.",
-        ("result",),
+        "tocsin_agent_executions", "Finished executions, by result: succeeded, or the kind of the error.", ("result",)
     )
     histograms = (
         Histogram(

@@ -324,13 +324,7 @@ class Registry:
         self._opened_before: dict[str, tuple[Envelope, Message]] = {}
 
     def seal(
-        self,
-        message: Message,
-        *,
-        tenant_id: str,
-        correlation_id: str,
-        causation_id: str | None,
-        id: str | None = None,
+        self, message: Message, *, tenant_id: str, correlation_id: str, causation_id: str | None, id: str | None = None
     ) -> Envelope:
         """The message in a new envelope, under a new id unless `id` is given. Raises InvalidMessage if its type is not
         registered."""
@@ -398,11 +392,7 @@ def ordered_at(execution_id: str) -> int:
 def _check_ids(envelope: Envelope) -> None:
     if _IDS.match(f"{envelope.id} {envelope.tenant_id} {envelope.aggregate_id}") is not None:
         return
-    for field, value in (
-        ("id", envelope.id),
-        ("tenantId", envelope.tenant_id),
-        ("aggregateId", envelope.aggregate_id),
-    ):
+    for field, value in (("id", envelope.id), ("tenantId", envelope.tenant_id), ("aggregateId", envelope.aggregate_id)):
         if not is_uuid7(value):
             raise InvalidMessage(f"{envelope.type}: {field} {value!r} is not a UUID v7")
 

@@ -14,7 +14,6 @@ from tocsin.model.retry import backoff_us
 from tocsin.ports.bus import Bus, InvalidMessage
 from tocsin.service_calls.background import AgentContext, GroupCommit, Periodic, Wakeup, describe
 from tocsin.service_calls.events import (
-    AgentRowsPurged,
     AgentStepFailed,
     MessagesPublished,
     MessageSuspended,
@@ -296,16 +295,8 @@ class OutboxDispatcher:
     async def purge(self) -> int:
         """Deletes rows that were published longer ago than `outbox_retention`. Returns their number. Raises the store's
         errors."""
-        limits, purged = self._limits, 0
-        before_us = self._context.clock.now_us() - limits.outbox_retention_us
-        while not self._closing:
-            rows = await self._store.purge(before_us, limits.purge_batch_max)
-            purged += rows
-            if rows < limits.purge_batch_max:
-                break
-        if purged:
-            self._context.observe(AgentRowsPurged("messages", purged))
-        return purged
+        before_us = self._context.clock.now_us() - self._limits.outbox_retention_us
+        return await self._context.purge("messages", partial(self._store.purge, before_us), lambda: self._closing)
 
 
 def _number(row: OutboxRow) -> int:

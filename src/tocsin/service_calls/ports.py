@@ -26,7 +26,7 @@ T = TypeVar("T")
 WAITING = frozenset({CallStatus.SCHEDULED, CallStatus.RETRYING})
 
 
-class Outcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+class CallOutcome(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """How a call ended or, while it is Retrying, how its last attempt ended: `response_meta` if the service answered,
     `error_meta` if the attempt failed."""
 
@@ -58,7 +58,7 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     idempotency_key: str | None = None
     started_at: int | None = None
     finished_at: int | None = None
-    outcome: Outcome | None = None
+    outcome: CallOutcome | None = None
     execution_id: str | None = None
     executions: int = 0
     retry_policy: RetryPolicy | None = None

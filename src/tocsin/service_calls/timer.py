@@ -62,13 +62,8 @@ class TimerModule:
         # The last command for a call counts, and of several instants the latest: a repetition may arrive after it.
         schedules: dict[CallKey, TimerEntry] = {}
         cancels: dict[CallKey, None] = {}
-        for delivery in deliveries:
+        for delivery, message in self._context.opened(deliveries):
             envelope = delivery.envelope
-            try:
-                message = self._context.registry.open(envelope)
-            except InvalidMessage as error:
-                delivery.fail(error)
-                continue
             key = CallKey(envelope.tenant_id, envelope.aggregate_id)
             if isinstance(message, ScheduleTimer):
                 cancels.pop(key, None)

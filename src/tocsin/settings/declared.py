@@ -11,13 +11,12 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.setting import KEY, Declaration, Topic
+from tocsin.model.setting_values import byte_count, bytes_text, count, duration, one_of, path, text, words, yes_no
 from tocsin.settings.settings import SHARED, Part, Settings
-from tocsin.settings.values import byte_count, bytes_text, count, duration, one_of, path, text, yes_no
 
 ENV_PREFIX = "TOCSIN_"
 #: Microseconds of the units in which dataclasses count durations.
@@ -27,12 +26,14 @@ _UNITS = {"_us": 1, "_ms": 1_000, "_s": US_PER_SECOND}
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A setting. `field` is its name as an identifier, `name` the one in the file and in messages: `egress_allow` and
-    `egress.allow`. It is the field `attribute` of the part of Settings named `part`, or of Settings itself ("")."""
+    `egress.allow`. It is the field `attribute` of the part of Settings named `part`, or of Settings itself (""). `kind` is
+    the type in that field's annotation, such as `Path`."""
 
     field: str
     name: str
     part: str
     attribute: str
+    kind: str
     default: Any
     declaration: Declaration
     topic: Topic
@@ -50,6 +51,8 @@ class Setting:
     def parse(self, value: object) -> Any:
         """The value of what people wrote. Raises ValueError with the reason."""
         declared = self.declaration
+        if self.kind == "tuple[str, ...]":
+            value = words(value)
         if declared.rule is not None:
             return declared.rule(value)
         if declared.choices:
@@ -59,11 +62,9 @@ class Setting:
             if self.unit_us == US_PER_SECOND:
                 return duration_us / US_PER_SECOND
             return max(declared.least, duration_us // self.unit_us)
-        if isinstance(self.default, bool):
-            return yes_no(value)
-        if isinstance(self.default, int):
+        if self.kind == "int":
             return (byte_count if self.counts_bytes else count)(value, least=declared.least)
-        return path(value) if isinstance(self.default, Path) else text(value)
+        return {"bool": yes_no, "Path": path}.get(self.kind, text)(value)
 
     def value(self, settings: Settings) -> Any:
         """The value in force, as the part takes it."""
@@ -105,6 +106,7 @@ def _setting(declared: dataclasses.Field[Any], name: str, part: Part) -> Setting
         f"{table}.{plain}" if table else plain,
         name,
         declared.name,
+        str(declared.type).removesuffix(" | None"),
         declared.default,
         declaration,
         declaration.topic or part.topic,
@@ -114,8 +116,7 @@ def _setting(declared: dataclasses.Field[Any], name: str, part: Part) -> Setting
 #: Tables of the file. A name that begins as another one does stands before it.
 TABLES = tuple(
     sorted(
-        {"egress", "tracing"}
-        | {part.table for each in dataclasses.fields(Settings) if (part := each.metadata.get("part")) and part.table},
+        {part.table for each in dataclasses.fields(Settings) if (part := each.metadata.get("part")) and part.table},
         reverse=True,
     )
 )

@@ -8,10 +8,10 @@ from typing import Any
 
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import format_duration
+from tocsin.model.setting_values import PORT_MAX, redacted
 from tocsin.settings.declared import ENV_PREFIX, SETTINGS, Setting, env_name, made, setting_name
 from tocsin.settings.settings import SECRETS, Settings
 from tocsin.settings.sources import Entry, Origin, Source, entries_of, fault_of
-from tocsin.settings.values import PORT_MAX, redacted
 
 #: Variables with the prefix that are not settings: the one that names the settings file, and those of the client commands, of
 #: worker processes, of the SDKs' test servers and of the tests.
@@ -107,7 +107,7 @@ def _check_together(settings: Settings) -> None:
 def _about_tls(settings: Settings) -> list[str]:
     """Settings of TLS between nodes that lack others."""
     files = ("cluster_tls_certificate_file", "cluster_tls_key_file", "cluster_tls_ca_file")
-    missing = [setting_name(field) for field in files if getattr(settings, field) is None]
+    missing = [setting_name(field) for field in files if SETTINGS[field].value(settings) is None]
     if missing and len(missing) < len(files):
         return [
             f"{name}: is missing; TLS between nodes requires a certificate, its key and an authority"

@@ -13,36 +13,34 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import urlsplit
 
 from tocsin.cluster.limits import ClusterLimits
+from tocsin.cluster.tls import TlsOptions
+from tocsin.http_client.egress import EgressOptions
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.messaging.limits import BusLimits
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.namespace import RETENTION_DEFAULT_US
 from tocsin.model.setting import Topic, setting
-from tocsin.model.validation import InputLimits
-from tocsin.ports.event import NAMESPACES_MAX
-from tocsin.service_calls.limits import AgentLimits
-from tocsin.settings.values import (
+from tocsin.model.setting_values import (
     api_url,
     broker_address,
     count,
     database_address,
-    dns_name,
-    egress_entries,
     former_secret,
     name_of_node,
     networks,
     origins,
-    path,
     peer_address,
     port_number,
     redacted,
     secret,
-    share,
     store_address,
     subject_prefix,
-    yes_no,
 )
+from tocsin.model.validation import InputLimits
+from tocsin.ports.event import NAMESPACES_MAX
+from tocsin.service_calls.limits import AgentLimits
+from tocsin.sql.pool import ServerOptions
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
 from tocsin.stores.options import (
     CassandraOptions,
@@ -50,10 +48,11 @@ from tocsin.stores.options import (
     MongoOptions,
     MysqlOptions,
     PostgresOptions,
-    ServerOptions,
     SqliteOptions,
 )
 from tocsin.stores.service_calls.settings import SqlSettings
+from tocsin.telemetry.logs import LogOptions
+from tocsin.telemetry.tracing import TracingOptions
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.web.api.request import ApiLimits
 from tocsin.web.pages.limits import UiLimits
@@ -63,8 +62,6 @@ T = TypeVar("T")
 #: More shards than this have no use, and each commit and each heartbeat covers all of them.
 SHARDS_MAX = 65_536
 
-LogLevel = Literal["debug", "info", "warning", "error"]
-LogFormat = Literal["auto", "console", "json"]
 AgentTimer = Literal["polling", "engine"]
 
 
@@ -89,19 +86,15 @@ class Settings:
         "Address to listen on. An address that other machines can reach requires API keys, or `insecure`. On a "
         "loopback address requests need a key once a key exists or `ui.origins` names an address that is not "
         "loopback.",
-        topic=Topic.SERVER,
     )
     port: int = setting(
         8080,
         "Port to listen on; 0 picks a free port.",
-        topic=Topic.SERVER,
         rule=port_number,
     )
     data_dir: Path = setting(
         Path("data"),
         "Directory for the SQLite databases (timers and service calls) and their lock files. Created if it is missing.",
-        topic=Topic.SERVER,
-        rule=path,
     )
     store: str | None = setting(
         None,
@@ -111,21 +104,17 @@ class Settings:
         "`cassandra://user:password@host1:port,host2/keyspace?datacenter=…&consistency=…`, "
         "`mongodb://user:password@host,host/database?replicaSet=…` or `mongodb+srv://…`, or `memory://`, which loses "
         "them on exit. Unset: the SQLite file `tocsin.db` in `data_dir`.",
-        topic=Topic.SERVER,
         rule=store_address,
     )
     store_file: Path | None = setting(
         None,
         "File with the value of `store`, for a URL with a password. The newline at its end is ignored.",
-        topic=Topic.SERVER,
-        rule=path,
     )
     shards: int | None = setting(
         None,
         "Number of partitions of all timers, fixed when the store is created. Unset: the store's number; for a new "
         "store 4, on a database server 16. More shards spread the work over more nodes, and make each commit a little "
         "more expensive.",
-        topic=Topic.SERVER,
         rule=partial(count, most=SHARDS_MAX),
     )
     namespace_num_shards: int = setting(
@@ -133,13 +122,11 @@ class Settings:
         "Number of shards that a namespace created without `numShards` uses. A namespace can't have more shards than its "
         f"store (`shards`), so in a new SQLite store, which has {TOTAL_SHARDS_DEFAULT}, it gets {TOTAL_SHARDS_DEFAULT}. "
         "Higher values spread its timers over more nodes.",
-        topic=Topic.SERVER,
     )
     workers: int = setting(
         1,
         "Processes that serve the port together, each a node of its own; more than 1 requires a database server as "
         "`store`. Higher values use more cores.",
-        topic=Topic.SERVER,
     )
     insecure: bool = setting(
         False,
@@ -151,13 +138,11 @@ class Settings:
         "File with the first admin key: 32 to 256 visible characters, such as from `openssl rand -hex 32`. If the "
         "store has no API key when the server starts, it creates this one. Later the file is ignored.",
         topic=Topic.SECURITY,
-        rule=path,
     )
     metrics_open: bool | None = setting(
         None,
         "Serve `/metrics` without an API key. Unset: only if no other request needs a key.",
         topic=Topic.SECURITY,
-        rule=yes_no,
     )
     trusted_proxies: tuple[str, ...] = setting(
         (),
@@ -185,53 +170,15 @@ class Settings:
         topic=Topic.SECURITY,
         rule=origins,
     )
-    egress_allow: tuple[str, ...] = setting(
-        (),
-        "Addresses, networks and host names, each with or without a port, that callbacks and service calls may reach "
-        "although they are not on the public Internet.",
-        topic=Topic.EGRESS,
-        rule=egress_entries,
-    )
-    egress_allow_private: bool | None = setting(
-        None,
-        "Allow callbacks and service calls to every loopback, private and link-local address. Unset: only if `host` "
-        "is a loopback address and requests need no key.",
-        topic=Topic.EGRESS,
-        rule=yes_no,
-    )
-    log_level: LogLevel = setting(
-        "info",
-        "Lowest severity that is logged: `debug`, `info`, `warning` or `error`.",
-        topic=Topic.LOGGING,
-        choices=get_args(LogLevel),
-    )
-    log_format: LogFormat = setting(
-        "auto",
-        "Format of log lines: `console`, `json`, or `auto`, which is console on a terminal and JSON elsewhere.",
-        topic=Topic.LOGGING,
-        choices=get_args(LogFormat),
-    )
+    egress: EgressOptions = _part(EgressOptions, Topic.EGRESS, "egress")
+    log: LogOptions = _part(LogOptions, Topic.LOGGING, "")
     metrics_namespaces_max: int = setting(
         NAMESPACES_MAX,
         "Namespaces with series of their own in a node's metrics, the first that it sees; all others share the label "
         "`tocsin.other`. Higher values distinguish more namespaces; each adds a few series to every scrape.",
         topic=Topic.LOGGING,
     )
-    tracing_endpoint: str | None = setting(
-        None,
-        "URL of a collector for OTLP over HTTP, such as `http://127.0.0.1:4318`; spans go to its `/v1/traces`. "
-        "Requires the extra `tocsin[otel]`. Unset: no spans.",
-        topic=Topic.TRACING,
-        rule=api_url,
-    )
-    tracing_sample_ratio: float = setting(
-        0.01,
-        "Share of requests without a `traceparent` of their own that are traced, from 0 to 1, with all callbacks of "
-        "the timers that they create and all executions of the service calls that they submit. Higher values show "
-        "more and cost more processor time.",
-        topic=Topic.TRACING,
-        rule=share,
-    )
+    tracing: TracingOptions = _part(TracingOptions, Topic.TRACING, "tracing")
     history_retention_us: int = setting(
         RETENTION_DEFAULT_US,
         "How long finished timers stay visible in namespaces created without a `retention` of their own.",
@@ -249,7 +196,6 @@ class Settings:
         "beside callbacks, stores and other nodes (at least half of it), at most 10,000. Higher values serve more "
         "clients at once, for more memory.",
         topic=Topic.REQUESTS,
-        rule=count,
     )
     keep_alive_timeout_us: int = setting(
         75 * US_PER_SECOND,
@@ -299,7 +245,6 @@ class Settings:
         None,
         "File with the value of `cluster.secret`. The server reads it at its start.",
         topic=Topic.CLUSTER,
-        rule=path,
     )
     cluster_secret_former: str | None = setting(
         None,
@@ -312,43 +257,14 @@ class Settings:
         None,
         "File with the value of `cluster.secret_former`. The server reads it at its start.",
         topic=Topic.CLUSTER,
-        rule=path,
     )
-    cluster_tls_certificate_file: Path | None = setting(
-        None,
-        "PEM file with the certificate that this node shows to other nodes, then the intermediate ones. With it, "
-        "`cluster.tls_key_file` and `cluster.tls_ca_file`, nodes speak TLS with one another, and a connection without "
-        "it is refused. The files are read again when they change.",
-        topic=Topic.CLUSTER,
-        rule=path,
-    )
-    cluster_tls_key_file: Path | None = setting(
-        None,
-        "PEM file with the private key of `cluster.tls_certificate_file`, without a passphrase.",
-        topic=Topic.CLUSTER,
-        rule=path,
-    )
-    cluster_tls_ca_file: Path | None = setting(
-        None,
-        "PEM file with the certificates of the authorities that sign nodes' certificates. While an authority is "
-        "replaced, it has the former and the new one.",
-        topic=Topic.CLUSTER,
-        rule=path,
-    )
-    cluster_tls_name: str = setting(
-        "tocsin-node",
-        "DNS name that the certificate of every node has as a subject alternative name. A certificate of the same "
-        "authority without it is refused.",
-        topic=Topic.CLUSTER,
-        rule=dns_name,
-    )
+    cluster_tls: TlsOptions = _part(TlsOptions, Topic.CLUSTER, "cluster")
     agent_enabled: bool | None = setting(
         None,
         "Run the service agent beside the timer service. Unset: yes, except with a MySQL, DynamoDB, MongoDB or "
         "Cassandra `store` and no `agent.database`, because a file of each node's own would hide calls from the other "
         "nodes.",
         topic=Topic.CALLS,
-        rule=yes_no,
     )
     agent_database: str | None = setting(
         None,
@@ -361,7 +277,6 @@ class Settings:
         None,
         "File with the value of `agent.database`, for a URL with a password.",
         topic=Topic.CALLS,
-        rule=path,
     )
     agent_timer: AgentTimer = setting(
         "polling",
@@ -381,7 +296,6 @@ class Settings:
         None,
         "File with the value of `broker`, for a URL with a password or token.",
         topic=Topic.MESSAGES,
-        rule=path,
     )
     broker_prefix: str = setting(
         "svc",

@@ -1,4 +1,4 @@
-"""Connection pools of database servers, their time-outs, and the order of commits in writer lanes."""
+"""Connection pools of database servers, their options, and the order of commits in writer lanes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from tocsin.model.errors import StoreError, StoreUnavailable
+from tocsin.model.setting import setting
 
 T = TypeVar("T")
 
@@ -41,33 +42,62 @@ C = TypeVar("C", bound=Session)
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSettings:
-    """A database server, how many connections are for what, and time limits.
+class ServerOptions:
+    """How a node uses a database server.
 
-    Each of `writers` connections commits for its own share of the shards. `loaders` connections serve the engine (loads,
-    claims, heartbeats), `readers` connections lists and administration, so that a long list never delays a claim.
-
-    The server ends a statement after `statement_timeout_s`, which is a definite failure. If its answer takes
-    `answer_grace_s` longer, the connection is closed. `lock_timeout_s` limits the wait for another transaction,
-    `connect_timeout_s` that for a new connection (also for its end), `acquire_timeout_s` that for a free connection of a
-    pool. `read_bytes_max` limits the records in one page of `load` or `list`. Without `create`, a missing schema raises
-    StoreUnavailable.
+    `loaders` connections serve the engine (loads, claims, heartbeats), `readers` connections lists and administration, so
+    that a long list never delays a claim. The server ends a statement after `statement_timeout_s`, which is a definite
+    failure. If its answer takes `answer_grace_s` longer, the connection is closed.
     """
+
+    loaders: int = setting(
+        3,
+        "Connections for loads, claims and heartbeats. With higher values more shards load at once.",
+        name="load_connections",
+    )
+    readers: int = setting(
+        2,
+        "Connections for lists, namespaces and API keys. Higher values serve more lists at once.",
+        name="read_connections",
+    )
+    connect_timeout_s: float = setting(
+        5.0,
+        "How long connecting to the server may take. Lower values report an unreachable server sooner; if too low, a "
+        "slow network prevents connections.",
+    )
+    acquire_timeout_s: float = setting(
+        10.0,
+        "How long a query waits for a free connection before it fails as if the server were unreachable. Higher "
+        "values bridge longer bursts; clients wait longer.",
+    )
+    statement_timeout_s: float = setting(
+        20.0,
+        "How long a statement may run before the server cancels it; keep it below `store_timeout`. PostgreSQL "
+        "includes the commit; MySQL, unlike MariaDB, cancels only statements that read. Lower values end stuck "
+        "statements sooner; if too low, slow commits fail.",
+    )
+    lock_timeout_s: float = setting(
+        10.0,
+        "How long a statement waits for rows that another transaction has locked. MySQL and MariaDB count whole "
+        "seconds. With lower values a statement fails sooner behind a stuck transaction.",
+    )
+
+    #: Connections that commit, each for its own share of the shards: one for each of the engine's lanes.
+    writers: int = 1
+    answer_grace_s: float = 5.0
+    #: Bytes of the records on one page of `load` or `list`.
+    read_bytes_max: int = 16 << 20
+    application_name: str = "tocsin"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseServer:
+    """A database on a server, and how it is used."""
 
     scheme: ClassVar[str]
 
     url: str
-    writers: int = 1
-    loaders: int = 3
-    readers: int = 2
-    connect_timeout_s: float = 5.0
-    statement_timeout_s: float = 20.0
-    answer_grace_s: float = 5.0
-    lock_timeout_s: float = 10.0
-    acquire_timeout_s: float = 10.0
-    read_bytes_max: int = 16 * 1024 * 1024
-    application_name: str = "tocsin"
-    create: bool = True
+    options: ServerOptions
 
     @property
     def safe_url(self) -> str:
@@ -75,7 +105,7 @@ class ServerSettings:
         return f"{self.scheme}://" + re.sub(r"\A\w+://([^/?#]*@)?", "", self.url).split("?")[0]
 
 
-S = TypeVar("S", bound=ServerSettings)
+S = TypeVar("S", bound=DatabaseServer)
 
 
 def lets_retry(error: BaseException) -> bool:
@@ -93,8 +123,8 @@ class Pool(ABC, Generic[S, C]):
     #: The errors that `translate_error` takes; any other is a defect of the program.
     translated: ClassVar[tuple[type[BaseException], ...]]
 
-    def __init__(self, settings: S, size: int) -> None:
-        self._settings = settings
+    def __init__(self, server: S, size: int) -> None:
+        self._server = server
         self._size = size
         self._free = asyncio.Semaphore(size)
         self._idle: list[C] = []
@@ -144,18 +174,18 @@ class Pool(ABC, Generic[S, C]):
 
     async def _acquire(self) -> None:
         if self._closed:
-            raise StoreUnavailable(f"{self._settings.safe_url} is not open")
+            raise StoreUnavailable(f"{self._server.safe_url} is not open")
         if not self._free.locked():
             # No wait, so no timer is needed.
             await self._free.acquire()
             return
         try:
-            async with asyncio.timeout(self._settings.acquire_timeout_s):
+            async with asyncio.timeout(self._server.options.acquire_timeout_s):
                 await self._free.acquire()
         except TimeoutError:
             raise StoreUnavailable(
-                f"{self._settings.safe_url}: all {self._size} connections of the pool were busy for "
-                f"{self._settings.acquire_timeout_s:g} s"
+                f"{self._server.safe_url}: all {self._size} connections of the pool were busy for "
+                f"{self._server.options.acquire_timeout_s:g} s"
             ) from None
 
     def _ended(self, task: asyncio.Task[Any], held: Sequence[asyncio.Lock]) -> None:
@@ -168,7 +198,7 @@ class Pool(ABC, Generic[S, C]):
 
     async def _work(self, activity: Activity, work: Callable[[C], Awaitable[T]], bounded: bool) -> T:
         connection = await self._connection()
-        patience_s = self._settings.statement_timeout_s + self._settings.answer_grace_s if bounded else None
+        patience_s = self._server.options.statement_timeout_s + self._server.options.answer_grace_s if bounded else None
         try:
             async with asyncio.timeout(patience_s):
                 result = await work(connection)
@@ -211,7 +241,7 @@ class Pool(ABC, Generic[S, C]):
         idle, self._idle = self._idle, []
         for connection in idle:
             try:
-                await connection.close(timeout=self._settings.connect_timeout_s)
+                await connection.close(timeout=self._server.options.connect_timeout_s)
             except self.translated:
                 # The session has ended, if not in order.
                 connection.terminate()

@@ -19,12 +19,14 @@ T = TypeVar("T")
 
 class ServerStore(SqlStore, Generic[S, C]):
     """A store over pools of connections, which are opened when needed, and again after they broke. Each writing connection
-    commits for its own share of the shards, one batch after another."""
+    commits for its own share of the shards, one batch after another. Without `create`, a missing schema raises
+    StoreUnavailable."""
 
     capabilities = Capabilities(range_delete=True, exclusive=False)
 
-    def __init__(self, settings: S) -> None:
-        self._settings = settings
+    def __init__(self, server: S, *, create: bool) -> None:
+        self._server = server
+        self._create = create
         self._total_shards = 0
         self._lanes: WriterLanes[S, C] | None = None
         self._loaders: Pool[S, C] | None = None
@@ -58,15 +60,16 @@ class ServerStore(SqlStore, Generic[S, C]):
     async def open(self, total_shards: int | None) -> int:
         """Connects, migrates the schema, and fixes the number of shards at first use; returns the number in force."""
         if self._lanes is not None:
-            raise ConfigError(f"{self._settings.safe_url} is already open")
+            raise ConfigError(f"{self._server.safe_url} is already open")
         pool = self._migration_pool()
         try:
             await pool.run(Activity.CONNECTING, self._migrate, bounded=False)
         finally:
             await pool.close()
         self._edges = LeftEdges()
-        self._loaders, self._readers = self._pool(self._settings.loaders), self._pool(self._settings.readers)
-        self._lanes = WriterLanes([self._pool(1) for _ in range(self._settings.writers)])
+        options = self._server.options
+        self._loaders, self._readers = self._pool(options.loaders), self._pool(options.readers)
+        self._lanes = WriterLanes([self._pool(1) for _ in range(options.writers)])
         try:
             self._total_shards = await self._fix_total_shards(total_shards)
         except BaseException:
@@ -91,7 +94,7 @@ class ServerStore(SqlStore, Generic[S, C]):
         if not batches:
             return []
         if self._lanes is None:
-            raise StoreUnavailable(f"{self._settings.safe_url} is not open")
+            raise StoreUnavailable(f"{self._server.safe_url} is not open")
         return await self._lanes.commit((batch.shard_id for batch in batches), work)
 
     async def _load(self, work: Callable[[C], Awaitable[T]]) -> T:
@@ -113,5 +116,5 @@ class ServerStore(SqlStore, Generic[S, C]):
 
     def _opened(self, pool: Pool[S, C] | None) -> Pool[S, C]:
         if pool is None:
-            raise StoreUnavailable(f"{self._settings.safe_url} is not open")
+            raise StoreUnavailable(f"{self._server.safe_url} is not open")
         return pool

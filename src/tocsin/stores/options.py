@@ -1,4 +1,4 @@
-"""What operators can set of each kind of store, without the imports of its driver."""
+"""How each kind of store is used: what operators can set, and constants, which tests change. Imports no driver."""
 
 from __future__ import annotations
 
@@ -33,42 +33,16 @@ class SqliteOptions:
         "agent's SQLite file too. Higher values outlast longer backups; writes wait as long.",
     )
 
-
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
-    """Options that PostgresStore and MysqlStore share."""
-
-    loaders: int = setting(
-        3,
-        "Connections for loads, claims and heartbeats. With higher values more shards load at once.",
-        name="load_connections",
-    )
-    readers: int = setting(
-        2,
-        "Connections for lists, namespaces and API keys. Higher values serve more lists at once.",
-        name="read_connections",
-    )
-    connect_timeout_s: float = setting(
-        5.0,
-        "How long connecting to the server may take. Lower values report an unreachable server sooner; if too low, a "
-        "slow network prevents connections.",
-    )
-    acquire_timeout_s: float = setting(
-        10.0,
-        "How long a query waits for a free connection before it fails as if the server were unreachable. Higher "
-        "values bridge longer bursts; clients wait longer.",
-    )
-    statement_timeout_s: float = setting(
-        20.0,
-        "How long a statement may run before the server cancels it; keep it below `store_timeout`. PostgreSQL "
-        "includes the commit; MySQL, unlike MariaDB, cancels only statements that read. Lower values end stuck "
-        "statements sooner; if too low, slow commits fail.",
-    )
-    lock_timeout_s: float = setting(
-        10.0,
-        "How long a statement waits for rows that another transaction has locked. MySQL and MariaDB count whole "
-        "seconds. With lower values a statement fails sooner behind a stuck transaction.",
-    )
+    #: Bytes of a page of a new file.
+    page_bytes: int = 4096
+    #: Page cache of each connection that reads.
+    read_cache_bytes: int = 8 << 20
+    #: Pages of the write-ahead log after which a thread checkpoints it.
+    wal_checkpoint_pages: int = 20_000
+    #: Bytes of the records on one page of `load` or `list`.
+    read_bytes_max: int = 16 << 20
+    #: SQLite's own name of the layer above the file system; None for the usual one.
+    vfs: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +71,17 @@ class MysqlOptions:
         "`innodb_flush_log_at_trx_commit` is not 1, or that has a binary log and `sync_binlog` is not 1.",
     )
 
+    #: Bytes of a packet, even if the server accepts more.
+    statement_bytes_max: int = 4 << 20
+    #: Rows of a range that one statement deletes.
+    delete_rows_max: int = 10_000
+    #: How often a transaction is repeated that the server rolled back in favour of another.
+    undone_retries_max: int = 5
+
 
 @dataclass(frozen=True, slots=True)
 class DynamoOptions:
-    """Options of DynamoStore."""
+    """Options of DynamoStore. A request that was sent before `patience_s` was over may end later."""
 
     request_timeout_s: float = setting(
         3.0,
@@ -116,6 +97,19 @@ class DynamoOptions:
         50,
         "Connections of a node, half of them for lists. With higher values more shards commit and load at once.",
     )
+
+    #: How long connecting may take.
+    connect_timeout_s: float = 2.0
+    #: Requests of one call at once.
+    parallel_max: int = 16
+    #: Writes and bytes of a transaction, including its fence. DynamoDB takes 100 of 4 MiB.
+    actions_max: int = 100
+    bytes_max: int = 7 * (4 << 20) // 8
+    #: Items that a query reads.
+    page_items_max: int = 1_000
+    #: How long the creation of the table may take.
+    create_timeout_s: float = 120.0
+    application_name: str = "tocsin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +133,19 @@ class CassandraOptions:
         "a keyspace with `durable_writes = false`. If off, the replicas of a timer must not end at once.",
     )
 
+    #: How long a row of the history is kept at least, so that a retention that has already ended when the row is written does
+    #: not make it unreadable.
+    history_ttl_min_s: int = 60
+    #: Keys of one read, rows of one, and requests of one call at once.
+    keys_max: int = 100
+    page_rows_max: int = 2_000
+    parallel_max: int = 16
+    #: How often the size of partitions is read.
+    size_interval_s: float = 60.0
+    #: Begins the name of each partition, so that several stores can share a table.
+    scope: str = ""
+    application_name: str = "tocsin"
+
 
 @dataclass(frozen=True, slots=True)
 class MongoOptions:
@@ -159,3 +166,11 @@ class MongoOptions:
         "Connections of a node to each member of the replica set. With higher values more shards commit and load at "
         "once.",
     )
+
+    #: How often a transaction is sent that MongoDB rolls back in favour of another.
+    conflict_retries_max: int = 5
+    #: About how many bytes of records a page of rows has at most.
+    read_bytes_max: int = 16 << 20
+    #: Whether MongoDB deletes what has expired, too.
+    expire: bool = True
+    application_name: str = "tocsin"

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from tocsin.model.setting import setting
 from tocsin.ports.event import AnyEvent, LineLimit
 from tocsin.rate_limit import RateLimit
 
@@ -20,11 +21,28 @@ SUPPRESSED_SHARDS_MAX = 32
 _EXTRA_FIELDS = ("method", "path", "correlation_id")
 
 
-def configure_logging(level: str, form: str) -> None:
-    """Sends structlog and the standard library's loggers to stderr, as JSON lines or for a console (`form` is auto,
-    console or json; auto is console on a terminal)."""
-    as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
-    threshold = logging.getLevelNamesMapping()[level.upper()]
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What is logged, and how."""
+
+    level: str = setting(
+        "info",
+        "Lowest severity that is logged: `debug`, `info`, `warning` or `error`.",
+        name="log_level",
+        choices=("debug", "info", "warning", "error"),
+    )
+    format: str = setting(
+        "auto",
+        "Format of log lines: `console`, `json`, or `auto`, which is console on a terminal and JSON elsewhere.",
+        name="log_format",
+        choices=("auto", "console", "json"),
+    )
+
+
+def configure_logging(options: LogOptions) -> None:
+    """Sends structlog and the standard library's loggers to stderr, as JSON lines or for a console."""
+    as_json = options.format == "json" or (options.format == "auto" and not sys.stderr.isatty())
+    threshold = logging.getLevelNamesMapping()[options.level.upper()]
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

@@ -14,6 +14,7 @@ import random
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -21,8 +22,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tocsin import __version__
-from tocsin.model.answer import NotSent, Response
+from tocsin.model.answer import NoResponse, NotSent, Response
 from tocsin.model.errors import TocsinError, Unavailable
+from tocsin.model.setting import setting
+from tocsin.model.setting_values import api_url, share
 from tocsin.ports.http import Caller, Exchange, Invocation, Reply, Request, Requester, Result
 from tocsin.ports.observer import AttemptFinished, Event
 
@@ -38,13 +41,34 @@ _SAMPLED = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f
 _WAITING_MAX = 10_000
 
 
-def open_tracer(endpoint: str, sample_ratio: float, node: str) -> Tracer:
-    """Sends spans to the endpoint's `/v1/traces`. Requires the extra `otel`."""
+@dataclass(frozen=True, slots=True)
+class TracingOptions:
+    """Where spans go, and which requests are traced."""
+
+    endpoint: str | None = setting(
+        None,
+        "URL of a collector for OTLP over HTTP, such as `http://127.0.0.1:4318`; spans go to its `/v1/traces`. "
+        "Requires the extra `tocsin[otel]`. Unset: no spans.",
+        rule=api_url,
+    )
+    sample_ratio: float = setting(
+        0.01,
+        "Share of requests without a `traceparent` of their own that are traced, from 0 to 1, with all callbacks of "
+        "the timers that they create and all executions of the service calls that they submit. Higher values show "
+        "more and cost more processor time.",
+        rule=share,
+    )
+
+
+def open_tracer(options: TracingOptions, node: str) -> Tracer | None:
+    """Sends spans to the endpoint's `/v1/traces`; None without an endpoint. Requires the extra `otel`."""
+    if options.endpoint is None:
+        return None
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces", timeout=_EXPORT_TIMEOUT_S)
-    return Tracer(BatchSpanProcessor(exporter), sample_ratio, node)
+    exporter = OTLPSpanExporter(endpoint=f"{options.endpoint}/v1/traces", timeout=_EXPORT_TIMEOUT_S)
+    return Tracer(BatchSpanProcessor(exporter), options.sample_ratio, node)
 
 
 class _Unsampled(NamedTuple):
@@ -132,37 +156,34 @@ class Tracer:
         """The caller, with a span for each attempt of a sampled timer."""
         return _TracedCaller(caller, self)
 
-    def begin_attempt(self, invocation: Invocation) -> tuple[Invocation, Callable[[Exchange], None]] | None:
-        """The invocation with the span of this attempt as the receiver's parent, and what gets its end; None if it is not
-        sampled."""
+    def begin_attempt(
+        self, invocation: Invocation, done: Callable[[Exchange], None]
+    ) -> tuple[Invocation, Callable[[Exchange], None]]:
+        """The invocation with the span of this attempt as the receiver's parent, and a `done` that ends the span; both
+        unchanged if it is not sampled."""
         if invocation.traceparent is None or not _is_sampled(invocation.traceparent):
-            return None
+            return invocation, done
         created = _context_of(invocation.traceparent)
         context = self._in_trace_of(invocation.message_id)
         begun_ns = time.time_ns()
 
         def ended(exchange: Exchange) -> None:
             outcome = exchange.outcome
-            if isinstance(outcome, NotSent):
-                return  # no attempt; it is made again
-            attributes: dict[str, Any] = {
-                "http.request.method": invocation.method,
-                "tocsin.namespace": invocation.namespace,
-                "tocsin.timer.id": invocation.timer_id,
-                "tocsin.attempt": invocation.attempt,
-                "tocsin.webhook_id": invocation.message_id,
-                "tocsin.lag_ms": max(invocation.fired_at - invocation.execute_at, 0) / 1e3,
-            }
-            if isinstance(outcome, Response):
-                attributes["http.response.status_code"] = outcome.status
-            else:
-                attributes["error.type"] = outcome.code
-            waiting = self._waiting
-            if len(waiting) >= _WAITING_MAX:
-                self._export_attempt(waiting.pop(next(iter(waiting))), None)
-            waiting[invocation.namespace, invocation.timer_id, invocation.attempt] = _Attempt(
-                context, created, begun_ns, time.time_ns(), attributes
-            )
+            if not isinstance(outcome, NotSent):  # else it was no attempt, and is made again
+                attributes = _answered(invocation.method, outcome) | {
+                    "tocsin.namespace": invocation.namespace,
+                    "tocsin.timer.id": invocation.timer_id,
+                    "tocsin.attempt": invocation.attempt,
+                    "tocsin.webhook_id": invocation.message_id,
+                    "tocsin.lag_ms": max(invocation.fired_at - invocation.execute_at, 0) / 1e3,
+                }
+                waiting = self._waiting
+                if len(waiting) >= _WAITING_MAX:
+                    self._export_attempt(waiting.pop(next(iter(waiting))), None)
+                waiting[invocation.namespace, invocation.timer_id, invocation.attempt] = _Attempt(
+                    context, created, begun_ns, time.time_ns(), attributes
+                )
+            done(exchange)
 
         return msgspec.structs.replace(invocation, traceparent=_traceparent(context.trace_id, context.span_id)), ended
 
@@ -191,38 +212,34 @@ class Tracer:
         """The requester, with a span for each execution of a sampled service call."""
         return _TracedRequester(requester, self)
 
-    def begin_execution(self, request: Request) -> tuple[Request, Callable[[str, Result], None]] | None:
-        """The request with the span of this execution as the receiver's parent, and what gets its destination and result;
-        None if it is not sampled."""
+    def begin_execution(
+        self, request: Request, done: Callable[[Result], None], destination: Callable[[str], str]
+    ) -> tuple[Request, Callable[[Result], None]]:
+        """The request with the span of this execution as the receiver's parent, and a `done` that ends the span; both
+        unchanged if it is not sampled. `destination` returns that of a URL."""
         trace = request.trace
         if trace is None or not _is_sampled(trace.traceparent):
-            return None
+            return request, done
         submitted = _context_of(trace.traceparent)
         context = self._in_trace_of(f"{trace.tenant_id}/{trace.service_call_id}")
         begun_ns = time.time_ns()
 
-        def ended(destination: str, result: Result) -> None:
+        def ended(result: Result) -> None:
             outcome = result.outcome
-            if isinstance(outcome, NotSent):
-                return  # no attempt; it is made again
-            attributes: dict[str, Any] = {
-                "http.request.method": request.method,
-                "tocsin.tenant.id": trace.tenant_id,
-                "tocsin.service_call.id": trace.service_call_id,
-                "tocsin.execution.id": trace.execution_id,
-                **_server_of(destination),
-            }
-            succeeded = False
-            if isinstance(outcome, Reply):
-                succeeded = 200 <= outcome.status < 300
-                attributes["http.response.status_code"] = outcome.status
-            else:
-                attributes["error.type"] = outcome.code
-            attributes["tocsin.outcome"] = "succeeded" if succeeded else "failed"
-            self.export(
-                "execute", "CLIENT", context, None, begun_ns, time.time_ns(), attributes,
-                failed=not succeeded, link=submitted,
-            )  # fmt: skip
+            if not isinstance(outcome, NotSent):  # else it was no attempt, and is made again
+                succeeded = isinstance(outcome, Reply) and 200 <= outcome.status < 300
+                attributes = _answered(request.method, outcome) | {
+                    "tocsin.tenant.id": trace.tenant_id,
+                    "tocsin.service_call.id": trace.service_call_id,
+                    "tocsin.execution.id": trace.execution_id,
+                    **_server_of(destination(request.url)),
+                    "tocsin.outcome": "succeeded" if succeeded else "failed",
+                }
+                self.export(
+                    "execute", "CLIENT", context, None, begun_ns, time.time_ns(), attributes,
+                    failed=not succeeded, link=submitted,
+                )  # fmt: skip
+            done(result)
 
         header = _traceparent(context.trace_id, context.span_id)
         return request._replace(trace=trace._replace(traceparent=header)), ended
@@ -281,17 +298,7 @@ class _TracedCaller:
 
     def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """Starts the attempt."""
-        begun = self._tracer.begin_attempt(invocation)
-        if begun is None:
-            self._caller.invoke(invocation, done)
-            return
-        traced, ended = begun
-
-        def report(exchange: Exchange) -> None:
-            ended(exchange)
-            done(exchange)
-
-        self._caller.invoke(traced, report)
+        self._caller.invoke(*self._tracer.begin_attempt(invocation, done))
 
 
 class _TracedRequester:
@@ -304,17 +311,14 @@ class _TracedRequester:
 
     def send(self, request: Request, done: Callable[[Result], None]) -> None:
         """Starts the request."""
-        begun = self._tracer.begin_execution(request)
-        if begun is None:
-            self._requester.send(request, done)
-            return
-        traced, ended = begun
+        self._requester.send(*self._tracer.begin_execution(request, done, self.destination))
 
-        def report(result: Result) -> None:
-            ended(self.destination(request.url), result)
-            done(result)
 
-        self._requester.send(traced, report)
+def _answered(method: str, outcome: Response | Reply | NoResponse) -> dict[str, Any]:
+    """The attributes that every attempt has, which name the response or why there is none."""
+    if isinstance(outcome, Response | Reply):
+        return {"http.request.method": method, "http.response.status_code": outcome.status}
+    return {"http.request.method": method, "error.type": outcome.code}
 
 
 def _server_of(destination: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tocsin.timers.listing import TimerView
 #: Reasons of a pause of the dispatcher, as texts.
 PAUSE_TEXTS = {
     "starting": "the node is starting",
-    "lease": "node lease expired",
+    "lease": "the database has not confirmed the node's lease in time",
     "clock_skew": "the node's clock differs from the store's",
     "clock_jump": "the node's wall clock jumped",
     "unwritten_results": "too many results of attempts wait to be written",

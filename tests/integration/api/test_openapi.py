@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from api_server import Keys, Served
 from jsonschema import Draft202012Validator
+from scripts.openapi.codes import kind_of_code
 from scripts.openapi.document import describe, described
 
 from tocsin.administration import put_api_key
@@ -25,7 +26,6 @@ from tocsin.ports.http import Invocation
 from tocsin.settings.declared import SETTINGS
 from tocsin.web.api.request import ApiLimits
 from tocsin.web.api.routes import OPERATIONS
-from tocsin.web.http.errors import kind_of_code
 
 
 @pytest.fixture(scope="module")

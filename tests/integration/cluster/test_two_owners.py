@@ -21,6 +21,7 @@ from tocsin.ports.store import Store
 from tocsin.stores.dynamodb.store import DynamoStore
 from tocsin.stores.mongodb.store import MongoStore
 from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.options import DynamoOptions, MongoOptions, MysqlOptions
 from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.engine.context import Context
@@ -93,10 +94,12 @@ def _uuid(shard_id: int) -> bytes:
 def _store(url: str) -> Store:
     if url.startswith("dynamodb"):
         # As with the others, a request is in doubt for as long as the silence lasts.
-        return DynamoStore(url, request_timeout_s=20)
+        return DynamoStore(url, DynamoOptions(request_timeout_s=20))
     if url.startswith("mongodb"):
-        return MongoStore(url, operation_timeout_s=20)
-    return MysqlStore(url, idle_transaction_timeout_s=1) if url.startswith("mysql") else PostgresStore(url)
+        return MongoStore(url, MongoOptions(operation_timeout_s=20))
+    if url.startswith("mysql"):
+        return MysqlStore(url, mysql=MysqlOptions(idle_transaction_timeout_s=1))
+    return PostgresStore(url)
 
 
 @asynccontextmanager

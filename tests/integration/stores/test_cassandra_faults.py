@@ -30,11 +30,11 @@ from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import PartitionSizeMeasured
 from tocsin.ports.store import KEY_MIN, Applied, ShardBatch, ShardState, generation, schedules_of
 from tocsin.stores.cassandra import schema
+from tocsin.stores.cassandra.address import parse_address
 from tocsin.stores.cassandra.client import CassandraClient, Write
 from tocsin.stores.cassandra.keys import META, partition_of
-from tocsin.stores.cassandra.settings import parse_address
 from tocsin.stores.cassandra.store import CassandraStore
-from tocsin.stores.cassandra.writes import claim
+from tocsin.stores.options import CassandraOptions
 from tocsin.stores.orders import SUSPENDED
 from tocsin.testing.clock import FakeClock
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, suspended, uuid_of
@@ -52,14 +52,14 @@ def url(shared_cassandra: CassandraServer) -> str:
 @pytest_asyncio.fixture
 async def store(url: str, request: pytest.FixtureRequest) -> AsyncIterator[CassandraStore]:
     """A store of the test's own."""
-    store = CassandraStore(url, scope=f"{request.node.name}/", history_ttl_min_s=1)
+    store = CassandraStore(url, CassandraOptions(scope=f"{request.node.name}/", history_ttl_min_s=1))
     await store.open(4)
     yield store
     await store.close()
 
 
-async def _refused(url: str, **options: Any) -> ConfigError | StoreError:
-    store = CassandraStore(url, **options)
+async def _refused(url: str, *, create: bool = True, **options: Any) -> ConfigError | StoreError:
+    store = CassandraStore(url, CassandraOptions(**options), create=create)
     with pytest.raises((ConfigError, StoreError)) as refused:
         await store.open(4)
     await store.close()
@@ -125,7 +125,7 @@ async def test_a_keyspace_without_commit_log_is_refused_unless_permitted(shared_
     await store._open.plain(f"ALTER KEYSPACE {parse_address(url).keyspace} WITH durable_writes = false")
     await store.close()
     assert "durable_writes = false" in str(await _refused(url))
-    permitted = CassandraStore(url, durable=False)
+    permitted = CassandraStore(url, CassandraOptions(durable=False))
     assert await permitted.open(None) == 4
     await permitted.close()
 
@@ -137,7 +137,7 @@ async def test_a_server_that_syncs_periodically_is_refused_unless_permitted() ->
         error = await _refused(server.url("k"))
         assert isinstance(error, ConfigError)
         assert "commitlog_sync periodic" in str(error) and "cassandra.durable = false" in str(error)
-        permitted = CassandraStore(server.url("k"), durable=False)
+        permitted = CassandraStore(server.url("k"), CassandraOptions(durable=False))
         assert await permitted.open(4) == 4
         await permitted.close()
     finally:
@@ -215,7 +215,7 @@ async def test_a_commit_that_another_coordinator_completed_before_a_claim_is_dur
         sent = list(writes)
         await write_all(sent)
         # Not through this store, whose batch has its turn.
-        assert await claim(client, batch.shard_id, batch.epoch, BOB, None) == batch.epoch + 1
+        assert await store._claim(batch.shard_id, batch.epoch, BOB, None) == batch.epoch + 1
         return await write_all(sent)
 
     with monkeypatch.context() as patched:
@@ -297,7 +297,7 @@ async def test_a_claim_that_takes_effect_after_its_owner_woke_makes_no_deleted_t
     store: CassandraStore, url: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
     """The owner was silent for so long that another node compared its counter and sent a claim, which arrives later."""
-    other = CassandraStore(url, scope=f"{request.node.name}/")
+    other = CassandraStore(url, CassandraOptions(scope=f"{request.node.name}/"))
     await other.open(None)
     # The shard belongs to the first of these names while both are alive.
     owner, heir = _Owner(store, "a"), _Owner(other, "b")
@@ -378,7 +378,7 @@ async def test_a_watermark_removes_the_entries_that_it_covers(store: CassandraSt
 
 async def test_the_size_of_the_largest_partition_is_reported(url: str) -> None:
     events: asyncio.Queue[Any] = asyncio.Queue()
-    store = CassandraStore(url, observe=events.put_nowait, scope="size/")
+    store = CassandraStore(url, CassandraOptions(scope="size/"), observe=events.put_nowait)
     await store.open(4)
     async with asyncio.timeout(PATIENCE_S):
         measured = await events.get()

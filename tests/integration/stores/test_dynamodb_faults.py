@@ -54,6 +54,7 @@ from tocsin.stores.dynamodb.client import RequestKind, time_of
 from tocsin.stores.dynamodb.keys import META, key, shard_key
 from tocsin.stores.dynamodb.schema import definition
 from tocsin.stores.dynamodb.store import DynamoStore
+from tocsin.stores.options import DynamoOptions
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
 
 TRANSACT = "TransactWriteItems"
@@ -62,11 +63,8 @@ TRANSACT = "TransactWriteItems"
 class _Run:
     """A store, the proxy before it, and what it has reported."""
 
-    def __init__(self, proxy: DynamoProxy, store: DynamoStore) -> None:
-        self.proxy = proxy
-        self.store = store
-        self.events: list[Any] = []
-        store.observe = self.events.append
+    def __init__(self, proxy: DynamoProxy, store: DynamoStore, events: list[Any]) -> None:
+        self.proxy, self.store, self.events = proxy, store, events
 
     def repeated(self) -> Counter[str]:
         """Why requests were sent again."""
@@ -80,10 +78,11 @@ class _Run:
 async def _running(server: DynamoServer, table: str, **options: Any) -> AsyncIterator[_Run]:
     async with DynamoProxy(server.port) as proxy:
         options = {"patience_s": 1.0, "request_timeout_s": 5.0} | options
-        store = DynamoStore(server.url(table, proxy.port), **options)
+        events: list[Any] = []
+        store = DynamoStore(server.url(table, proxy.port), DynamoOptions(**options), observe=events.append)
         await store.open(4)
         try:
-            yield _Run(proxy, store)
+            yield _Run(proxy, store, events)
         finally:
             await store.close()
 
@@ -438,7 +437,7 @@ async def test_a_server_that_is_not_dynamodb_is_refused_at_the_start(
     run.proxy.always(operation, fault)
     url = shared_dynamodb.url(run.store._open.table, run.proxy.port)
     with pytest.raises(kind, match=reason):
-        await DynamoStore(url, patience_s=0.1).open(None)
+        await DynamoStore(url, DynamoOptions(patience_s=0.1)).open(None)
 
 
 async def test_a_missing_server_is_unavailability(shared_dynamodb: DynamoServer) -> None:
@@ -555,7 +554,7 @@ async def test_deleted_and_finished_timers_are_distinguished(run: _Run) -> None:
 
 async def test_batches_are_whole_after_sigkill_of_the_server(dynamodb: DynamoServer) -> None:
     # Its first answers take long.
-    store = DynamoStore(dynamodb.new_url(), patience_s=0.5, request_timeout_s=15)
+    store = DynamoStore(dynamodb.new_url(), DynamoOptions(patience_s=0.5, request_timeout_s=15))
     await store.open(4)
     sizes: dict[int, int] = {}
     acknowledged: list[int] = []

@@ -55,7 +55,7 @@ def _timer(payload_bytes: int, at: int = 1) -> StoredRow:
 @pytest.mark.parametrize("further_kb", [0, 1, 5])
 async def test_units_of_a_timer(store: DynamoStore, further_kb: int) -> None:
     batch = await claimed(store)
-    store.observe = meter = _Meter()
+    store._open.observe = meter = _Meter()
     timer = _timer(600 + 1_024 * further_kb)
     await store.apply([replace(batch, upserts=[timer])])
     assert meter.read() == (FENCE + 4 + 2 * further_kb, 0)
@@ -80,7 +80,7 @@ async def test_units_of_a_timer(store: DynamoStore, further_kb: int) -> None:
 
 async def test_units_of_a_schedule(store: DynamoStore) -> None:
     batch = await claimed(store)
-    store.observe = meter = _Meter()
+    store._open.observe = meter = _Meter()
     schedule = _timer(600)._replace(namespace=schedules_of("default"))
     await store.apply([replace(batch, upserts=[schedule])])
     assert meter.read() == (FENCE + 6, 0)

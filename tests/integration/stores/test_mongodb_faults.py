@@ -26,9 +26,10 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.store import Applied, ShardState
+from tocsin.stores.mongodb.address import parse_address
 from tocsin.stores.mongodb.client import Document, MongoClient
-from tocsin.stores.mongodb.settings import MongoSettings, parse_address
 from tocsin.stores.mongodb.store import MongoStore
+from tocsin.stores.options import MongoOptions
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row
 
 COMMIT = b"commitTransaction"
@@ -39,7 +40,7 @@ SILENCE_S = 2.0
 
 @asynccontextmanager
 async def opened(url: str, **options: Any) -> AsyncIterator[MongoStore]:
-    store = MongoStore(url, **options)
+    store = MongoStore(url, MongoOptions(**options))
     await store.open(4)
     try:
         yield store
@@ -201,7 +202,7 @@ def test_an_address_of_atlas_is_accepted() -> None:
 
 
 async def test_a_missing_server_is_reported_in_one_line() -> None:
-    store = MongoStore(f"mongodb://127.0.0.1:{free_port()}/timers", connect_timeout_s=0.3)
+    store = MongoStore(f"mongodb://127.0.0.1:{free_port()}/timers", MongoOptions(connect_timeout_s=0.3))
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:\d+/timers: .*failed") as missing:
         await store.open(4)
     assert "\n" not in str(missing.value)
@@ -240,7 +241,7 @@ async def test_unsuitable_servers_are_refused(
 
     monkeypatch.setattr(MongoClient, "_admin", answers)
     with pytest.raises(error, match=message):
-        await MongoClient(MongoSettings(parse_address(mongodb_url))).open()
+        await MongoClient(parse_address(mongodb_url), MongoOptions()).open()
 
 
 async def test_a_database_of_another_application_is_refused(shared_mongodb: MongoServer, mongodb_url: str) -> None:

@@ -22,12 +22,13 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.store import Applied, Member, ShardBatch
-from tocsin.sql.pool import Activity
+from tocsin.sql.pool import Activity, ServerOptions
 from tocsin.stores.mysql import writes as mysql_write
 from tocsin.stores.mysql.connection import connect
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.errors import TRANSLATED
 from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.options import MysqlOptions
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, finished, loaded, put, row, uuid_of
 
 #: With the primary key, so that nothing else is locked: the row of shard 0, its live timers.
@@ -93,7 +94,7 @@ async def until_noticed(connection: Connection) -> None:
 
 
 async def test_acknowledged_batches_survive_server_kills_and_failed_ones_have_no_effect(mysql: MysqlServer) -> None:
-    async with opened(mysql.new_url(), writers=4) as store:
+    async with opened(mysql.new_url(), ServerOptions(writers=4)) as store:
 
         async def sessions_are_gone() -> None:
             for pool in (store._loaders, store._readers):
@@ -160,7 +161,7 @@ async def test_server_that_acknowledges_before_fsync_is_refused_if_durable() -> 
                 url = server.new_url()
                 with pytest.raises(ConfigError, match=rf"{name} = {value}.*mysql\.durable"):
                     await MysqlStore(url).open(4)
-                async with opened(url, durable=False) as lax:
+                async with opened(url, mysql=MysqlOptions(durable=False)) as lax:
                     await claimed(lax)
                 await other.run(f"SET GLOBAL {name} = 1".encode())
     finally:
@@ -254,7 +255,8 @@ async def test_silent_server_before_the_commit_is_a_definite_failure_and_release
         batch = await claimed(store)
         await put(store, kept := row(99, 99))
         # The client's time-out, not the server's, which would end the statement itself.
-        writing_pool(store)._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
+        impatient = ServerOptions(statement_timeout_s=0.2, answer_grace_s=0.0)
+        writing_pool(store)._server = replace(store._server, options=impatient)
         assert mysql.process is not None
         os.kill(mysql.process.pid, signal.SIGSTOP)
         try:
@@ -269,9 +271,9 @@ async def test_silent_server_before_the_commit_is_a_definite_failure_and_release
 
 async def test_frozen_nodes_transaction_is_ended_by_the_server(mysql_url: str) -> None:
     """The next owner waits for at most `lock_timeout`, and what the frozen node still sends has no effect."""
-    async with opened(mysql_url, idle_transaction_timeout_s=1) as store:
+    async with opened(mysql_url, mysql=MysqlOptions(idle_transaction_timeout_s=1)) as store:
         batch = await claimed(store)
-        vanished = await connect(store._settings)
+        vanished = await connect(store._server)
         await vanished.run(mysql_write.BEGIN, mysql_write.fence([batch]))
         async with opened(mysql_url) as beside:
             assert await beside.claim(0, expected_epoch=1, owner=BOB) == 2
@@ -287,7 +289,10 @@ async def test_frozen_nodes_transaction_is_ended_by_the_server(mysql_url: str) -
 
 
 async def test_statement_timeout_is_a_definite_failure(mysql_url: str) -> None:
-    async with opened(mysql_url, statement_timeout_s=0.2, answer_grace_s=60) as store, session(mysql_url) as other:
+    async with (
+        opened(mysql_url, ServerOptions(statement_timeout_s=0.2, answer_grace_s=60)) as store,
+        session(mysql_url) as other,
+    ):
         await other.run(b"LOCK TABLES timers WRITE")
         with pytest.raises(DefiniteFailure, match=r"max_statement_time|maximum statement execution time") as failed:
             await store.shards()
@@ -302,7 +307,7 @@ async def test_write_that_times_out_has_no_effect(shared_mysql: MysqlServer, mys
     grace_s = 60 if ends_writes else 0.2
     async with (
         opened(mysql_url) as beside,
-        opened(mysql_url, statement_timeout_s=0.2, answer_grace_s=grace_s) as store,
+        opened(mysql_url, ServerOptions(statement_timeout_s=0.2, answer_grace_s=grace_s)) as store,
         session(mysql_url) as other,
     ):
         batch = await claimed(beside)
@@ -318,7 +323,7 @@ async def test_write_that_times_out_has_no_effect(shared_mysql: MysqlServer, mys
 
 
 async def test_lock_timeout_is_unavailable_and_rolls_back_the_transaction(mysql_url: str) -> None:
-    async with opened(mysql_url, lock_timeout_s=1) as store, session(mysql_url) as other:
+    async with opened(mysql_url, ServerOptions(lock_timeout_s=1)) as store, session(mysql_url) as other:
         batch = await claimed(store)
         await put(store, old := row(1, 1))
         await other.run(*LOCK_TIMERS)
@@ -384,7 +389,7 @@ async def test_deadlocked_transaction_is_retried(mysql_url: str, store: MysqlSto
 
 
 async def test_repeated_deadlocks_are_definite_failures(mysql_url: str) -> None:
-    async with opened(mysql_url, undone_retries_max=0) as store:
+    async with opened(mysql_url, mysql=MysqlOptions(undone_retries_max=0)) as store:
         batch = await claimed(store)
         await put(store, old := row(1, 1))
         with pytest.raises(DefiniteFailure, match=r"[Dd]eadlock") as failed:
@@ -394,7 +399,7 @@ async def test_repeated_deadlocks_are_definite_failures(mysql_url: str) -> None:
 
 
 async def test_cancelled_read_returns_its_connection(mysql_url: str) -> None:
-    async with opened(mysql_url, loaders=1) as store, session(mysql_url) as other:
+    async with opened(mysql_url, ServerOptions(loaders=1)) as store, session(mysql_url) as other:
         await other.run(b"LOCK TABLES timers WRITE")
         reading = asyncio.create_task(store.shards())
         await until_waiting_for_table(other)
@@ -408,7 +413,7 @@ async def test_cancelled_read_returns_its_connection(mysql_url: str) -> None:
 
 async def test_concurrent_commits_of_neighbouring_shards_do_not_deadlock(mysql_url: str) -> None:
     """Upserts that move rows lock gaps in the uuid index; neighbouring shards lock the same gaps."""
-    async with opened(mysql_url, writers=4) as store:
+    async with opened(mysql_url, ServerOptions(writers=4)) as store:
         batches = [await claimed(store, shard_id) for shard_id in range(4)]
 
         async def lane(batch: ShardBatch) -> None:

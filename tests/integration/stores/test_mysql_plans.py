@@ -32,18 +32,19 @@ from tocsin.stores.mysql import lists as mysql_list
 from tocsin.stores.mysql import reads as mysql_read
 from tocsin.stores.mysql import schema as mysql_schema
 from tocsin.stores.mysql import writes as mysql_write
-from tocsin.stores.mysql.connection import MysqlSettings, connect
+from tocsin.stores.mysql.connection import connect
 from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection
 from tocsin.stores.mysql.store import MysqlStore
 from tocsin.stores.mysql.text import filled, hexed
+from tocsin.stores.options import MysqlOptions
 from tocsin.testing.store_conformance_base import ALICE, claimed, finished, row, run, uuid_of
 
 #: Sizes in bytes of the keys' parts: shard_id, row_type, instant, uuid with its length, uuid, generation.
 SHARD, TYPE, AT, UUID, FINISHED_UUID, GENERATION = 4, 1, 8, 18, 16, 32
 PLACE = SHARD + TYPE + AT + UUID
 
-SETTINGS = MysqlSettings("mysql://h/d", undone_retries_max=0)
+OPTIONS = MysqlOptions(undone_retries_max=0)
 BATCH = ShardBatch(
     1,
     1,
@@ -67,7 +68,7 @@ async def store(mysql_url: str) -> AsyncIterator[MysqlStore]:
 @pytest_asyncio.fixture(params=["empty", "grown", "analyzed"])
 async def session(store: MysqlStore, request: pytest.FixtureRequest) -> AsyncIterator[Connection]:
     """A session like the store's own: with statistics of empty tables, with outdated ones, and with good ones."""
-    session = await connect(store._settings)
+    session = await connect(store._server)
     await session.run(b"ANALYZE TABLE timers, history, runs")
     if request.param != "empty":
         for shard_id in range(1, 4):
@@ -224,18 +225,18 @@ async def _everything_else(recorder: Any) -> None:
 
 
 async def test_statements_use_no_feature_that_tidb_lacks(store: MysqlStore) -> None:
-    session = await connect(store._settings)
+    session = await connect(store._server)
     recorder: Any = Recorder(session)
     batch = await claimed(store, 1)
     everything = replace(BATCH, epoch=batch.epoch, delete_to=(50, uuid_of(9)), upserts=[row(7, 60)])
-    await mysql_write.apply(recorder, [everything, replace(BATCH, shard_id=2)], LeftEdges(), SETTINGS)
+    await mysql_write.apply(recorder, [everything, replace(BATCH, shard_id=2)], LeftEdges(), OPTIONS)
     await _everything_else(recorder)
     await mysql_read.load(recorder, LoadQuery(LIVE, 1, KEY_MIN, KEY_MAX, 5), 1)
     await mysql_read.fetch(recorder, 1, [uuid_of(1)])
     await recorder.rows(mysql_read.shard_rows(range(4)).encode())
     await mysql_list.list_rows(recorder, ListQuery("default", (1,), frozenset(Status), tags=("a",), id_prefix="t"), 100)
     schema = [each for _, sql in mysql_schema.migrations() for each in mysql_schema.statements(sql)]
-    settings = store._settings.session_statements("8.0.11-TiDB-v7.5.0", bounded=True)
+    settings = store._server.session_statements("8.0.11-TiDB-v7.5.0", bounded=True)
     assert len(recorder.statements) > 20
     session.terminate()
     for statement in [*recorder.statements, *schema, *settings]:

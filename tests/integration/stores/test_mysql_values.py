@@ -19,6 +19,7 @@ from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ListQuery
 from tocsin.sql.pool import Activity
 from tocsin.stores.mysql import schema as mysql_schema
 from tocsin.stores.mysql.store import MysqlStore
+from tocsin.stores.options import MysqlOptions
 from tocsin.testing.store_conformance_base import claimed, finished, loaded, put, row, suspended, uuid_of
 
 
@@ -37,7 +38,7 @@ async def test_batches_larger_than_a_packet_are_whole(mysql: MysqlServer) -> Non
     url = mysql.new_url()
     async with session(url, database=False) as other:
         await other.run(b"SET GLOBAL max_allowed_packet = 1048576")
-    async with opened(url, statement_bytes_max=1 << 30) as store:
+    async with opened(url, mysql=MysqlOptions(statement_bytes_max=1 << 30)) as store:
         batch = await claimed(store)
         rows = [row(i, i, record=bytes([i]) * 300_000) for i in range(1, 12)]
         assert await store.apply([replace(batch, upserts=rows, history=[finished(rows[0])])]) == [Applied.DURABLE]
@@ -122,7 +123,7 @@ async def test_session_settings_do_not_depend_on_the_servers(mysql: MysqlServer)
 
 
 async def test_node_needs_no_ddl_rights(shared_mysql: MysqlServer, mysql_url: str) -> None:
-    name = MysqlStore(mysql_url)._settings.database
+    name = MysqlStore(mysql_url)._server.database
     async with opened(mysql_url), session(mysql_url) as other:
         await other.run(
             f"CREATE USER {name[:20]}@localhost IDENTIFIED BY 'p/w ü'".encode(),
@@ -137,7 +138,7 @@ async def test_node_needs_no_ddl_rights(shared_mysql: MysqlServer, mysql_url: st
 async def test_migration_needs_the_documented_rights_and_repeats_views(
     shared_mysql: MysqlServer, mysql_url: str
 ) -> None:
-    name = MysqlStore(mysql_url)._settings.database
+    name = MysqlStore(mysql_url)._server.database
     user = f"{name[:20]}@localhost".encode()
     url = f"mysql://{name[:20]}@127.0.0.1:{shared_mysql.port}/{name}?socket={shared_mysql.folder}/socket"
     async with session(mysql_url, database=False) as other:
@@ -196,7 +197,7 @@ async def test_nodes_that_start_concurrently_create_one_schema(mysql_url: str) -
 
 
 async def test_database_of_another_application_is_refused_unchanged(mysql_url: str) -> None:
-    name = MysqlStore(mysql_url)._settings.database.encode()
+    name = MysqlStore(mysql_url)._server.database.encode()
     async with session(mysql_url, database=False) as other:
         await other.run(b"CREATE DATABASE %b" % name, b"CREATE TABLE %b.timers (theirs integer)" % name)
         with pytest.raises(StoreCorrupted, match="another application"):
@@ -206,7 +207,7 @@ async def test_database_of_another_application_is_refused_unchanged(mysql_url: s
 
 
 async def test_missing_database_is_not_created_without_create(mysql_url: str) -> None:
-    name = MysqlStore(mysql_url)._settings.database.encode()
+    name = MysqlStore(mysql_url)._server.database.encode()
     with pytest.raises(StoreUnavailable, match="tocsin migrate"):
         await MysqlStore(mysql_url, create=False).open(None)
     async with session(mysql_url, database=False) as other:

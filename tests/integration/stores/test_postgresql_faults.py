@@ -27,7 +27,8 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.ports.store import Applied, Member
-from tocsin.sql.pool import Activity
+from tocsin.sql.pool import Activity, ServerOptions
+from tocsin.stores.options import PostgresOptions
 from tocsin.stores.postgresql import schema as postgresql_schema
 from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.testing.store_conformance_base import ALICE, BOB, claimed, loaded, put, row, suspended
@@ -42,8 +43,8 @@ async def store(postgresql_url: str) -> AsyncIterator[PostgresStore]:
 
 
 @asynccontextmanager
-async def opened(url: str, **settings: Any) -> AsyncIterator[PostgresStore]:
-    store = PostgresStore(url, **settings)
+async def opened(url: str, **options: Any) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(url, ServerOptions(**options))
     await store.open(4)
     try:
         yield store
@@ -152,7 +153,7 @@ async def test_a_missing_database_and_a_bad_url_are_named(shared_postgresql: Pos
     with pytest.raises(StoreUnavailable, match="missing"):
         await PostgresStore(shared_postgresql.url("missing")).open(4)
     with pytest.raises(ConfigError, match="schema"):
-        PostgresStore(shared_postgresql.url(), schema='x"; DROP')
+        PostgresStore(shared_postgresql.url(), postgres=PostgresOptions(schema='x"; DROP'))
 
 
 async def test_a_standby_or_read_only_database_is_refused(postgresql_url: str, store: PostgresStore) -> None:
@@ -217,7 +218,8 @@ async def test_silent_server_leaves_the_outcome_unknown_and_the_late_batch_atomi
         batch = await claimed(store)
         pid = await writer_pid(store)
         # The client's time-out, not the server's, which would end the statement itself.
-        writing_pool(store)._settings = replace(store._settings, statement_timeout_s=0.2, answer_grace_s=0.0)
+        impatient = ServerOptions(statement_timeout_s=0.2, answer_grace_s=0.0)
+        writing_pool(store)._server = replace(store._server, options=impatient)
         os.kill(pid, signal.SIGSTOP)
         try:
             with pytest.raises(OutcomeUnknown):

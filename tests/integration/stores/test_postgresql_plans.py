@@ -45,7 +45,7 @@ async def store(postgresql_url: str) -> AsyncIterator[PostgresStore]:
 @pytest_asyncio.fixture(params=["empty", "grown", "analyzed"])
 async def session(store: PostgresStore, request: pytest.FixtureRequest) -> AsyncIterator[Any]:
     """A session like the store's own: with statistics of empty tables, with outdated ones, and with good ones."""
-    session = await connect(store._settings)
+    session = await connect(store._server)
     await _analyze(session)
     if request.param != "empty":
         for shard_id in range(1, 4):

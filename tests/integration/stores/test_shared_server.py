@@ -15,9 +15,9 @@ from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.cli.app import run
 from tocsin.model.instants import format_instant
-from tocsin.stores.cassandra import settings as cassandra_settings
-from tocsin.stores.dynamodb import settings as dynamodb_settings
-from tocsin.stores.mongodb import settings as mongodb_settings
+from tocsin.stores.cassandra import address as cassandra_address
+from tocsin.stores.dynamodb import address as dynamodb_address
+from tocsin.stores.mongodb import address as mongodb_address
 from tocsin.stores.mysql import schema as mysql_schema
 from tocsin.stores.postgresql import schema as postgresql_schema
 
@@ -77,11 +77,11 @@ async def test_timers_fire_after_create_and_after_sigkill(tmp_path: Path, databa
 
 def _newest_schema(database_url: str) -> int:
     if database_url.startswith("dynamodb"):
-        return dynamodb_settings.LAYOUT
+        return dynamodb_address.LAYOUT
     if database_url.startswith("cassandra"):
-        return cassandra_settings.LAYOUT
+        return cassandra_address.LAYOUT
     if database_url.startswith("mongodb"):
-        return mongodb_settings.LAYOUT
+        return mongodb_address.LAYOUT
     return (postgresql_schema if database_url.startswith("postgresql") else mysql_schema).migrations()[-1][0]
 
 

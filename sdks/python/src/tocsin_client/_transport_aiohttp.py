@@ -30,6 +30,8 @@ class AiohttpTransport:
         self._session: aiohttp.ClientSession | None = http_client
         #: The proxy for each base URL. aiohttp itself would ask the environment in a thread for each request.
         self._proxies: dict[str, str | None] = {}
+        #: Of the last request, which most others share.
+        self._timeout = aiohttp.ClientTimeout()
         renew_after_fork(self)
 
     async def run(self, steps: Steps[Result]) -> Result:
@@ -75,7 +77,7 @@ class AiohttpTransport:
                 raise_for_status=False,
                 ssl=self._ssl,
                 proxy=self._proxy(step.base),
-                timeout=aiohttp.ClientTimeout(total=step.timeout_s, sock_connect=step.connect_timeout_s),
+                timeout=self._timeout_of(step),
             ) as response:
                 answer = await response.read()
         except (aiohttp.ClientError, asyncio.TimeoutError) as failed:
@@ -85,6 +87,12 @@ class AiohttpTransport:
                 f"{step.method} {step.url}: {why}", maybe_done=begun, final=is_untrusted(failed)
             ) from failed
         return Reply(response.status, response.headers, answer)
+
+    def _timeout_of(self, step: Send) -> aiohttp.ClientTimeout:
+        known = self._timeout
+        if known.total != step.timeout_s or known.sock_connect != step.connect_timeout_s:
+            known = self._timeout = aiohttp.ClientTimeout(total=step.timeout_s, sock_connect=step.connect_timeout_s)
+        return known
 
     def _proxy(self, base: str) -> str | None:
         if self._given is not None:

@@ -256,15 +256,12 @@ class NatsBus:
         arrival = _Arrival(consumer, message.reply)
         try:
             envelope = read(message, self._check)
-            if self._subject_of(envelope) != message.subject:
+            if self._subjects.of(envelope) != message.subject:
                 raise InvalidMessage(f"{envelope.type} {envelope.id} arrived on a subject of another message")
         except InvalidMessage as error:
             self._unreadable(subscriber, message, arrival, error)
         else:
             self._subscriptions[subscriber].offer(envelope, arrival)
-
-    def _subject_of(self, envelope: Envelope, kind: str = "") -> str:
-        return f"{self._subjects.prefix}{kind}.{envelope.tenant_id}.{envelope.aggregate_id}.{envelope.type}"
 
     def _unreadable(self, subscriber: str, message: Msg, arrival: _Arrival, error: InvalidMessage) -> None:
         _, tenant, aggregate, name = message.subject.split(".")
@@ -279,7 +276,7 @@ class NatsBus:
         envelope = letter.envelope
         headers = _dead_headers(envelope.id, letter.subscriber, letter.error, letter.attempts)
         self._send_dead_letter(
-            _DeadLetterMessage(self._subject_of(envelope, "-dead"), _encode(envelope), headers, arrivals)
+            _DeadLetterMessage(self._subjects.of(envelope, "-dead"), _encode(envelope), headers, arrivals)
         )
 
     def _send_dead_letter(self, dead: _DeadLetterMessage) -> None:
@@ -348,7 +345,7 @@ class NatsBus:
 
     async def _listen(self, connection: NatsConnection, dispatcher: RequestDispatcher, name: str) -> Listening:
         def received(message: Msg) -> None:
-            take_command(message, connection, dispatcher, self._check, partial(self._subject_of, kind="-cmd"))
+            take_command(message, connection, dispatcher, self._check, partial(self._subjects.of, kind="-cmd"))
 
         queue = dispatcher.subscriber + self._responders
         return await connection.listen(self._subjects.of_type(name, "-cmd"), received, queue=queue)

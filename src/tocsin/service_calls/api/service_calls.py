@@ -47,7 +47,7 @@ class Submitted(NamedTuple):
     created: bool
 
 
-class CallDetail(NamedTuple):
+class CallWithExecutions(NamedTuple):
     """A call and its executions, in order."""
 
     call: CallRecord
@@ -61,13 +61,6 @@ class CallPage(NamedTuple):
     calls: list[CallRecord]
     cursor: str | None
     reached: PagePosition | None = None
-
-
-class CallTrace(NamedTuple):
-    """A call and everything it led to, in order of time, each entry after its cause."""
-
-    call: CallRecord
-    entries: list[TraceEntry]
 
 
 class ServiceCalls:
@@ -133,22 +126,23 @@ class ServiceCalls:
 
         return await self._secrets.change(tenant_id.lower(), change)
 
-    async def get(self, tenant_id: str, service_call_id: str) -> CallDetail:
+    async def get(self, tenant_id: str, service_call_id: str) -> CallWithExecutions:
         """One call. Raises ServiceCallNotFound."""
         key = self._rules.key(tenant_id, service_call_id)
         call = await self._find(key)
-        return CallDetail(call, await self._queries.executions(key))
+        return CallWithExecutions(call, await self._queries.executions(key))
 
     async def get_many(self, tenant_id: str, service_call_ids: Sequence[str]) -> dict[str, CallRecord]:
         """The calls that exist, by their ids in canonical form."""
         keys = [self._rules.key(tenant_id, service_call_id) for service_call_id in service_call_ids]
         return {record.service_call_id: record for record in await self._queries.find_many(list(dict.fromkeys(keys)))}
 
-    async def trace(self, tenant_id: str, service_call_id: str) -> CallTrace:
-        """Everything that the request of a call led to, as far as it is stored. Raises ServiceCallNotFound."""
+    async def trace(self, tenant_id: str, service_call_id: str) -> tuple[CallRecord, list[TraceEntry]]:
+        """A call and everything that its request led to, as far as it is stored: in order of time, each entry after its
+        cause. Raises ServiceCallNotFound."""
         key = self._rules.key(tenant_id, service_call_id)
         call = await self._find(key)
-        return CallTrace(call, await self._queries.trace(key))
+        return call, await self._queries.trace(key)
 
     async def list(self, tenant_id: str, asked: PageRequest) -> CallPage:
         """One page. Pages are stable while calls are added and deleted: each starts right after the last call of the

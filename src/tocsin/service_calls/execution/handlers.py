@@ -49,18 +49,14 @@ class ExecutionHandlers:
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
         """A tocsin.ports.bus.Handler. A malformed message fails alone; an error of the log fails the checks."""
         orders, checks = [], []
-        for delivery in deliveries:
-            try:
-                message = self._context.registry.open(delivery.envelope)
-                if isinstance(message, StartExecution):
-                    delivery.keep()
-                    orders.append((delivery, message))
-                elif isinstance(message, CheckExecution):
-                    checks.append(_Check(delivery.envelope, message))
-                else:
-                    raise InvalidMessage(f"the execution module does not handle {delivery.envelope.type}")
-            except InvalidMessage as error:
-                delivery.fail(error)
+        for delivery, message in self._context.opened(deliveries):
+            if isinstance(message, StartExecution):
+                delivery.keep()
+                orders.append((delivery, message))
+            elif isinstance(message, CheckExecution):
+                checks.append(_Check(delivery.envelope, message))
+            else:
+                delivery.fail(InvalidMessage(f"the execution module does not handle {delivery.envelope.type}"))
         self._executor.submit(orders)
         asked = [check for check in checks if not self._executor.knows(check.message.execution_id)]
         if asked:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
 from tocsin.ports.bus import Bus, Delivery, Envelope, InvalidMessage
 from tocsin.service_calls.background import AgentContext, Periodic
-from tocsin.service_calls.events import AgentRowsPurged, CallRescued, CommandHandled
+from tocsin.service_calls.events import CallRescued, CommandHandled
 from tocsin.service_calls.messages import (
     CallKey,
     CommandAccepted,
@@ -63,12 +63,7 @@ class Orchestration:
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
         """A tocsin.ports.bus.Handler: handles all messages in one transaction. A malformed message fails alone; an
         error of the store fails all."""
-        received = []
-        for delivery in deliveries:
-            try:
-                received.append(_Received(delivery.envelope, self._context.registry.open(delivery.envelope)))
-            except InvalidMessage as error:
-                delivery.fail(error)
+        received = [_Received(delivery.envelope, message) for delivery, message in self._context.opened(deliveries)]
 
         async def work(unit: UnitOfWork) -> None:
             await unit.load({each.key for each in received})
@@ -194,11 +189,7 @@ class Orchestration:
             CommandHandled(asked.type, result, asked.tenant_id, reply.service_call_id, asked.correlation_id)
         )
         return self._context.registry.seal(
-            reply,
-            tenant_id=asked.tenant_id,
-            correlation_id=correlation_id,
-            causation_id=asked.id,
-            id=unit.new_id(),
+            reply, tenant_id=asked.tenant_id, correlation_id=correlation_id, causation_id=asked.id, id=unit.new_id()
         )
 
 
@@ -256,16 +247,12 @@ class Watchdog:
 
     async def purge(self) -> int:
         """Deletes the calls that finished longer ago than `retention`. Returns their number. Raises the store's errors."""
-        limits, purged = self._context.limits, 0
-        before_us = self._context.clock.now_us() - limits.retention_us
-        while not self._purging.closing:
-            rows = await self._store.transact(lambda transaction: transaction.purge(before_us, limits.purge_batch_max))
-            purged += rows
-            if rows < limits.purge_batch_max:
-                break
-        if purged:
-            self._context.observe(AgentRowsPurged("calls", purged))
-        return purged
+        before_us = self._context.clock.now_us() - self._context.limits.retention_us
+
+        def delete(rows_max: int) -> Awaitable[int]:
+            return self._store.transact(lambda transaction: transaction.purge(before_us, rows_max))
+
+        return await self._context.purge("calls", delete, lambda: self._purging.closing)
 
 
 def _rescued(before: ServiceCall, now_us: int) -> CallRescued:

@@ -39,7 +39,7 @@ from tocsin.service_calls.messages import (
     SubmitServiceCall,
     ordered_at,
 )
-from tocsin.service_calls.ports import WAITING, Outcome, ServiceCall
+from tocsin.service_calls.ports import WAITING, CallOutcome, ServiceCall
 
 
 class Step(NamedTuple):
@@ -133,7 +133,7 @@ def succeeded(call: ServiceCall, event: ExecutionSucceeded) -> Step | None:
         status=CallStatus.SUCCEEDED,
         attempts=call.attempts + 1,
         finished_at=event.finished_at,
-        outcome=Outcome(response_meta=event.response_meta),
+        outcome=CallOutcome(response_meta=event.response_meta),
         watch_at=None,
     )
     return Step(after, (ServiceCallSucceeded(call.service_call_id, event.response_meta),))
@@ -149,12 +149,7 @@ def failed(call: ServiceCall, event: ExecutionFailed, *, limits: AgentLimits) ->
 
 
 def interrupted(
-    call: ServiceCall,
-    event: ExecutionInterrupted,
-    *,
-    now_us: int,
-    new_id: Callable[[], str],
-    limits: AgentLimits,
+    call: ServiceCall, event: ExecutionInterrupted, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits
 ) -> Step | None:
     """The execution that was ordered last was interrupted by the end of its process.
 
@@ -168,7 +163,7 @@ def interrupted(
     text = f"the process ended during the execution, and there were {call.executions} already"
     begun = msgspec.structs.replace(call, started_at=event.started_at)
     error = ErrorMeta("INTERRUPTED", text)
-    return _attempt_failed(begun, event.noticed_at, Verdict(False), error, None, limits=limits)
+    return _attempt_failed(begun, event.noticed_at, FailureVerdict(False), error, None, limits=limits)
 
 
 def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits) -> Step | None:
@@ -215,33 +210,33 @@ def _concerns(call: ServiceCall, execution_id: str) -> bool:
 FINAL_KINDS = frozenset({"EGRESS_REFUSED", "INVALID_REQUEST"})
 
 
-class Verdict(NamedTuple):
+class FailureVerdict(NamedTuple):
     """`final` forbids another attempt. `not_before_us` (from Retry-After) delays it."""
 
     final: bool
     not_before_us: int | None = None
 
 
-def judge(error: ErrorMeta, response: ResponseMeta | None, ended_at_us: int, retry_after_us_max: int) -> Verdict:
+def judge(error: ErrorMeta, response: ResponseMeta | None, ended_at_us: int, retry_after_us_max: int) -> FailureVerdict:
     """The verdict on a failed attempt. `retry_after_us_max` limits how far Retry-After can delay the next one."""
     if response is None:
-        return Verdict(error.kind in FINAL_KINDS)
+        return FailureVerdict(error.kind in FINAL_KINDS)
     if 400 <= response.status < 500 and response.status not in RETRIED_4XX:
-        return Verdict(True)
-    return Verdict(False, retry_after_at(response.headers.get("retry-after"), ended_at_us, retry_after_us_max))
+        return FailureVerdict(True)
+    return FailureVerdict(False, retry_after_at(response.headers.get("retry-after"), ended_at_us, retry_after_us_max))
 
 
 def _attempt_failed(
     call: ServiceCall,
     at_us: int,
-    verdict: Verdict,
+    verdict: FailureVerdict,
     error: ErrorMeta,
     response: ResponseMeta | None,
     *,
     limits: AgentLimits,
 ) -> Step:
     """Counts the failed attempt and lets the retry policy decide whether there is another."""
-    after = msgspec.structs.replace(call, attempts=call.attempts + 1, outcome=Outcome(response, error))
+    after = msgspec.structs.replace(call, attempts=call.attempts + 1, outcome=CallOutcome(response, error))
     key, next_at = call.service_call_id, None if verdict.final else _next_attempt_at(after, at_us, verdict)
     if next_at is None:
         after = msgspec.structs.replace(after, status=CallStatus.FAILED, finished_at=at_us, watch_at=None)
@@ -253,7 +248,7 @@ def _attempt_failed(
     return Step(after, (retrying, ScheduleTimer(key, Instant(next_at))))
 
 
-def _next_attempt_at(call: ServiceCall, ended_at_us: int, verdict: Verdict) -> int | None:
+def _next_attempt_at(call: ServiceCall, ended_at_us: int, verdict: FailureVerdict) -> int | None:
     """When the retry policy allows the next attempt; None: never. The delay counts from the end of the failed attempt,
     however late that is reported, so that a repeated report yields the same instant."""
     if call.retry_policy is None:

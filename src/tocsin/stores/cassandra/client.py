@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
@@ -25,9 +26,11 @@ from cassandra.policies import (
 from cassandra.query import BatchStatement, BatchType, BoundStatement, SimpleStatement, tuple_factory
 
 from tocsin.model.errors import ConfigError
+from tocsin.stores.cassandra.address import Address
 from tocsin.stores.cassandra.errors import TRANSLATED, refused_start, translate_error
-from tocsin.stores.cassandra.settings import CassandraSettings
-from tocsin.stores.parallel import in_parallel
+from tocsin.stores.cassandra.keys import partition_of
+from tocsin.stores.client_store import in_parallel
+from tocsin.stores.options import CassandraOptions
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -53,23 +56,28 @@ class Write(NamedTuple):
 class CassandraClient:
     """A session of a keyspace. Every request may raise the store errors; only writes raise OutcomeUnknown."""
 
-    def __init__(self, settings: CassandraSettings) -> None:
-        self.settings = settings
-        self._level, self._serial = _LEVELS[settings.address.consistency]
+    def __init__(self, address: Address, options: CassandraOptions) -> None:
+        self.address = address
+        self.options = options
+        self._level, self._serial = _LEVELS[address.consistency]
         self._cluster: Any = None
         self._session: Any = None
         self._prepared: dict[str, Any] = {}
         self._preparing = asyncio.Lock()
-        self._gate = asyncio.Semaphore(settings.parallel_max)
+        self._gate = asyncio.Semaphore(options.parallel_max)
 
     @property
     def place(self) -> str:
         """The address for people."""
-        return self.settings.address.place
+        return self.address.place
 
     def partition(self, name: str) -> str:
         """The partition key of that name."""
-        return self.settings.scope + name
+        return self.options.scope + name
+
+    def shard(self, shard_id: int) -> str:
+        """The partition key of a shard."""
+        return self.partition(partition_of(shard_id))
 
     # -- life cycle
 
@@ -78,14 +86,14 @@ class CassandraClient:
         await asyncio.to_thread(self._connect)
 
     def _connect(self) -> None:
-        address, settings = self.settings.address, self.settings
+        address, options = self.address, self.options
         profile = ExecutionProfile(
             load_balancing_policy=_routing(address.datacenter),
             # A conditional write that is sent twice may contradict itself.
             retry_policy=FallthroughRetryPolicy(),
             consistency_level=self._level,
             serial_consistency_level=self._serial,
-            request_timeout=settings.request_timeout_s,
+            request_timeout=options.request_timeout_s,
             row_factory=tuple_factory,
         )
         auth = None if address.user is None else PlainTextAuthProvider(address.user, address.password or "")
@@ -96,9 +104,9 @@ class CassandraClient:
             execution_profiles={EXEC_PROFILE_DEFAULT: profile},
             # Without it each answer of a few packets waits for an acknowledgement that is delayed by 40 ms.
             sockopts=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
-            connect_timeout=settings.connect_timeout_s,
-            control_connection_timeout=settings.connect_timeout_s,
-            application_name=settings.application_name,
+            connect_timeout=options.connect_timeout_s,
+            control_connection_timeout=options.connect_timeout_s,
+            application_name=options.application_name,
             # So that a frozen server is out of use after seconds, and used again soon after its return.
             idle_heartbeat_interval=_HEARTBEAT_S,
             idle_heartbeat_timeout=_HEARTBEAT_S,
@@ -136,11 +144,13 @@ class CassandraClient:
 
     # -- requests
 
-    async def clock_us(self) -> int:
-        """The clock of a node of the cluster in microseconds, to the millisecond."""
-        rows = await self._send(await self._bound("SELECT cast(now() AS timestamp) FROM system.local", ()), False)
+    async def now(self) -> int:
+        """This machine's clock, limited to the millisecond that a node of the cluster reported in between."""
+        sent_us = time.time_ns() // 1_000
+        rows = await self.read("SELECT cast(now() AS timestamp) FROM system.local")
         milliseconds: float = rows[0][0].replace(tzinfo=UTC).timestamp() * 1_000
-        return round(milliseconds) * 1_000
+        begin_us, received_us = round(milliseconds) * 1_000, time.time_ns() // 1_000
+        return min(max(received_us, begin_us), begin_us + 999 + received_us - sent_us)
 
     async def plain(self, cql: str, *, host: Any = None, timeout_s: float | None = None) -> list[Row]:
         """The rows of a statement without values, such as DDL; from this node, if one is given."""
@@ -177,7 +187,7 @@ class CassandraClient:
         return prepared.bind(values)
 
     async def _prepare(self, cql: str) -> Any:
-        text = cql.replace("{t}", f"{self.settings.address.keyspace}.{TABLE}")
+        text = cql.replace("{t}", f"{self.address.keyspace}.{TABLE}")
         session: Session = self._session
         try:
             prepared = await asyncio.to_thread(session.prepare, text)
@@ -205,7 +215,7 @@ class CassandraClient:
                 # The loop was closed: nobody waits any more.
                 return
 
-        timeout_s = timeout_s or self.settings.request_timeout_s
+        timeout_s = timeout_s or self.options.request_timeout_s
         try:
             sent = self._session.execute_async(statement, timeout=timeout_s, host=host)
             sent.add_callbacks(post, lambda error: post(None, error))

@@ -13,9 +13,10 @@ from typing import NamedTuple
 from tocsin.model.timer import Status
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow, schedules_of
 from tocsin.stores.cassandra.client import CassandraClient, Row
-from tocsin.stores.cassandra.keys import history_key, partition_of, schedule_id_of, schedule_key, timer_key
+from tocsin.stores.cassandra.keys import history_key, schedule_id_of, schedule_key, timer_key
 from tocsin.stores.cassandra.reads import RANGE, delete_entries, rows_by_key
 from tocsin.stores.cassandra.rows import Entry, entry_of, row_or_damaged, schedule_entry_of
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import Match, Page, merge
 from tocsin.stores.orders import FINISHED, behind, fire_key_of, place_of_key
 
@@ -28,18 +29,11 @@ class _Key(NamedTuple):
     order: Row
 
 
-async def list_rows(client: CassandraClient, query: ListQuery) -> Listed:
-    """A page of one namespace's timers, live and finished, in the order of the query."""
-    return await merge(
-        client, query, partial(_read, client, query), partial(_rows, client), client.settings.page_rows_max
-    )
-
-
 async def _read(
     client: CassandraClient, query: ListQuery, shard_id: int, kind: bytes, first: bytes, last: bytes, limit: int
 ) -> Page[_Key]:
     """The matching entries among the first `limit` of a range."""
-    rows = await client.read(RANGE, client.partition(partition_of(shard_id)), first, last, limit)
+    rows = await client.read(RANGE, client.shard(shard_id), first, last, limit)
     matches = []
     for key, value in rows:
         entry = entry_of(value)
@@ -80,32 +74,6 @@ class _Listed(NamedTuple):
     value: bytes
 
 
-async def list_schedules(
-    client: CassandraClient, namespace: str, shards: Sequence[int], after_id: str, limit: int
-) -> list[StoredRow]:
-    """The namespace's live schedules in these shards behind an id, in the order of ids: the first `limit`."""
-    name = schedules_of(namespace)
-    first, last = behind(schedule_key(name, after_id)), schedule_key(name) + b"\xff"
-    rows: list[StoredRow] = []
-    while len(rows) < limit:
-        wanted = limit - len(rows)
-
-        async def of_shard(shard_id: int, first: bytes = first, wanted: int = wanted) -> list[_Listed]:
-            page = await client.read(RANGE, client.partition(partition_of(shard_id)), first, last, wanted)
-            return [_Listed(key, shard_id, value) for key, value in page]
-
-        pages = await client.in_parallel(of_shard, sorted(set(shards)))
-        entries = sorted(each for page in pages for each in page)[:wanted]
-        for each in entries:
-            row = await _schedule(client, name, each)
-            if row is not None:
-                rows.append(row)
-        if len(entries) < wanted:
-            break
-        first = behind(entries[-1].key)
-    return rows
-
-
 async def _schedule(client: CassandraClient, name: str, listed: _Listed) -> StoredRow | None:
     """The entry's schedule; None if it has ended, or the entry is damaged. The entry of one that has ended is removed, unless
     it was written again since."""
@@ -124,3 +92,37 @@ async def _schedule(client: CassandraClient, name: str, listed: _Listed) -> Stor
         return row
     await delete_entries(client, listed.shard_id, [(listed.key, listed.value)])
     return None
+
+
+class CassandraLists(ClientStore[CassandraClient]):
+    """A store's lists of timers and schedules. None is a snapshot."""
+
+    async def list_schedules(self, namespace: str, shards: Sequence[int], after_id: str, limit: int) -> list[StoredRow]:
+        """The namespace's live schedules in these shards behind an id, in the order of ids: the first `limit`."""
+        client = self._open
+        name = schedules_of(namespace)
+        first, last = behind(schedule_key(name, after_id)), schedule_key(name) + b"\xff"
+        rows: list[StoredRow] = []
+        while len(rows) < limit:
+            wanted = limit - len(rows)
+
+            async def of_shard(shard_id: int, first: bytes = first, wanted: int = wanted) -> list[_Listed]:
+                page = await client.read(RANGE, client.shard(shard_id), first, last, wanted)
+                return [_Listed(key, shard_id, value) for key, value in page]
+
+            pages = await client.in_parallel(of_shard, sorted(set(shards)))
+            entries = sorted(each for page in pages for each in page)[:wanted]
+            for each in entries:
+                row = await _schedule(client, name, each)
+                if row is not None:
+                    rows.append(row)
+            if len(entries) < wanted:
+                break
+            first = behind(entries[-1].key)
+        return rows
+
+    async def list(self, query: ListQuery) -> Listed:
+        """A page of one namespace's timers, live and finished, in the order of the query."""
+        client = self._open
+        read, rows_of = partial(_read, client, query), partial(_rows, client)
+        return await merge(client, query, read, rows_of, client.options.page_rows_max)

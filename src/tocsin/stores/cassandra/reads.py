@@ -1,5 +1,6 @@
-"""Reads of timers, shards and members, all from a quorum. Entries and the rows that they lead to are two reads, not a
-snapshot, which suffices because each shard has one writer (rule 9)."""
+"""Reads of timers, shards and members, all from a quorum. Each row is read as of a commit that was durable when the call
+began, or of a later one. Entries and the rows that they lead to are two reads, not a snapshot, which suffices because each
+shard has one writer (rule 9)."""
 
 from __future__ import annotations
 
@@ -7,9 +8,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from tocsin.ports.store import FireKey, Found, HistoryRow, Loaded, Member, RunRow, ShardState, StoredRow
+from tocsin.ports.store import (
+    PAGE_BYTES_MAX,
+    FireKey,
+    Found,
+    HistoryRow,
+    Loaded,
+    Member,
+    RunRow,
+    ShardState,
+    StoredRow,
+)
+from tocsin.sql.rows import cut, found_of
 from tocsin.stores.cassandra.client import CassandraClient, Row, Write
-from tocsin.stores.cassandra.keys import MEMBERS, end_of, history_key, partition_of, run_key, timer_key
+from tocsin.stores.cassandra.keys import MEMBERS, end_of, history_key, run_key, timer_key
 from tocsin.stores.cassandra.rows import (
     DAMAGE,
     damaged_row,
@@ -19,6 +31,7 @@ from tocsin.stores.cassandra.rows import (
     row_or_damaged,
     run_row_of,
 )
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
 from tocsin.stores.orders import LIVE, SUSPENDED, behind, fire_key_of, order_key
 
@@ -47,11 +60,11 @@ class Rows(NamedTuple):
 
 async def rows_by_key(client: CassandraClient, shard_id: int, keys: Iterable[bytes]) -> Rows:
     """The rows of these keys of timers, live and finished."""
-    keys, partition, size = list(keys), client.partition(partition_of(shard_id)), client.settings.keys_max
+    keys, partition, size = list(keys), client.shard(shard_id), client.options.keys_max
     if not keys:
         return Rows({}, {})
     read = partial(client.read, _KEYS, partition)
-    pages = await client.in_parallel(read, [keys[i : i + size] for i in range(0, len(keys), size)])
+    pages = await client.in_parallel(read, cut(keys, size))
     try:
         return Rows({key: row_of(key, value) for page in pages for key, value in page}, {})
     except DAMAGE:
@@ -67,38 +80,6 @@ def _decoded_singly(values: Iterable[Row]) -> Rows:
         except DAMAGE as error:
             rows.damaged[key] = Damaged(value, error)
     return rows
-
-
-async def load(
-    client: CassandraClient, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int
-) -> Loaded:
-    """One page of live or suspended rows with after < key ≤ last: at most `limit`."""
-    partition = client.partition(partition_of(shard_id))
-    first, stop = behind(order_key(kind, *after)), order_key(kind, *last)
-    limit = min(limit, client.settings.page_rows_max)
-    while first <= stop:
-        entries = await client.read(RANGE, partition, first, stop, limit)
-        # An entry counts if its timer has its instant. A timer may have several entries, of which the others are outdated.
-        found, damaged = await rows_by_key(client, shard_id, {timer_key(fire_key_of(key)[1]) for key, _ in entries})
-        rows = [
-            row
-            for key, _ in entries
-            if isinstance(row := found.get(timer_key(fire_key_of(key)[1])), StoredRow)
-            and row.key == fire_key_of(key)
-            and (row.suspended is None) == (kind == LIVE)
-        ]
-        if damaged:
-            rows = sorted([*rows, *_damaged_rows(entries, damaged)])
-        if kind == SUSPENDED and len(rows) < len(entries) and not damaged:
-            # No range delete ever covers them.
-            await delete_entries(client, shard_id, outdated(entries, rows))
-        if len(entries) < limit:
-            return Loaded(rows, last)
-        if rows:
-            # Outdated entries are passed as well: completeness never follows from the number of rows.
-            return Loaded(rows, fire_key_of(entries[-1][0]))
-        first = behind(entries[-1][0])
-    return Loaded([], last)
 
 
 def _damaged_rows(entries: Iterable[Row], damaged: dict[bytes, Damaged]) -> Iterator[StoredRow]:
@@ -118,71 +99,94 @@ def outdated(entries: Sequence[Row], rows: Sequence[StoredRow]) -> list[Row]:
 
 async def delete_entries(client: CassandraClient, shard_id: int, entries: Sequence[Row]) -> None:
     """Removes these entries, unless one of them was written again since."""
-    partition = client.partition(partition_of(shard_id))
+    partition = client.shard(shard_id)
     statement = "DELETE FROM {t} WHERE p = ? AND k = ? IF v = ?"
     await client.write_all(Write(statement, (partition, key, value)) for key, value in entries)
 
 
-async def fetch(client: CassandraClient, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-    """What is stored for each uuid; a uuid without any row is absent. In descending order a timer's live row is first,
-    and then its newest finished one."""
-    partition = client.partition(partition_of(shard_id))
+class CassandraReads(ClientStore[CassandraClient]):
+    """A store's reads of timers, shards and members."""
 
-    async def of_timer(uuid: bytes) -> Found:
-        page = await client.read(RANGE_DESCENDING, partition, history_key(uuid), behind(timer_key(uuid)), 2)
-        rows = [row_or_damaged(key, value) for key, value in page]
-        live = next((row for row in rows if isinstance(row, StoredRow)), None)
-        return Found(live, next((row for row in rows if isinstance(row, HistoryRow)), None))
+    async def _page(self, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int) -> Loaded:
+        """One page of live or suspended rows with after < key ≤ last: at most `limit`."""
+        client = self._open
+        partition = client.shard(shard_id)
+        first, stop = behind(order_key(kind, *after)), order_key(kind, *last)
+        limit = min(limit, client.options.page_rows_max)
+        while first <= stop:
+            entries = await client.read(RANGE, partition, first, stop, limit)
+            # An entry counts if its timer has its instant. A timer may have several, of which the others are outdated.
+            keys = {timer_key(fire_key_of(key)[1]) for key, _ in entries}
+            found, damaged = await rows_by_key(client, shard_id, keys)
+            rows = [
+                row
+                for key, _ in entries
+                if isinstance(row := found.get(timer_key(fire_key_of(key)[1])), StoredRow)
+                and row.key == fire_key_of(key)
+                and (row.suspended is None) == (kind == LIVE)
+            ]
+            if damaged:
+                rows = sorted([*rows, *_damaged_rows(entries, damaged)])
+            if kind == SUSPENDED and len(rows) < len(entries) and not damaged:
+                # No range delete ever covers them.
+                await delete_entries(client, shard_id, outdated(entries, rows))
+            if len(entries) < limit:
+                return Loaded(rows, last)
+            if rows:
+                # Outdated entries are passed as well: completeness never follows from the number of rows.
+                return Loaded(rows, fire_key_of(entries[-1][0]))
+            first = behind(entries[-1][0])
+        return Loaded([], last)
 
-    asked = list(dict.fromkeys(uuids))
-    answers = await client.in_parallel(of_timer, asked)
-    return {uuid: found for uuid, found in zip(asked, answers, strict=True) if found != (None, None)}
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        """What is stored for each uuid; a uuid without any row is absent. In descending order a timer's live row is first,
+        and then its newest finished one."""
+        client = self._open
+        partition = client.shard(shard_id)
 
+        async def of_timer(uuid: bytes) -> list[Row]:
+            return await client.read(RANGE_DESCENDING, partition, history_key(uuid), behind(timer_key(uuid)), 2)
 
-async def runs(
-    client: CassandraClient, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int
-) -> list[HistoryRow | RunRow]:
-    """Finished rows and runs of one timer with generation < before, greatest generation first: a few, whose sizes are not
-    known before."""
-    limit = min(limit, READ_ROWS_MAX)
-    partition = client.partition(partition_of(shard_id))
-    pages = await client.in_parallel(
-        lambda key_of: client.read(
-            RANGE_DESCENDING,
-            partition,
-            key_of(uuid),
-            end_of(key_of(uuid)) if before is None else key_of(uuid, before),
-            limit,
-        ),
-        [history_key, run_key],
-    )
-    rows: list[HistoryRow | RunRow] = [
-        row for key, value in pages[0] if isinstance(row := row_or_damaged(key, value), HistoryRow)
-    ]
-    rows += [run_row_of(key, value) for key, value in pages[1]]
-    return newest_runs(rows, limit, bytes_max)
+        pages = await client.in_parallel(of_timer, dict.fromkeys(uuids))
+        # Of two finished rows the newer one counts.
+        return found_of((row_or_damaged(key, value) for page in pages for key, value in reversed(page)), uuids)
 
+    async def runs(
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
+    ) -> list[HistoryRow | RunRow]:
+        """Finished rows and runs of one timer with generation < before, greatest generation first: a few, whose sizes are not
+        known before."""
+        client = self._open
+        limit = min(limit, READ_ROWS_MAX)
+        partition = client.shard(shard_id)
+        pages = await client.in_parallel(
+            lambda key_of: client.read(
+                RANGE_DESCENDING,
+                partition,
+                key_of(uuid),
+                end_of(key_of(uuid)) if before is None else key_of(uuid, before),
+                limit,
+            ),
+            [history_key, run_key],
+        )
+        rows: list[HistoryRow | RunRow] = [
+            row for key, value in pages[0] if isinstance(row := row_or_damaged(key, value), HistoryRow)
+        ]
+        rows += [run_row_of(key, value) for key, value in pages[1]]
+        return newest_runs(rows, limit, bytes_max)
 
-async def runs_beyond(client: CassandraClient, shard_id: int, uuid: bytes, keep: int, limit: int) -> list[bytes]:
-    """The keys of one timer's runs beyond the `keep` newest, oldest first, at most `limit`."""
-    partition = client.partition(partition_of(shard_id))
-    statement = "SELECT k FROM {t} WHERE p = ? AND k >= ? AND k < ?"
-    keys = [row[0] for row in await client.read(statement, partition, run_key(uuid), end_of(run_key(uuid)))]
-    return keys[: min(max(len(keys) - keep, 0), limit)]
+    async def shards(self) -> list[ShardState]:
+        """Every shard that was ever claimed, by number."""
+        client = self._open
+        numbers = {client.shard(shard_id): shard_id for shard_id in range(self._total_shards)}
+        read = partial(client.read, "SELECT DISTINCT p, epoch, owner FROM {t} WHERE p IN ?")
+        pages = await client.in_parallel(read, cut(list(numbers), client.options.keys_max))
+        return sorted(
+            ShardState(numbers[p], epoch, owner) for page in pages for p, epoch, owner in page if epoch is not None
+        )
 
-
-async def shards(client: CassandraClient, total_shards: int) -> list[ShardState]:
-    """Every shard that was ever claimed, by number."""
-    numbers = {client.partition(partition_of(shard_id)): shard_id for shard_id in range(total_shards)}
-    names, size = list(numbers), client.settings.keys_max
-    read = partial(client.read, "SELECT DISTINCT p, epoch, owner FROM {t} WHERE p IN ?")
-    pages = await client.in_parallel(read, [names[i : i + size] for i in range(0, len(names), size)])
-    return sorted(
-        ShardState(numbers[p], epoch, owner) for page in pages for p, epoch, owner in page if epoch is not None
-    )
-
-
-async def members(client: CassandraClient) -> list[Member]:
-    """All members' rows."""
-    rows = await client.read("SELECT k, v, n FROM {t} WHERE p = ?", client.partition(MEMBERS))
-    return [member_of(key, value, counter) for key, value, counter in rows]
+    async def members(self) -> list[Member]:
+        """All members' rows."""
+        client = self._open
+        rows = await client.read("SELECT k, v, n FROM {t} WHERE p = ?", client.partition(MEMBERS))
+        return [member_of(key, value, counter) for key, value, counter in rows]

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from tocsin.ports.records import RECORD_KEY_END, Record
 from tocsin.stores.cassandra.client import CassandraClient, Row, Write
 from tocsin.stores.cassandra.keys import records_of
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.orders import behind
-from tocsin.stores.turns import ClientStore
 
 _GET = "SELECT k, v, n FROM {t} WHERE p = ? AND k = ?"
 _RANGE = "SELECT k, v, n FROM {t} WHERE p = ? AND k >= ? AND k < ? ORDER BY k %s LIMIT ?"
@@ -44,7 +44,7 @@ class CassandraRecords(ClientStore[CassandraClient]):
         statement = _RANGE % ("DESC" if descending else "ASC")
         found: list[Record] = []
         while len(found) < limit and first < last:
-            wanted = min(limit - len(found), self._open.settings.page_rows_max)
+            wanted = min(limit - len(found), self._open.options.page_rows_max)
             page = await self._open.read(statement, self._partition(kind), first, last, wanted)
             found += map(_record, page)
             if len(page) < wanted:

@@ -16,9 +16,9 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.store import FORMAT, refuse_other_format, shards_are_fixed
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
+from tocsin.stores.cassandra.address import LAYOUT, OLDEST
 from tocsin.stores.cassandra.client import TABLE, CassandraClient
 from tocsin.stores.cassandra.keys import META
-from tocsin.stores.cassandra.settings import LAYOUT, OLDEST
 
 _COLUMNS = {
     "p": ("text", "partition_key"),
@@ -58,14 +58,14 @@ async def prepare(client: CassandraClient, total_shards: int | None, *, create: 
     """
     try:
         await _check_version(client)
-        if client.settings.durable:
+        if client.options.durable:
             await _check_commitlog(client)
         if not await _exists(client):
             if not create:
                 raise StoreUnavailable(f"{client.place} does not exist; `tocsin migrate` creates it")
             await _create(client)
         await _check_columns(client)
-        if client.settings.durable:
+        if client.options.durable:
             await _check_keyspace(client)
         return await _fix_total_shards(client, total_shards)
     except StoreError as error:
@@ -114,7 +114,7 @@ async def _check_commitlog(client: CassandraClient) -> None:
 
 
 async def _check_keyspace(client: CassandraClient) -> None:
-    keyspace = client.settings.address.keyspace
+    keyspace = client.address.keyspace
     rows = await client.plain(f"SELECT durable_writes FROM system_schema.keyspaces WHERE keyspace_name = '{keyspace}'")
     if rows and not rows[0][0]:
         raise ConfigError(
@@ -130,7 +130,7 @@ async def _exists(client: CassandraClient) -> bool:
 async def _columns(client: CassandraClient) -> dict[str, tuple[str, str]]:
     rows = await client.plain(
         "SELECT column_name, type, kind FROM system_schema.columns "
-        f"WHERE keyspace_name = '{client.settings.address.keyspace}' AND table_name = '{TABLE}'"
+        f"WHERE keyspace_name = '{client.address.keyspace}' AND table_name = '{TABLE}'"
     )
     return {name: (kind, role) for name, kind, role in rows}
 
@@ -138,7 +138,7 @@ async def _columns(client: CassandraClient) -> dict[str, tuple[str, str]]:
 async def _create(client: CassandraClient) -> None:
     """Creates keyspace and table. Cassandra may give a table that two nodes create at once two identities, so that `migrate`
     is run first where several nodes start."""
-    address = client.settings.address
+    address = client.address
     keyspaces = await client.plain(
         f"SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = '{address.keyspace}'"
     )

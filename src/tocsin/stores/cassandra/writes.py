@@ -4,12 +4,13 @@ of its own, because a plain write could override, or be overridden by, a conditi
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError
 from tocsin.ports.store import SCHEDULES_SUFFIX, Applied, Member, ShardBatch, StoredRow
 from tocsin.stores.cassandra.client import CassandraClient, Write
-from tocsin.stores.cassandra.keys import MEMBERS, history_key, partition_of, run_key, schedule_key, timer_key
+from tocsin.stores.cassandra.keys import MEMBERS, end_of, history_key, run_key, schedule_key, timer_key
 from tocsin.stores.cassandra.rows import (
     entry_value,
     history_value,
@@ -19,6 +20,7 @@ from tocsin.stores.cassandra.rows import (
     stored_value,
     ttl_s,
 )
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.orders import FINISHED, LIVE, SUSPENDED, order_key
 
 _FENCE = "UPDATE {t} SET latest = ? WHERE p = ? IF epoch = ? AND owner = ?"
@@ -36,7 +38,7 @@ WRITE_BYTES_MAX = 6 * 1024 * 1024
 
 def statements_of(client: CassandraClient, batch: ShardBatch, token: bytes) -> list[Write]:
     """The batch's statements, the fence first. Raises DefiniteFailure for a row or a batch that exceeds a limit."""
-    partition = client.partition(partition_of(batch.shard_id))
+    partition = client.shard(batch.shard_id)
     try:
         writes = [
             Write(_FENCE, (token, partition, batch.epoch, batch.owner)),
@@ -80,7 +82,7 @@ def _deletes(partition: str, batch: ShardBatch) -> Iterator[Write]:
 
 
 def _history(client: CassandraClient, partition: str, batch: ShardBatch) -> Iterator[Write]:
-    at_least_s = client.settings.history_ttl_min_s
+    at_least_s = client.options.history_ttl_min_s
     # The last one counts if a row is in the batch twice: within a batch Cassandra would keep the greater value.
     ended_rows = {(row.uuid, row.generation): row for row in batch.history}
     for ended in ended_rows.values():
@@ -94,85 +96,101 @@ def _history(client: CassandraClient, partition: str, batch: ShardBatch) -> Iter
         yield Write(_PUT_FOR, (partition, key, run_value(run), ttl_s(run, at_least_s)))
 
 
-async def apply(client: CassandraClient, batch: ShardBatch, token: bytes, writes: list[Write]) -> Applied:
-    """Executes the batch. If no answer decides, what is stored may. So it may if the condition failed: another coordinator
-    may have completed this very batch, and then another node's claim, before the condition was evaluated again."""
-    try:
-        applied = await client.write_all(writes)
-    except OutcomeUnknown as unknown:
-        if await _is_last(client, batch.shard_id, token):
-            return Applied.DURABLE
-        raise unknown
-    durable = applied[0] or await _is_last(client, batch.shard_id, token)
-    return Applied.DURABLE if durable else Applied.OWNERSHIP_LOST
-
-
 async def _is_last(client: CassandraClient, shard_id: int, token: bytes) -> bool:
     """Whether a SERIAL read shows the batch, so that it is durable. Otherwise it may still come: a coordinator may have been
     standing still since it received the batch, which only a new claim excludes."""
     try:
-        rows = await client.read(_STATE, client.partition(partition_of(shard_id)), serial=True)
+        rows = await client.read(_STATE, client.shard(shard_id), serial=True)
     except StoreError:
         # The first error is the one to report.
         return False
     return bool(rows) and rows[0][2] == token
 
 
-def new_token() -> bytes:
-    """Identifies a batch."""
-    return os.urandom(8)
+class CassandraWrites(ClientStore[CassandraClient]):
+    """A store's writes of timers, shards and members."""
 
+    def _write(self, batch: ShardBatch) -> Callable[[], Awaitable[Applied]]:
+        """One conditional batch."""
+        token = os.urandom(8)
+        return partial(self._apply, batch, token, statements_of(self._open, batch, token))
 
-async def claim(
-    client: CassandraClient, shard_id: int, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None
-) -> int | None:
-    """Claims the shard, and returns the new epoch, or None if the conditions no longer hold.
+    async def _claim(
+        self, shard_id: int, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None
+    ) -> int | None:
+        """Claims the shard, and returns the new epoch, or None if the conditions no longer hold.
 
-    The member's counter is in another partition, so it is read first, in Paxos order, instead of in the claim's condition. A
-    heartbeat may come in between: a member that wakes claims its shards again (rule 6), and then either its claim or this one
-    fails.
+        The member's counter is in another partition, so it is read first, in Paxos order, instead of in the claim's
+        condition. A heartbeat may come in between: a member that wakes claims its shards again (rule 6), and then either its
+        claim or this one fails.
 
-    None may also be the answer to a claim that took effect, because another coordinator completed it before it was evaluated
-    again. That it finds itself would prove less: an earlier claim of this owner may have been completed instead."""
-    if presumed_dead is not None:
-        incarnation, counter = presumed_dead
-        rows = await client.read(
-            "SELECT n FROM {t} WHERE p = ? AND k = ?", client.partition(MEMBERS), incarnation, serial=True
-        )
-        if not rows or rows[0][0] != counter:
-            return None
-    partition, epoch = client.partition(partition_of(shard_id)), expected_epoch + 1
-    statement = "UPDATE {t} SET epoch = ?, owner = ? WHERE p = ? IF epoch = ?"
-    applied = await client.write(statement, epoch, owner, partition, expected_epoch or None)
-    return epoch if applied[0] else None
+        None may also be the answer to a claim that took effect, because another coordinator completed it before it was
+        evaluated again. That it finds itself would prove less: an earlier claim of this owner may have been completed
+        instead."""
+        client = self._open
+        if presumed_dead is not None:
+            incarnation, counter = presumed_dead
+            rows = await client.read(
+                "SELECT n FROM {t} WHERE p = ? AND k = ?", client.partition(MEMBERS), incarnation, serial=True
+            )
+            if not rows or rows[0][0] != counter:
+                return None
+        partition, epoch = client.shard(shard_id), expected_epoch + 1
+        statement = "UPDATE {t} SET epoch = ?, owner = ? WHERE p = ? IF epoch = ?"
+        applied = await client.write(statement, epoch, owner, partition, expected_epoch or None)
+        return epoch if applied[0] else None
 
+    async def _release(self, shard_id: int, epoch: int, owner: bytes) -> bool:
+        """Clears the owner if epoch and owner are still these, and returns whether they were."""
+        client = self._open
+        statement = "UPDATE {t} SET owner = null WHERE p = ? IF epoch = ? AND owner = ?"
+        return bool((await client.write(statement, client.shard(shard_id), epoch, owner))[0])
 
-async def release(client: CassandraClient, shard_id: int, epoch: int, owner: bytes) -> bool:
-    """Clears the owner if epoch and owner are still these, and returns whether they were."""
-    statement = "UPDATE {t} SET owner = null WHERE p = ? IF epoch = ? AND owner = ?"
-    return bool((await client.write(statement, client.partition(partition_of(shard_id)), epoch, owner))[0])
+    async def _apply(self, batch: ShardBatch, token: bytes, writes: list[Write]) -> Applied:
+        """Executes the batch. If no answer decides, what is stored may. So it may if the condition failed: another
+        coordinator may have completed this very batch, and then another node's claim, before the condition was evaluated
+        again."""
+        client = self._open
+        try:
+            applied = await client.write_all(writes)
+        except OutcomeUnknown as unknown:
+            if await _is_last(client, batch.shard_id, token):
+                return Applied.DURABLE
+            raise unknown
+        durable = applied[0] or await _is_last(client, batch.shard_id, token)
+        return Applied.DURABLE if durable else Applied.OWNERSHIP_LOST
 
+    async def heartbeat(self, member: Member) -> int:
+        """Writes the member's row; returns the store's clock in microseconds. Conditional, so that no clock decides which of
+        two heartbeats is the later one."""
+        client, counter = self._open, member.counter
+        statement = "UPDATE {t} SET n = ?, v = ? WHERE p = ? AND k = ? IF n != ?"
+        place = (client.partition(MEMBERS), member.incarnation)
+        await client.write(statement, counter, member_value(member), *place, counter)
+        return await self.now()
 
-async def delete_runs(client: CassandraClient, shard_id: int, keys: list[bytes]) -> int:
-    """Removes runs, all of them or, if one of them is gone, none; returns how many."""
-    partition = client.partition(partition_of(shard_id))
-    statement = "DELETE FROM {t} WHERE p = ? AND k = ? IF EXISTS"
-    applied = await client.write_all(Write(statement, (partition, key)) for key in keys)
-    return len(keys) if applied[0] else 0
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
+        """Removes a member's row; with `counter`, only while its heartbeat counter is still that one."""
+        client = self._open
+        place = (client.partition(MEMBERS), incarnation)
+        if counter is None:
+            await client.write("DELETE FROM {t} WHERE p = ? AND k = ? IF EXISTS", *place)
+        else:
+            await client.write("DELETE FROM {t} WHERE p = ? AND k = ? IF n = ?", *place, counter)
 
+    async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
+        """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
+        many: all of them or, if one of them is gone, none."""
+        client = self._open
+        partition, first = client.shard(shard_id), run_key(uuid)
+        runs = await client.read("SELECT k FROM {t} WHERE p = ? AND k >= ? AND k < ?", partition, first, end_of(first))
+        beyond = runs[: min(max(len(runs) - keep, 0), limit)]
+        if not beyond:
+            return 0
+        deletes = [Write("DELETE FROM {t} WHERE p = ? AND k = ? IF EXISTS", (partition, key)) for (key,) in beyond]
+        applied = await self._turns.take(shard_id, partial(client.write_all, deletes))
+        return len(beyond) if applied[0] else 0
 
-async def heartbeat(client: CassandraClient, member: Member) -> None:
-    """Writes the member's row. Conditional, so that no clock decides which of two heartbeats is the later one."""
-    statement = "UPDATE {t} SET n = ?, v = ? WHERE p = ? AND k = ? IF n != ?"
-    await client.write(
-        statement, member.counter, member_value(member), client.partition(MEMBERS), member.incarnation, member.counter
-    )
-
-
-async def forget_member(client: CassandraClient, incarnation: bytes, counter: int | None) -> None:
-    """Removes a member's row; with `counter`, only while its heartbeat counter is still that one."""
-    place = (client.partition(MEMBERS), incarnation)
-    if counter is None:
-        await client.write("DELETE FROM {t} WHERE p = ? AND k = ? IF EXISTS", *place)
-    else:
-        await client.write("DELETE FROM {t} WHERE p = ? AND k = ? IF n = ?", *place, counter)
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        """Removes nothing and returns 0: each row was written with its time to live."""
+        return 0

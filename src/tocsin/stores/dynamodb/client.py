@@ -21,17 +21,18 @@ from botocore.parsers import ResponseParserError
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.model.retry import backoff_us
 from tocsin.ports.observer import Observer, StoreRequestRepeated, StoreUnitsConsumed
+from tocsin.stores.client_store import in_parallel
+from tocsin.stores.dynamodb.address import TableAddress
 from tocsin.stores.dynamodb.errors import (
     TRANSLATED,
+    ConditionFailed,
     Verdict,
-    failed_conditions,
     text_of,
     translate_error,
     verdict_of,
 )
-from tocsin.stores.dynamodb.keys import Item
-from tocsin.stores.dynamodb.settings import DynamoSettings
-from tocsin.stores.parallel import in_parallel
+from tocsin.stores.dynamodb.keys import META_KEY, Item
+from tocsin.stores.options import DynamoOptions
 
 T = TypeVar("T")
 
@@ -61,13 +62,14 @@ class RequestKind(Enum):
 class DynamoClient:
     """A connection pool to one region. `observe` receives events about repeated requests and consumed capacity."""
 
-    def __init__(self, settings: DynamoSettings, observe: Observer) -> None:
-        self.settings = settings
+    def __init__(self, address: TableAddress, options: DynamoOptions, observe: Observer) -> None:
+        self.address = address
+        self.options = options
         self.observe = observe
         # A request has not been sent while it waits for a connection: its timeout starts afterwards. Parallel requests of one
         # call share half of the connections, so that heartbeats and commits never wait for long lists.
-        self._connections = asyncio.Semaphore(settings.connections_max)
-        self._bulk = asyncio.Semaphore(max(1, settings.connections_max // 2))
+        self._connections = asyncio.Semaphore(options.connections_max)
+        self._bulk = asyncio.Semaphore(max(1, options.connections_max // 2))
         self._context: Any = None
         self._client: Any = None
         #: The latest reported size estimate of each shard, in bytes.
@@ -76,24 +78,24 @@ class DynamoClient:
     @property
     def table(self) -> str:
         """The table's name."""
-        return self.settings.address.table
+        return self.address.table
 
     @property
     def place(self) -> str:
         """The table for people."""
-        return self.settings.address.place
+        return self.address.place
 
     async def open(self) -> None:
         """Creates the client; sends nothing. Raises ConfigError if the region or the credentials are missing."""
-        settings = self.settings
+        address, options = self.address, self.options
         config = AioConfig(
-            connect_timeout=settings.connect_timeout_s,
-            read_timeout=settings.request_timeout_s,
-            max_pool_connections=settings.connections_max,
+            connect_timeout=options.connect_timeout_s,
+            read_timeout=options.request_timeout_s,
+            max_pool_connections=options.connections_max,
             # `call` repeats requests: it knows which of them may be sent twice.
             retries={"total_max_attempts": 1},
             parameter_validation=False,
-            user_agent_extra=settings.application_name,
+            user_agent_extra=options.application_name,
             # The table is addressed through the region's endpoint only.
             account_id_endpoint_mode="disabled",
         )
@@ -102,10 +104,10 @@ class DynamoClient:
         try:
             self._context = session.create_client(
                 "dynamodb",
-                region_name=settings.address.region,
-                endpoint_url=settings.address.endpoint,
+                region_name=address.region,
+                endpoint_url=address.endpoint,
                 # Without TLS nothing is verified; loading the system's certificate authorities would take long.
-                verify=None if (settings.address.endpoint or "https").startswith("https") else False,
+                verify=None if (address.endpoint or "https").startswith("https") else False,
                 config=config,
             )
             self._client = await self._context.__aenter__()
@@ -134,7 +136,7 @@ class DynamoClient:
         Raises ConditionFailed; StoreUnavailable, DefiniteFailure or StoreCorrupted if it certainly had no effect; and
         OutcomeUnknown for a write that may have had one.
         """
-        deadline = time.monotonic() + self.settings.patience_s
+        deadline = time.monotonic() + self.options.patience_s
         failures, in_doubt = 0, False
         while True:
             try:
@@ -142,7 +144,7 @@ class DynamoClient:
             except TRANSLATED as error:
                 verdict = verdict_of(error)
                 if verdict is Verdict.REFUSED:
-                    raise failed_conditions(error) from error
+                    raise ConditionFailed(str(error)) from error
                 in_doubt |= verdict is Verdict.UNANSWERED and kind is not RequestKind.READ
                 again = verdict in _AGAIN or (in_doubt and verdict is Verdict.UNREACHABLE)
                 if not again or (in_doubt and kind is RequestKind.WRITE_ONCE) or time.monotonic() >= deadline:
@@ -155,7 +157,7 @@ class DynamoClient:
         if self._client is None:
             raise StoreUnavailable(f"{self.place} is not open")
         # The driver's own time-out starts over with each byte that arrives.
-        timeout_s = self.settings.connect_timeout_s + self.settings.request_timeout_s
+        timeout_s = self.options.connect_timeout_s + self.options.request_timeout_s
         async with self._connections, asyncio.timeout(timeout_s):
             response: Response = await getattr(self._client, operation)(**arguments)
         kind_of_content = response["ResponseMetadata"]["HTTPHeaders"].get("content-type", "")
@@ -176,66 +178,63 @@ class DynamoClient:
 
     # -- requests of this table
 
+    async def _request(self, operation: str, kind: RequestKind, **arguments: Any) -> Response:
+        return await self.call(operation, kind, ReturnConsumedCapacity="TOTAL", **arguments)
+
+    async def now(self) -> int:
+        """This machine's clock, limited to the second in the date of DynamoDB's response."""
+        sent_us = time.time_ns() // 1_000
+        response = await self._request("get_item", RequestKind.READ, TableName=self.table, Key=META_KEY)
+        return time_of(response, sent_us)
+
     async def get(self, key: Item) -> Item | None:
         """The item, read consistently."""
-        found = (
-            await self.call(
-                "get_item",
-                RequestKind.READ,
-                TableName=self.table,
-                Key=key,
-                ConsistentRead=True,
-                ReturnConsumedCapacity="TOTAL",
-            )
-        ).get("Item")
+        response = await self._request("get_item", RequestKind.READ, TableName=self.table, Key=key, ConsistentRead=True)
+        found = response.get("Item")
         return None if found is None else dict(found)
 
-    async def put(self, item: Item, *, kind: RequestKind = RequestKind.WRITE, **condition: Any) -> Response:
+    async def put(self, item: Item, **condition: Any) -> Response:
         """Writes an item whole."""
-        return await self.call(
-            "put_item", kind, TableName=self.table, Item=item, ReturnConsumedCapacity="TOTAL", **condition
-        )
+        return await self._request("put_item", RequestKind.WRITE, TableName=self.table, Item=item, **condition)
 
     async def update(self, key: Item, expression: str, *, kind: RequestKind, **more: Any) -> Response:
         """Changes attributes of an item."""
-        return await self.call(
-            "update_item",
-            kind,
-            TableName=self.table,
-            Key=key,
-            UpdateExpression=expression,
-            ReturnConsumedCapacity="TOTAL",
-            **more,
+        return await self._request(
+            "update_item", kind, TableName=self.table, Key=key, UpdateExpression=expression, **more
         )
 
-    async def delete(self, key: Item, *, kind: RequestKind = RequestKind.WRITE, **more: Any) -> Response:
+    async def delete(self, key: Item, **more: Any) -> Response:
         """Removes an item, whether it is there or not."""
-        return await self.call(
-            "delete_item", kind, TableName=self.table, Key=key, ReturnConsumedCapacity="TOTAL", **more
-        )
+        return await self._request("delete_item", RequestKind.WRITE, TableName=self.table, Key=key, **more)
 
-    async def transact(self, actions: Sequence[Item], **more: Any) -> Response:
-        """One transaction. Its token makes every repeated or late copy ineffective."""
-        return await self.call(
+    async def transact(self, actions: Iterable[Item], **more: Any) -> Response:
+        """One transaction of actions such as {"Put": {"Item": …}}. Its token makes every repeated or late copy
+        ineffective."""
+        return await self._request(
             "transact_write_items",
             RequestKind.WRITE,
-            TransactItems=actions,
+            TransactItems=self._in_table(actions),
             ClientRequestToken=str(uuid.uuid4()),
-            ReturnConsumedCapacity="TOTAL",
             **more,
         )
+
+    async def read_together(self, gets: Iterable[Item]) -> Response:
+        """Reads items in one transaction, each with a "Get"."""
+        return await self._request("transact_get_items", RequestKind.READ, TransactItems=self._in_table(gets))
+
+    def _in_table(self, actions: Iterable[Item]) -> list[Item]:
+        return [{kind: {"TableName": self.table, **what}} for action in actions for kind, what in action.items()]
 
     async def query(self, partition: str, *, index: str | None = None, **more: Any) -> Response:
         """One page of a partition's items, read consistently."""
         if index is not None:
             more["IndexName"] = index
         values = more.pop("ExpressionAttributeValues", {})
-        return await self.call(
+        return await self._request(
             "query",
             RequestKind.READ,
             TableName=self.table,
             ConsistentRead=True,
-            ReturnConsumedCapacity="TOTAL",
             ExpressionAttributeValues={":p": {"S": partition}, **values},
             **more,
         )
@@ -245,7 +244,7 @@ class DynamoClient:
         items: list[Item] = []
         while limit is None or len(items) < limit:
             if limit is not None:
-                more["Limit"] = min(limit - len(items), self.settings.page_items_max)
+                more["Limit"] = min(limit - len(items), self.options.page_items_max)
             page = await self.query(partition, **more)
             items += page["Items"]
             if "LastEvaluatedKey" not in page:
@@ -267,9 +266,7 @@ class DynamoClient:
         items: list[Item] = []
 
         async def ask(left: Any) -> Any:
-            answer = await self.call(
-                "batch_get_item", RequestKind.READ, RequestItems={self.table: left}, ReturnConsumedCapacity="TOTAL"
-            )
+            answer = await self._request("batch_get_item", RequestKind.READ, RequestItems={self.table: left})
             items.extend(answer.get("Responses", {}).get(self.table, ()))
             return answer.get("UnprocessedKeys", {}).get(self.table)
 
@@ -283,16 +280,14 @@ class DynamoClient:
 
     async def _batch_delete_part(self, keys: Sequence[Item]) -> None:
         async def ask(left: Any) -> Any:
-            answer = await self.call(
-                "batch_write_item", RequestKind.WRITE, RequestItems={self.table: left}, ReturnConsumedCapacity="TOTAL"
-            )
+            answer = await self._request("batch_write_item", RequestKind.WRITE, RequestItems={self.table: left})
             return answer.get("UnprocessedItems", {}).get(self.table)
 
         await self._until_processed([{"DeleteRequest": {"Key": key}} for key in keys], ask)
 
     async def _until_processed(self, left: Any, ask: Callable[[Any], Awaitable[Any]]) -> None:
         """Repeats what was left unprocessed. Raises StoreUnavailable after `patience_s`."""
-        deadline, failures = time.monotonic() + self.settings.patience_s, 0
+        deadline, failures = time.monotonic() + self.options.patience_s, 0
         while left := await ask(left):
             if time.monotonic() >= deadline:
                 raise StoreUnavailable(f"{self.place}: DynamoDB left a part of a request unprocessed: it is throttled")
@@ -302,7 +297,7 @@ class DynamoClient:
 
     async def in_parallel(self, ask: Callable[[Any], Awaitable[T]], arguments: Iterable[Any]) -> list[T]:
         """The results in order, with a limited number of requests at once. The first failure cancels the others."""
-        return await in_parallel(ask, arguments, asyncio.Semaphore(self.settings.parallel_max), self._bulk)
+        return await in_parallel(ask, arguments, asyncio.Semaphore(self.options.parallel_max), self._bulk)
 
 
 async def _pause(failures: int) -> None:

@@ -11,7 +11,6 @@ from botocore import exceptions as driver
 from botocore.parsers import ResponseParserError
 
 from tocsin.model.errors import DefiniteFailure, StoreCorrupted, StoreError, StoreUnavailable, StoreUnreachable
-from tocsin.stores.dynamodb.keys import Item
 
 #: The errors that `verdict_of` classifies. All others are bugs.
 TRANSLATED: tuple[type[BaseException], ...] = (
@@ -81,12 +80,7 @@ _POLICY = "the credentials and the policy that it takes stand in docs/how-to/dyn
 
 
 class ConditionFailed(Exception):
-    """A condition of the request failed; nothing was written. `items` maps the number of each failed action to the stored
-    item, or None if there is none or it was not requested."""
-
-    def __init__(self, items: dict[int, Item | None]) -> None:
-        super().__init__("a condition failed")
-        self.items = items
+    """A condition of the request failed; nothing was written."""
 
 
 def code_of(error: BaseException) -> str:
@@ -139,18 +133,6 @@ def _verdict_of_reasons(reasons: Sequence[dict[str, Any]]) -> Verdict:
         return Verdict.REFUSED
     lasting = verdicts - {Verdict.CONFLICT, Verdict.THROTTLED}
     return min(lasting or verdicts or {Verdict.CONFLICT}, key=lambda verdict: verdict.value)
-
-
-def failed_conditions(error: BaseException) -> ConditionFailed:
-    """The ConditionFailed of a request whose verdict is REFUSED."""
-    response = error.response if isinstance(error, driver.ClientError) else {}
-    reasons = response.get("CancellationReasons")
-    if reasons is None:
-        return ConditionFailed({0: response.get("Item")})
-    numbered = enumerate(reasons)
-    return ConditionFailed(
-        {number: each.get("Item") for number, each in numbered if each.get("Code") == "ConditionalCheckFailed"}
-    )
 
 
 def translate_error(error: BaseException, verdict: Verdict, place: str) -> StoreError:

@@ -18,6 +18,7 @@ from tocsin.ports.store import (
     StoredRow,
     check_lengths,
 )
+from tocsin.stores.dynamodb.address import ITEM_BYTES_MAX
 from tocsin.stores.dynamodb.keys import (
     PROJECTED,
     Item,
@@ -30,7 +31,6 @@ from tocsin.stores.dynamodb.keys import (
     timer_key,
     uuid_of,
 )
-from tocsin.stores.dynamodb.settings import ITEM_BYTES_MAX
 from tocsin.stores.orders import FINISHED, LIVE, SUSPENDED, instant_bytes, instant_of, order_key
 
 _STATUSES = {status.value: status for status in Status}

@@ -57,6 +57,10 @@ def key(partition: str, sort: bytes) -> Item:
     return {"p": {"S": partition}, "s": {"B": sort}}
 
 
+#: The primary key of the item with the number of shards.
+META_KEY = key(META, b"meta")
+
+
 def shard_key(shard_id: int) -> Item:
     """The shard item's primary key."""
     return key(partition_of(shard_id), b"shard")

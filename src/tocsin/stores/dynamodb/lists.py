@@ -11,18 +11,13 @@ from typing import Any
 
 from tocsin.model.timer import Status
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow, schedules_of
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.items import generation_of_entry, row_of
 from tocsin.stores.dynamodb.keys import BY_EXPIRY, Item, behind, partition_of, schedule_order, schedules_end
 from tocsin.stores.dynamodb.reads import between
 from tocsin.stores.lists import Match, Page, merge
 from tocsin.stores.orders import FINISHED, place_of_key
-
-
-async def list_rows(client: DynamoClient, query: ListQuery) -> Listed:
-    """A page of one namespace's timers, live and finished, in the order of the query."""
-    rows_of = partial(_rows, client)
-    return await merge(client, query, partial(_read, client, query), rows_of, client.settings.page_items_max)
 
 
 async def _read(
@@ -75,31 +70,6 @@ def _filter(query: ListQuery, *, finished: bool) -> tuple[str, dict[str, str], d
     return " AND ".join(parts), names, values
 
 
-async def list_schedules(
-    client: DynamoClient, namespace: str, shards: Sequence[int], after_id: str, limit: int
-) -> list[StoredRow]:
-    """The namespace's live schedules in these shards behind an id, in the order of ids: the first `limit`."""
-    name = schedules_of(namespace)
-    first, last = schedule_order(name, after_id), schedules_end(name)
-    found: list[StoredRow] = []
-    while len(found) < limit:
-        wanted = limit - len(found)
-        read = partial(_schedule_entries, client, first, last, wanted)
-        of_shards = await client.in_parallel(read, sorted(set(shards)))
-        ahead = sorted((each for entries in of_shards for each in entries), key=_expiry_of)
-        # With those of the same `e` as the last: their namespaces have the same hash.
-        entries = [each for each in ahead if _expiry_of(each) <= _expiry_of(ahead[:wanted][-1])]
-        items = await client.batch_get([{"p": each["p"], "s": each["s"]} for each in entries]) if entries else []
-        # One may have ended since its entry was read, or be another namespace's. A damaged one that has lost its id would
-        # begin the list again if it ended a page.
-        rows = [row for item in items if isinstance(row := row_of(item), StoredRow)]
-        found += [row for row in rows if row.namespace == name and row.timer_id]
-        if len(entries) < wanted:
-            break
-        first = _expiry_of(entries[-1])
-    return sorted(found, key=lambda row: row.timer_id.encode())
-
-
 async def _schedule_entries(client: DynamoClient, first: bytes, last: bytes, limit: int, shard_id: int) -> list[Item]:
     """The entries of a shard's schedules behind `first`: `limit` and one more, or all."""
     found = await client.items(
@@ -114,3 +84,36 @@ async def _schedule_entries(client: DynamoClient, first: bytes, last: bytes, lim
 
 def _expiry_of(item: Item) -> bytes:
     return bytes(item["e"]["B"])
+
+
+class DynamoLists(ClientStore[DynamoClient]):
+    """A store's lists of timers and schedules. None is a snapshot."""
+
+    async def list_schedules(self, namespace: str, shards: Sequence[int], after_id: str, limit: int) -> list[StoredRow]:
+        """The namespace's live schedules in these shards behind an id, in the order of ids: the first `limit`."""
+        client = self._open
+        name = schedules_of(namespace)
+        first, last = schedule_order(name, after_id), schedules_end(name)
+        found: list[StoredRow] = []
+        while len(found) < limit:
+            wanted = limit - len(found)
+            read = partial(_schedule_entries, client, first, last, wanted)
+            of_shards = await client.in_parallel(read, sorted(set(shards)))
+            ahead = sorted((each for entries in of_shards for each in entries), key=_expiry_of)
+            # With those of the same `e` as the last: their namespaces have the same hash.
+            entries = [each for each in ahead if _expiry_of(each) <= _expiry_of(ahead[:wanted][-1])]
+            items = await client.batch_get([{"p": each["p"], "s": each["s"]} for each in entries]) if entries else []
+            # One may have ended since its entry was read, or be another namespace's. A damaged one that has lost its id would
+            # begin the list again if it ended a page.
+            rows = [row for item in items if isinstance(row := row_of(item), StoredRow)]
+            found += [row for row in rows if row.namespace == name and row.timer_id]
+            if len(entries) < wanted:
+                break
+            first = _expiry_of(entries[-1])
+        return sorted(found, key=lambda row: row.timer_id.encode())
+
+    async def list(self, query: ListQuery) -> Listed:
+        """A page of one namespace's timers, live and finished, in the order of the query."""
+        client = self._open
+        rows_of = partial(_rows, client)
+        return await merge(client, query, partial(_read, client, query), rows_of, client.options.page_items_max)

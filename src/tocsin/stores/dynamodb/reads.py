@@ -6,21 +6,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tocsin.ports.store import GENERATION_END, FireKey, Found, HistoryRow, Loaded, Member, RunRow, ShardState, StoredRow
+from tocsin.ports.store import (
+    GENERATION_END,
+    PAGE_BYTES_MAX,
+    FireKey,
+    Found,
+    HistoryRow,
+    Loaded,
+    Member,
+    RunRow,
+    ShardState,
+    StoredRow,
+)
+from tocsin.sql.rows import found_of
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.items import bytes_in, row_of, run_row_of, text_in
-from tocsin.stores.dynamodb.keys import (
-    BY_EXPIRY,
-    BY_INSTANT,
-    MEMBERS,
-    Item,
-    history_key,
-    partition_of,
-    run_key,
-    shard_key,
-)
+from tocsin.stores.dynamodb.keys import BY_INSTANT, MEMBERS, Item, history_key, partition_of, run_key, shard_key
 from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
-from tocsin.stores.orders import behind, fire_key_of, instant_bytes, order_key
+from tocsin.stores.orders import behind, fire_key_of, order_key
 
 _RANGE = "p = :p AND o BETWEEN :first AND :last"
 
@@ -34,75 +38,7 @@ def between(first: bytes, last: bytes) -> dict[str, Any]:
     }
 
 
-async def load(client: DynamoClient, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int) -> Loaded:
-    """One page of live or suspended rows with after < key ≤ last: at most `limit`, and what DynamoDB reads at once (1
-    MB)."""
-    begin, stop = behind(order_key(kind, *after)), order_key(kind, *last)
-    more: dict[str, Any] = {}
-    while begin <= stop:
-        page = await client.query(
-            partition_of(shard_id),
-            Limit=min(limit, client.settings.page_items_max),
-            Select="ALL_ATTRIBUTES",
-            **between(begin, stop),
-            **more,
-        )
-        rows = [row for item in page["Items"] if isinstance(row := row_of(item), StoredRow)]
-        if "LastEvaluatedKey" not in page:
-            return Loaded(rows, last)
-        if rows:
-            # Completeness follows from LastEvaluatedKey, never from the number of rows.
-            return Loaded(rows, fire_key_of(bytes(page["LastEvaluatedKey"]["o"]["B"])))
-        more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
-    return Loaded([], last)
-
-
-async def fetch(client: DynamoClient, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
-    """What is stored for each uuid; a uuid without any item is absent. One query per uuid, in descending order: first the
-    live row, then the newest finished one."""
-
-    async def of_timer(uuid: bytes) -> Found:
-        items = await client.items(
-            partition_of(shard_id),
-            limit=2,
-            KeyConditionExpression="p = :p AND begins_with(s, :uuid)",
-            ExpressionAttributeValues={":uuid": {"B": uuid}},
-            ScanIndexForward=False,
-        )
-        rows = [row_of(item) for item in items]
-        live = next((row for row in rows if isinstance(row, StoredRow)), None)
-        return Found(live, next((row for row in rows if isinstance(row, HistoryRow)), None))
-
-    asked = list(dict.fromkeys(uuids))
-    answers = await client.in_parallel(of_timer, asked)
-    return {uuid: found for uuid, found in zip(asked, answers, strict=True) if found != (None, None)}
-
-
-async def runs(
-    client: DynamoClient, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int
-) -> list[HistoryRow | RunRow]:
-    """Finished rows and runs of one timer with generation < before, greatest generation first: a few, whose sizes are not
-    known before. One query for each kind."""
-    limit = min(limit, READ_ROWS_MAX)
-
-    async def of_kind(key_of: Callable[[int, bytes, bytes], Item]) -> list[Item]:
-        # One item more: the range includes its ends.
-        generations = b"", before or GENERATION_END
-        return await client.items(
-            partition_of(shard_id),
-            limit=limit + 1,
-            ScanIndexForward=False,
-            **_between_keys(*(key_of(shard_id, uuid, each) for each in generations)),
-        )
-
-    finished, others = await client.in_parallel(of_kind, [history_key, run_key])
-    rows: list[HistoryRow | RunRow] = [row for item in finished if isinstance(row := row_of(item), HistoryRow)]
-    rows += map(run_row_of, others)
-    below = [row for row in rows if before is None or row.generation < before]
-    return newest_runs(below, limit, bytes_max)
-
-
-def _between_keys(first: Item, last: Item) -> dict[str, Any]:
+def between_keys(first: Item, last: Item) -> dict[str, Any]:
     """The arguments of a query for the items between two primary keys."""
     return {
         "KeyConditionExpression": "p = :p AND s BETWEEN :first AND :last",
@@ -110,41 +46,89 @@ def _between_keys(first: Item, last: Item) -> dict[str, Any]:
     }
 
 
-async def runs_beyond(client: DynamoClient, shard_id: int, uuid: bytes, keep: int, limit: int) -> list[Item]:
-    """The primary keys of one timer's runs beyond the `keep` newest, oldest first, at most `limit`."""
-    between = _between_keys(*(run_key(shard_id, uuid, each) for each in (b"", GENERATION_END)))
-    found = await client.items(partition_of(shard_id), ProjectionExpression="p, s", **between)
-    return found[: min(max(len(found) - keep, 0), limit)]
+class DynamoReads(ClientStore[DynamoClient]):
+    """A store's reads of timers, shards and members."""
+
+    async def _page(self, kind: bytes, shard_id: int, after: FireKey, last: FireKey, limit: int) -> Loaded:
+        """One page of live or suspended rows with after < key ≤ last: at most `limit`, and what DynamoDB reads at once (1
+        MB)."""
+        client = self._open
+        begin, stop = behind(order_key(kind, *after)), order_key(kind, *last)
+        more: dict[str, Any] = {}
+        while begin <= stop:
+            page = await client.query(
+                partition_of(shard_id),
+                Limit=min(limit, client.options.page_items_max),
+                Select="ALL_ATTRIBUTES",
+                **between(begin, stop),
+                **more,
+            )
+            rows = [row for item in page["Items"] if isinstance(row := row_of(item), StoredRow)]
+            if "LastEvaluatedKey" not in page:
+                return Loaded(rows, last)
+            if rows:
+                # Completeness follows from LastEvaluatedKey, never from the number of rows.
+                return Loaded(rows, fire_key_of(bytes(page["LastEvaluatedKey"]["o"]["B"])))
+            more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        return Loaded([], last)
+
+    async def fetch(self, shard_id: int, uuids: Sequence[bytes]) -> dict[bytes, Found]:
+        """What is stored for each uuid; a uuid without any item is absent. One query per uuid, in descending order: first the
+        live row, then the newest finished one."""
+        client = self._open
+
+        async def of_timer(uuid: bytes) -> list[Item]:
+            return await client.items(
+                partition_of(shard_id),
+                limit=2,
+                KeyConditionExpression="p = :p AND begins_with(s, :uuid)",
+                ExpressionAttributeValues={":uuid": {"B": uuid}},
+                ScanIndexForward=False,
+            )
+
+        pages = await client.in_parallel(of_timer, dict.fromkeys(uuids))
+        # Of two finished rows the newer one counts.
+        return found_of((row_of(item) for page in pages for item in reversed(page)), uuids)
+
+    async def runs(
+        self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
+    ) -> list[HistoryRow | RunRow]:
+        """Finished rows and runs of one timer with generation < before, greatest generation first: a few, whose sizes are not
+        known before. One query for each kind."""
+        client = self._open
+        limit = min(limit, READ_ROWS_MAX)
+
+        async def of_kind(key_of: Callable[[int, bytes, bytes], Item]) -> list[Item]:
+            # One item more: the range includes its ends.
+            generations = b"", before or GENERATION_END
+            return await client.items(
+                partition_of(shard_id),
+                limit=limit + 1,
+                ScanIndexForward=False,
+                **between_keys(*(key_of(shard_id, uuid, each) for each in generations)),
+            )
+
+        finished, others = await client.in_parallel(of_kind, [history_key, run_key])
+        rows: list[HistoryRow | RunRow] = [row for item in finished if isinstance(row := row_of(item), HistoryRow)]
+        rows += map(run_row_of, others)
+        below = [row for row in rows if before is None or row.generation < before]
+        return newest_runs(below, limit, bytes_max)
+
+    async def shards(self) -> list[ShardState]:
+        """Every shard that was ever claimed, by number."""
+        items = await self._open.batch_get([shard_key(shard_id) for shard_id in range(self._total_shards)])
+        return sorted(_shard_state(item) for item in items if "v" in item)
+
+    async def members(self) -> list[Member]:
+        """All members' items."""
+        return [_member(item) for item in await self._open.all(MEMBERS)]
 
 
-async def shards(client: DynamoClient, total_shards: int) -> list[ShardState]:
-    """Every shard item, by number."""
-    items = await client.batch_get([shard_key(shard_id) for shard_id in range(total_shards)])
-    states = [
-        ShardState(
-            int(item["p"]["S"].partition("/")[2]), int(item["v"]["N"]), bytes(item["w"]["B"]) if "w" in item else None
-        )
-        for item in items
-        if "v" in item
-    ]
-    return sorted(states)
+def _shard_state(item: Item) -> ShardState:
+    owner = bytes(item["w"]["B"]) if "w" in item else None
+    return ShardState(int(item["p"]["S"].partition("/")[2]), int(item["v"]["N"]), owner)
 
 
-async def members(client: DynamoClient) -> list[Member]:
-    """All members' items."""
-    return [
-        Member(bytes_in(item, "s"), text_in(item, "node"), text_in(item, "address"), int(item.get("c", {}).get("N", 0)))
-        for item in await client.all(MEMBERS)
-    ]
-
-
-async def expired(client: DynamoClient, shard_id: int, now_us: int, limit: int) -> list[Item]:
-    """The primary keys of finished timers and runs whose retention is over, those that expired first, at most `limit`."""
-    found = await client.items(
-        partition_of(shard_id),
-        limit=limit,
-        index=BY_EXPIRY,
-        KeyConditionExpression="p = :p AND e <= :now",
-        ExpressionAttributeValues={":now": {"B": instant_bytes(now_us)}},
-    )
-    return [{"p": item["p"], "s": item["s"]} for item in found]
+def _member(item: Item) -> Member:
+    counter = int(item.get("c", {}).get("N", 0))
+    return Member(bytes_in(item, "s"), text_in(item, "node"), text_in(item, "address"), counter)

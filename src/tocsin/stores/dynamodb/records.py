@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tocsin.ports.records import RECORD_KEY_END, Record
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.errors import ConditionFailed
 from tocsin.stores.dynamodb.items import bytes_in, text_in
 from tocsin.stores.dynamodb.keys import Item, key, records_of
-from tocsin.stores.turns import ClientStore
 
 #: The sort key of the kind's version; those of records are visible characters.
 _VERSION = b"\x00"
@@ -41,7 +41,7 @@ class DynamoRecords(ClientStore[DynamoClient]):
                 KeyConditionExpression="p = :p AND s BETWEEN :first AND :last",
                 ExpressionAttributeValues={":first": {"B": first}, ":last": {"B": last}},
                 ScanIndexForward=not descending,
-                Limit=min(limit + 1 - len(found), self._open.settings.page_items_max),
+                Limit=min(limit + 1 - len(found), self._open.options.page_items_max),
                 **more,
             )
             found += [_record(item) for item in page["Items"] if bytes_in(item, "s") != last]
@@ -53,7 +53,7 @@ class DynamoRecords(ClientStore[DynamoClient]):
     async def put_record(self, kind: str, key: str, value: str, expected: int | None) -> bool:
         """Replaces the record's value if its version is `expected`; with None, creates the record if there is none."""
         item = {**_place(kind, key), "r": {"S": value}, "v": {"N": str((expected or 0) + 1)}}
-        put: Item = {"TableName": self._open.table, "Item": item, "ConditionExpression": "attribute_not_exists(p)"}
+        put: Item = {"Item": item, "ConditionExpression": "attribute_not_exists(p)"}
         if expected is not None:
             put |= {"ConditionExpression": "v = :v", "ExpressionAttributeValues": {":v": {"N": str(expected)}}}
         try:
@@ -66,15 +66,9 @@ class DynamoRecords(ClientStore[DynamoClient]):
         """Removes the records with these keys, all together; whether there was any."""
         places = [_place(kind, key) for key in set(keys)]
         while found := await self._open.batch_get(places):
+            keys_found = [{"p": item["p"], "s": item["s"]} for item in found]
             deletes: list[Item] = [
-                {
-                    "Delete": {
-                        "TableName": self._open.table,
-                        "Key": {"p": item["p"], "s": item["s"]},
-                        "ConditionExpression": "attribute_exists(p)",
-                    }
-                }
-                for item in found
+                {"Delete": {"Key": each, "ConditionExpression": "attribute_exists(p)"}} for each in keys_found
             ]
             try:
                 await self._open.transact([*deletes, self._next_version(kind)])
@@ -92,7 +86,6 @@ class DynamoRecords(ClientStore[DynamoClient]):
     def _next_version(self, kind: str) -> Item:
         return {
             "Update": {
-                "TableName": self._open.table,
                 "Key": key(records_of(kind), _VERSION),
                 "UpdateExpression": "ADD v :one",
                 "ExpressionAttributeValues": {":one": {"N": "1"}},

@@ -16,16 +16,15 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.store import FORMAT, refuse_newer_schema, refuse_other_format, shards_are_fixed
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
+from tocsin.stores.dynamodb.address import LAYOUT, LAYOUT_READABLE_FROM
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind
 from tocsin.stores.dynamodb.errors import ConditionFailed, Verdict, code_of, verdict_of
-from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, META, PROJECTED, Item, key
-from tocsin.stores.dynamodb.settings import LAYOUT, LAYOUT_READABLE_FROM
+from tocsin.stores.dynamodb.keys import BY_EXPIRY, BY_INSTANT, META_KEY, PROJECTED, Item
 
 _KEYS = {"p": "HASH", "s": "RANGE"}
 _TYPES = {"p": "S", "s": "B", "o": "B", "e": "B"}
 #: The sort key and the projected attributes of each local index.
 _INDEXES: dict[str, tuple[str, tuple[str, ...]]] = {BY_INSTANT: ("o", PROJECTED), BY_EXPIRY: ("e", ())}
-_META_KEY = key(META, b"meta")
 _POLL_S = 0.5
 
 
@@ -124,11 +123,11 @@ async def _create(client: DynamoClient) -> None:
 
 async def _active(client: DynamoClient, description: dict[str, Any] | None) -> dict[str, Any]:
     """Waits until the table has been created."""
-    deadline = time.monotonic() + client.settings.create_timeout_s
+    deadline = time.monotonic() + client.options.create_timeout_s
     while description is None or description["TableStatus"] == "CREATING":
         if time.monotonic() >= deadline:
             raise StoreUnavailable(
-                f"{client.place} is still being created after {client.settings.create_timeout_s:g} s; start again later"
+                f"{client.place} is still being created after {client.options.create_timeout_s:g} s; start again later"
             )
         # DynamoDB has no notification.
         await asyncio.sleep(_POLL_S)
@@ -194,11 +193,8 @@ async def _fix_total_shards(client: DynamoClient, wanted: int | None) -> int:
 async def _meta(client: DynamoClient) -> Item | None:
     """The item of the number of shards. Read in a transaction, so that a server without transactions is refused at the
     start."""
-    get = {"Get": {"TableName": client.table, "Key": _META_KEY}}
     try:
-        answer = await client.call(
-            "transact_get_items", RequestKind.READ, TransactItems=[get], ReturnConsumedCapacity="TOTAL"
-        )
+        answer = await client.read_together([{"Get": {"Key": META_KEY}}])
     except StoreError as error:
         raise refused(client, error, "GetItem") from error
     found: Item | None = answer["Responses"][0].get("Item")
@@ -213,7 +209,7 @@ async def _put_total_shards(client: DynamoClient, former: int | None, number: in
         "layout": {"N": str(LAYOUT)},
         "readable_from": {"N": str(LAYOUT_READABLE_FROM)},
     }
-    item: Item = {**layout, **found, **_META_KEY, "total_shards": {"N": str(number)}}
+    item: Item = {**layout, **found, **META_KEY, "total_shards": {"N": str(number)}}
     condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(p)"}
     if former is not None:
         condition = {
@@ -226,4 +222,19 @@ async def _put_total_shards(client: DynamoClient, former: int | None, number: in
         return False
     except StoreError as error:
         raise refused(client, error, "PutItem") from error
+    return True
+
+
+async def begin_data(client: DynamoClient, total_shards: int) -> bool:
+    """Fixes the number of shards. False if another node has changed it."""
+    try:
+        await client.update(
+            META_KEY,
+            "SET claimed = :yes",
+            kind=RequestKind.WRITE,
+            ConditionExpression="total_shards = :n",
+            ExpressionAttributeValues={":yes": {"BOOL": True}, ":n": {"N": str(total_shards)}},
+        )
+    except ConditionFailed:
+        return False
     return True

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown
 from tocsin.ports.observer import ShardSizeEstimated
-from tocsin.ports.store import Applied, Member, ShardBatch
-from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, Response
+from tocsin.ports.store import GENERATION_END, Applied, Member, ShardBatch
+from tocsin.stores.client_store import ClientStore
+from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, Response, time_of
 from tocsin.stores.dynamodb.errors import ConditionFailed
 from tocsin.stores.dynamodb.items import history_item, item_bytes, run_item, stored_item
-from tocsin.stores.dynamodb.keys import MEMBERS, META, Item, key, shard_key, timer_key
-from tocsin.stores.dynamodb.settings import DynamoSettings
+from tocsin.stores.dynamodb.keys import BY_EXPIRY, MEMBERS, Item, key, partition_of, run_key, shard_key, timer_key
+from tocsin.stores.dynamodb.reads import between_keys
+from tocsin.stores.options import DynamoOptions
+from tocsin.stores.orders import instant_bytes
 
 _UUID_BYTES = 16
 #: Size of the shard item with its list of uuids, and of an action besides its item, rounded up.
@@ -29,40 +34,39 @@ class Atom:
         self.bytes = 0
         self.deletes = False
 
-    def put(self, table: str, item: Item) -> None:
+    def put(self, item: Item) -> None:
         """Adds a put. A later one with the same key replaces it."""
-        self.actions[item["s"]["B"]] = {"Put": {"TableName": table, "Item": item}}
+        self.actions[item["s"]["B"]] = {"Put": {"Item": item}}
         self.bytes += item_bytes(item) + _ACTION_BYTES
 
-    def delete(self, table: str, place: Item) -> None:
+    def delete(self, place: Item) -> None:
         """Adds a delete."""
-        self.actions[place["s"]["B"]] = {"Delete": {"TableName": table, "Key": place}}
+        self.actions[place["s"]["B"]] = {"Delete": {"Key": place}}
         self.bytes += item_bytes(place) + _ACTION_BYTES
         self.deletes = True
 
 
-def atoms_of(table: str, batch: ShardBatch) -> list[Atom]:
+def atoms_of(batch: ShardBatch) -> list[Atom]:
     """The batch by uuid, atoms without deletes first. Raises DefiniteFailure for a row that exceeds a limit."""
     atoms: dict[bytes, Atom] = {}
     shard_id = batch.shard_id
     for row in batch.upserts:
-        atoms.setdefault(row.uuid, Atom(row.uuid)).put(table, stored_item(shard_id, row))
+        atoms.setdefault(row.uuid, Atom(row.uuid)).put(stored_item(shard_id, row))
     for ended in batch.history:
-        atoms.setdefault(ended.uuid, Atom(ended.uuid)).put(table, history_item(shard_id, ended))
+        atoms.setdefault(ended.uuid, Atom(ended.uuid)).put(history_item(shard_id, ended))
     for run in batch.runs:
-        atoms.setdefault(run.uuid, Atom(run.uuid)).put(table, run_item(shard_id, run))
+        atoms.setdefault(run.uuid, Atom(run.uuid)).put(run_item(shard_id, run))
     for uuid in batch.deletes:
-        atoms.setdefault(uuid, Atom(uuid)).delete(table, timer_key(shard_id, uuid))
+        atoms.setdefault(uuid, Atom(uuid)).delete(timer_key(shard_id, uuid))
     return sorted(atoms.values(), key=lambda atom: atom.deletes)
 
 
-def chunks_of(batch: ShardBatch, settings: DynamoSettings) -> list[list[Item]]:
+def chunks_of(batch: ShardBatch, options: DynamoOptions) -> list[list[Item]]:
     """The batch's transactions, in order, as few as possible; each begins with the fence."""
-    table = settings.address.table
-    actions_max, bytes_max = settings.actions_max - 1, settings.bytes_max - _FENCE_BYTES
+    actions_max, bytes_max = options.actions_max - 1, options.bytes_max - _FENCE_BYTES
     chunks: list[list[Atom]] = [[]]
     actions = size = 0
-    for atom in atoms_of(table, batch):
+    for atom in atoms_of(batch):
         if len(atom.actions) > actions_max or atom.bytes > bytes_max:
             raise DefiniteFailure(
                 f"what happens to {atom.uuid.hex()} takes {len(atom.actions)} writes of {atom.bytes} bytes; a transaction of "
@@ -74,19 +78,18 @@ def chunks_of(batch: ShardBatch, settings: DynamoSettings) -> list[list[Item]]:
         chunks[-1].append(atom)
         actions += len(atom.actions)
         size += atom.bytes
-    return [[_fence(table, batch, chunk), *_actions(chunk)] for chunk in chunks]
+    return [[_fence(batch, chunk), *_actions(chunk)] for chunk in chunks]
 
 
 def _actions(chunk: Iterable[Atom]) -> Iterable[Item]:
     return (action for atom in chunk for action in atom.actions.values())
 
 
-def _fence(table: str, batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
+def _fence(batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
     """Rule 1: an update of the shard item on the condition that epoch and owner are the batch's. The item lists the uuids
     of the latest transaction, for `_settle`."""
     return {
         "Update": {
-            "TableName": table,
             "Key": shard_key(batch.shard_id),
             "UpdateExpression": "SET u = :u ADD c :one",
             "ConditionExpression": "v = :v AND w = :w",
@@ -100,24 +103,6 @@ def _fence(table: str, batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
     }
 
 
-async def apply(client: DynamoClient, batch: ShardBatch, chunks: Sequence[Sequence[Item]]) -> Applied:
-    """Executes the transactions one after another. A failure after the first is OutcomeUnknown, because the batch is
-    written in part, and only a new claim and a reload continue from what is stored."""
-    for number, actions in enumerate(chunks):
-        try:
-            response = await client.transact(actions, ReturnItemCollectionMetrics="SIZE")
-        except ConditionFailed as refused:
-            if number:
-                raise OutcomeUnknown(f"shard {batch.shard_id} changed hands in the middle of a batch") from refused
-            return Applied.OWNERSHIP_LOST
-        except DefiniteFailure as failure:
-            if number:
-                raise OutcomeUnknown(f"{failure}; a part of the batch was written") from failure
-            raise
-        _observe_size(client, batch.shard_id, response)
-    return Applied.DURABLE
-
-
 def _observe_size(client: DynamoClient, shard_id: int, response: Response) -> None:
     """Reports DynamoDB's estimate of the shard's size, an upper bound in GiB, if it has changed."""
     of_table = response.get("ItemCollectionMetrics", {}).get(client.table, ())
@@ -128,45 +113,6 @@ def _observe_size(client: DynamoClient, shard_id: int, response: Response) -> No
     if client.shard_bytes.get(shard_id) != size_bytes:
         client.shard_bytes[shard_id] = size_bytes
         client.observe(ShardSizeEstimated(shard_id, size_bytes))
-
-
-async def claim(
-    client: DynamoClient, shard_id: int, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None
-) -> int | None:
-    """Claims the shard, and returns the new epoch, or None if the conditions no longer hold. One transaction with a token,
-    so that it can be repeated if its response is lost."""
-    values: dict[str, Any] = {":w": {"B": owner}, ":next": {"N": str(expected_epoch + 1)}}
-    if expected_epoch:
-        values[":v"] = {"N": str(expected_epoch)}
-    actions: list[Item] = [
-        {
-            "Update": {
-                "TableName": client.table,
-                "Key": shard_key(shard_id),
-                "UpdateExpression": "SET v = :next, w = :w",
-                "ConditionExpression": "v = :v" if expected_epoch else "attribute_not_exists(v)",
-                "ExpressionAttributeValues": values,
-            }
-        }
-    ]
-    if presumed_dead is not None:
-        incarnation, counter = presumed_dead
-        actions.append(
-            {
-                "ConditionCheck": {
-                    "TableName": client.table,
-                    "Key": key(MEMBERS, incarnation),
-                    "ConditionExpression": "c = :c",
-                    "ExpressionAttributeValues": {":c": {"N": str(counter)}},
-                }
-            }
-        )
-    try:
-        await client.transact(actions)
-    except ConditionFailed:
-        return None
-    await _settle(client, shard_id)
-    return expected_epoch + 1
 
 
 async def _settle(client: DynamoClient, shard_id: int) -> None:
@@ -185,66 +131,138 @@ async def _settle(client: DynamoClient, shard_id: int) -> None:
         keys = [timer_key(shard_id, uuids[i : i + _UUID_BYTES]) for i in range(0, len(uuids), _UUID_BYTES)]
         if not keys:
             return
-        gets = [{"Get": {"TableName": client.table, "Key": each, "ProjectionExpression": "p"}} for each in keys]
-        await client.call("transact_get_items", RequestKind.READ, TransactItems=gets, ReturnConsumedCapacity="TOTAL")
+        await client.read_together({"Get": {"Key": each, "ProjectionExpression": "p"}} for each in keys)
     except DefiniteFailure as failure:
         raise OutcomeUnknown(
             f"shard {shard_id}: it is not known whether a transaction of its former owner has ended: {failure}"
         ) from failure
 
 
-async def begin_data(client: DynamoClient, total_shards: int) -> bool:
-    """Fixes the number of shards. False if another node has changed it."""
-    try:
-        await client.update(
-            key(META, b"meta"),
-            "SET claimed = :yes",
-            kind=RequestKind.WRITE,
-            ConditionExpression="total_shards = :n",
-            ExpressionAttributeValues={":yes": {"BOOL": True}, ":n": {"N": str(total_shards)}},
+class DynamoWrites(ClientStore[DynamoClient]):
+    """A store's writes of timers, shards and members."""
+
+    def _write(self, batch: ShardBatch) -> Callable[[], Awaitable[Applied]]:
+        """One transaction, or several."""
+        return partial(self._apply, batch, chunks_of(batch, self._open.options))
+
+    async def _claim(
+        self, shard_id: int, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None
+    ) -> int | None:
+        """Claims the shard, and returns the new epoch, or None if the conditions no longer hold. One transaction with a
+        token, so that it can be repeated if its response is lost."""
+        client = self._open
+        values: dict[str, Any] = {":w": {"B": owner}, ":next": {"N": str(expected_epoch + 1)}}
+        if expected_epoch:
+            values[":v"] = {"N": str(expected_epoch)}
+        actions: list[Item] = [
+            {
+                "Update": {
+                    "Key": shard_key(shard_id),
+                    "UpdateExpression": "SET v = :next, w = :w",
+                    "ConditionExpression": "v = :v" if expected_epoch else "attribute_not_exists(v)",
+                    "ExpressionAttributeValues": values,
+                }
+            }
+        ]
+        if presumed_dead is not None:
+            incarnation, counter = presumed_dead
+            actions.append(
+                {
+                    "ConditionCheck": {
+                        "Key": key(MEMBERS, incarnation),
+                        "ConditionExpression": "c = :c",
+                        "ExpressionAttributeValues": {":c": {"N": str(counter)}},
+                    }
+                }
+            )
+        try:
+            await client.transact(actions)
+        except ConditionFailed:
+            return None
+        await _settle(client, shard_id)
+        return expected_epoch + 1
+
+    async def _release(self, shard_id: int, epoch: int, owner: bytes) -> bool:
+        """Clears the owner if epoch and owner are still these, and returns whether they were."""
+        try:
+            await self._open.update(
+                shard_key(shard_id),
+                "REMOVE w",
+                kind=RequestKind.WRITE_ONCE,
+                ConditionExpression="v = :v AND w = :w",
+                ExpressionAttributeValues={":v": {"N": str(epoch)}, ":w": {"B": owner}},
+            )
+        except ConditionFailed:
+            return False
+        return True
+
+    async def _apply(self, batch: ShardBatch, chunks: Sequence[Sequence[Item]]) -> Applied:
+        """Executes the transactions one after another. A failure after the first is OutcomeUnknown, because the batch is
+        written in part, and only a new claim and a reload continue from what is stored."""
+        client = self._open
+        for number, actions in enumerate(chunks):
+            try:
+                response = await client.transact(actions, ReturnItemCollectionMetrics="SIZE")
+            except ConditionFailed as refused:
+                if number:
+                    raise OutcomeUnknown(f"shard {batch.shard_id} changed hands in the middle of a batch") from refused
+                return Applied.OWNERSHIP_LOST
+            except DefiniteFailure as failure:
+                if number:
+                    raise OutcomeUnknown(f"{failure}; a part of the batch was written") from failure
+                raise
+            _observe_size(client, batch.shard_id, response)
+        return Applied.DURABLE
+
+    async def heartbeat(self, member: Member) -> int:
+        """Writes the member's item; returns the store's clock in microseconds."""
+        sent_us = time.time_ns() // 1_000
+        response = await self._open.put(
+            {
+                **key(MEMBERS, member.incarnation),
+                "c": {"N": str(member.counter)},
+                "node": {"S": member.node},
+                "address": {"S": member.address},
+            }
         )
-    except ConditionFailed:
-        return False
-    return True
+        return time_of(response, sent_us)
 
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
+        """Removes a member's item; with `counter`, only while its heartbeat counter is still that one."""
+        condition: dict[str, Any] = {}
+        if counter is not None:
+            condition = {
+                "ConditionExpression": "c = :c",
+                "ExpressionAttributeValues": {":c": {"N": str(counter)}},
+            }
+        try:
+            await self._open.delete(key(MEMBERS, incarnation), **condition)
+        except ConditionFailed:
+            # It sent a heartbeat since, or has been removed.
+            return
 
-async def release(client: DynamoClient, shard_id: int, epoch: int, owner: bytes) -> bool:
-    """Clears the owner if epoch and owner are still these, and returns whether they were."""
-    try:
-        await client.update(
-            shard_key(shard_id),
-            "REMOVE w",
-            kind=RequestKind.WRITE_ONCE,
-            ConditionExpression="v = :v AND w = :w",
-            ExpressionAttributeValues={":v": {"N": str(epoch)}, ":w": {"B": owner}},
-        )
-    except ConditionFailed:
-        return False
-    return True
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        """Removes up to `limit` finished timers and runs with expires_at ≤ now_us and returns how many, shard by shard.
+        Deletes need no condition: the same row, if it is written again, expires at the same instant."""
+        found: list[Item] = []
+        for shard_id in range(self._total_shards):
+            if len(found) < limit:
+                found += await self._open.items(
+                    partition_of(shard_id),
+                    limit=limit - len(found),
+                    index=BY_EXPIRY,
+                    KeyConditionExpression="p = :p AND e <= :now",
+                    ExpressionAttributeValues={":now": {"B": instant_bytes(now_us)}},
+                )
+        return await self._delete(found)
 
+    async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
+        """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
+        many."""
+        runs = between_keys(*(run_key(shard_id, uuid, each) for each in (b"", GENERATION_END)))
+        found = await self._open.items(partition_of(shard_id), ProjectionExpression="p, s", **runs)
+        return await self._delete(found[: min(max(len(found) - keep, 0), limit)])
 
-async def heartbeat(client: DynamoClient, member: Member) -> Response:
-    """Writes the member's item; returns the response, whose date is the store's clock."""
-    return await client.put(
-        {
-            **key(MEMBERS, member.incarnation),
-            "c": {"N": str(member.counter)},
-            "node": {"S": member.node},
-            "address": {"S": member.address},
-        }
-    )
-
-
-async def forget_member(client: DynamoClient, incarnation: bytes, counter: int | None) -> None:
-    """Removes a member's item; with `counter`, only while its heartbeat counter is still that one."""
-    condition: dict[str, Any] = {}
-    if counter is not None:
-        condition = {
-            "ConditionExpression": "c = :c",
-            "ExpressionAttributeValues": {":c": {"N": str(counter)}},
-        }
-    try:
-        await client.delete(key(MEMBERS, incarnation), **condition)
-    except ConditionFailed:
-        # It sent a heartbeat since, or has been removed.
-        return
+    async def _delete(self, items: Sequence[Item]) -> int:
+        await self._open.batch_delete([{"p": item["p"], "s": item["s"]} for item in items])
+        return len(items)

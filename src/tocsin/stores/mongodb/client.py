@@ -20,6 +20,7 @@ from pymongo.read_preferences import ReadPreference
 from pymongo.write_concern import WriteConcern
 
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreUnavailable
+from tocsin.stores.mongodb.address import DatabaseAddress
 from tocsin.stores.mongodb.documents import uuid_binary
 from tocsin.stores.mongodb.errors import (
     TRANSLATED,
@@ -28,7 +29,7 @@ from tocsin.stores.mongodb.errors import (
     text_of,
     translate_error,
 )
-from tocsin.stores.mongodb.settings import MongoSettings
+from tocsin.stores.options import MongoOptions
 
 T = TypeVar("T")
 
@@ -49,31 +50,34 @@ class MongoClient:
     """A pool of connections. All writes wait for the journals of a majority; all reads are of what a majority has, on the
     primary, and not older than what this client last wrote or read."""
 
-    def __init__(self, settings: MongoSettings) -> None:
-        self.settings = settings
+    def __init__(self, address: DatabaseAddress, options: MongoOptions) -> None:
+        self.address = address
+        self.options = options
         self._client: AsyncMongoClient[Document] | None = None
+        #: The session in which each shard's claims and batches are written.
+        self._sessions: dict[int, Session] = {}
         #: The greatest operation time seen: reads wait until the server has reached it.
         self._time: Timestamp | None = None
 
     @property
     def place(self) -> str:
         """The database for people."""
-        return self.settings.address.place
+        return self.address.place
 
     async def open(self) -> None:
         """Connects and checks the server. Raises ConfigError, StoreUnavailable."""
-        settings = self.settings
+        options = self.options
         try:
             self._client = AsyncMongoClient(
-                settings.address.url,
-                appname=settings.application_name,
-                timeoutMS=round(settings.operation_timeout_s * 1e3),
-                serverSelectionTimeoutMS=round(settings.connect_timeout_s * 1e3),
-                connectTimeoutMS=round(settings.connect_timeout_s * 1e3),
-                maxPoolSize=settings.connections_max,
+                self.address.url,
+                appname=options.application_name,
+                timeoutMS=round(options.operation_timeout_s * 1e3),
+                serverSelectionTimeoutMS=round(options.connect_timeout_s * 1e3),
+                connectTimeoutMS=round(options.connect_timeout_s * 1e3),
+                maxPoolSize=options.connections_max,
                 datetime_conversion="DATETIME_AUTO",
             )
-            with pymongo.timeout(settings.connect_timeout_s):
+            with pymongo.timeout(options.connect_timeout_s):
                 await self._client.aconnect()
                 self._check(await self._admin("hello"))
                 await self._check_durable()
@@ -121,7 +125,10 @@ class MongoClient:
     async def close(self) -> None:
         """Disconnects. Idempotent."""
         client, self._client = self._client, None
+        sessions, self._sessions = self._sessions, {}
         if client is not None:
+            for session in sessions.values():
+                await session.end_session()
             await client.close()
 
     async def now(self) -> int:
@@ -142,7 +149,7 @@ class MongoClient:
     def database(self) -> AsyncDatabase[Document]:
         """The database, for reads and writes of a majority."""
         return self._connected.get_database(
-            self.settings.address.database,
+            self.address.database,
             read_concern=ReadConcern("majority"),
             write_concern=_MAJORITY,
             read_preference=ReadPreference.PRIMARY,
@@ -154,7 +161,14 @@ class MongoClient:
 
     # -- sessions
 
-    def start_session(self) -> Session:
+    def session_of(self, shard_id: int) -> Session:
+        """The session of a shard's transactions, one at a time. One that was left open after a failure is ended by the next,
+        and what arrives of it later is refused."""
+        if shard_id not in self._sessions:
+            self._sessions[shard_id] = self._start_session()
+        return self._sessions[shard_id]
+
+    def _start_session(self) -> Session:
         """A causally consistent session, to be ended by the caller."""
         session = self._connected.start_session(causal_consistency=True)
         if self._time is not None:
@@ -163,7 +177,7 @@ class MongoClient:
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[Session]:
-        async with self.start_session() as session:
+        async with self._start_session() as session:
             try:
                 yield session
             finally:
@@ -213,9 +227,9 @@ class MongoClient:
         Raises OutcomeUnknown if the commit was sent and not confirmed: it may have been done, or may still be.
         """
         pause_s = _PAUSE_FIRST_S
-        for attempts_left in reversed(range(self.settings.conflict_retries_max)):
+        for attempts_left in reversed(range(self.options.conflict_retries_max)):
             try:
-                with pymongo.timeout(self.settings.operation_timeout_s):
+                with pymongo.timeout(self.options.operation_timeout_s):
                     return await self._attempt(session, work)
             except errors.OperationFailure as error:
                 if not attempts_left:

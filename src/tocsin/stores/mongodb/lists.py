@@ -12,6 +12,7 @@ from bson import Int64
 
 from tocsin.ports.store import GENERATION_END, HistoryRow, ListCursor, Listed, ListQuery, StoredRow, schedules_of
 from tocsin.sql.rows import HISTORY
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import Walk, place_of
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import history_row, key_of, stored_row, uuid_binary
@@ -19,16 +20,6 @@ from tocsin.stores.mongodb.reads import instants_between
 
 _CODE_POINT_MAX = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
-
-
-async def list_rows(client: MongoClient, query: ListQuery) -> Listed:
-    """A page of one namespace's timers, live and finished."""
-    bytes_max = min(query.bytes_max, client.settings.read_bytes_max)
-    walk = Walk(query, bytes_max)
-    if walk.goes_on:
-        # A transaction that is repeated starts over.
-        return await client.snapshot(lambda session: _walked(client, session, Walk(query, bytes_max)))
-    return walk.listed()
 
 
 async def _walked(client: MongoClient, session: Session, walk: Walk) -> Listed:
@@ -152,22 +143,34 @@ def starting_with(prefix: str) -> Document:
     return {"$gte": prefix, "$lt": head[:-1] + chr(following)}
 
 
-async def list_schedules(
-    client: MongoClient, namespace: str, shards: Sequence[int], after_id: str, limit: int
-) -> list[StoredRow]:
-    """The namespace's live schedules in these shards behind an id, in the order of ids: the first `limit`."""
-    query = {
-        "namespace": schedules_of(namespace),
-        "timer_id": {"$gt": after_id},
-        # The index has schedules only.
-        "schedule": True,
-        "shard": {"$in": sorted(set(shards))},
-    }
+class MongoLists(ClientStore[MongoClient]):
+    """A store's lists of timers and schedules."""
 
-    async def found(session: Session) -> list[StoredRow]:
-        cursor = client.collection("timers").find(
-            query, session=session, sort=[("namespace", 1), ("timer_id", 1)], limit=limit
-        )
-        return [stored_row(document) for document in await cursor.to_list()]
+    async def list_schedules(self, namespace: str, shards: Sequence[int], after_id: str, limit: int) -> list[StoredRow]:
+        """The namespace's live schedules in these shards behind an id, in the order of ids: the first `limit`."""
+        client = self._open
+        query = {
+            "namespace": schedules_of(namespace),
+            "timer_id": {"$gt": after_id},
+            # The index has schedules only.
+            "schedule": True,
+            "shard": {"$in": sorted(set(shards))},
+        }
 
-    return await client.read(found)
+        async def found(session: Session) -> list[StoredRow]:
+            cursor = client.collection("timers").find(
+                query, session=session, sort=[("namespace", 1), ("timer_id", 1)], limit=limit
+            )
+            return [stored_row(document) for document in await cursor.to_list()]
+
+        return await client.read(found)
+
+    async def list(self, query: ListQuery) -> Listed:
+        """A page of one namespace's timers, live and finished."""
+        client = self._open
+        bytes_max = min(query.bytes_max, client.options.read_bytes_max)
+        walk = Walk(query, bytes_max)
+        if walk.goes_on:
+            # A transaction that is repeated starts over.
+            return await client.snapshot(lambda session: _walked(client, session, Walk(query, bytes_max)))
+        return walk.listed()

@@ -10,8 +10,8 @@ from bson import Int64
 from pymongo import errors
 
 from tocsin.ports.records import RECORD_KEY_END, Record
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
-from tocsin.stores.turns import ClientStore
 
 
 class _CreatedMeanwhile(Exception):

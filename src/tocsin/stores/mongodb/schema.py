@@ -9,9 +9,9 @@ from pymongo import errors
 from tocsin.model.errors import ConfigError, StoreCorrupted, StoreUnavailable
 from tocsin.ports.store import FORMAT, refuse_newer_schema, refuse_other_format, shards_are_fixed
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
+from tocsin.stores.mongodb.address import LAYOUT, LAYOUT_READABLE_FROM
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.errors import NAMESPACE_EXISTS, TRANSLATED, code_of, is_denied, translate_error
-from tocsin.stores.mongodb.settings import LAYOUT, LAYOUT_READABLE_FROM
 
 _META = "meta"
 #: Loads and lists of live timers (`suspended` false) and suspended ones.
@@ -99,7 +99,7 @@ async def _create(client: MongoClient) -> None:
             except errors.OperationFailure as error:
                 if code_of(error) != NAMESPACE_EXISTS:
                     raise
-    for collection, name, keys, options in indexes(expire=client.settings.expire):
+    for collection, name, keys, options in indexes(expire=client.options.expire):
         await client.collection(collection).create_index(keys, name=name, **options)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from bson import Int64
@@ -10,9 +12,12 @@ from pymongo import DeleteMany, InsertOne, ReplaceOne, errors
 from tocsin.model.errors import DefiniteFailure
 from tocsin.ports.store import Applied, FireKey, Member, ShardBatch
 from tocsin.sql.keys import at_most
+from tocsin.stores.client_store import ClientStore
 from tocsin.stores.mongodb.client import Conflict, Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import (
+    date_after,
     history_document,
+    of_timer,
     run_document,
     shard_state,
     stored_document,
@@ -64,65 +69,6 @@ def _delete_to(shard_id: int, watermark: FireKey) -> list[_Write]:
     ]
 
 
-async def apply(client: MongoClient, session: Session, batch: ShardBatch, writes: Part) -> Applied:
-    """One transaction. Its first statement is the fence: an update of the shard where epoch and owner are the batch's."""
-
-    async def work() -> None:
-        fence = {"_id": batch.shard_id, "epoch": Int64(batch.epoch), "owner": batch.owner}
-        passed = await client.collection("shards").update_one(fence, {"$inc": {"commits": Int64(1)}}, session=session)
-        if not passed.matched_count:
-            raise Refused
-        for name, requests in writes.items():
-            if requests:
-                await client.collection(name).bulk_write(requests, ordered=False, session=session)
-
-    try:
-        await client.transaction(session, work)
-    except Refused:
-        return Applied.OWNERSHIP_LOST
-    return Applied.DURABLE
-
-
-async def claim(
-    client: MongoClient,
-    session: Session,
-    shard_id: int,
-    expected_epoch: int,
-    owner: bytes,
-    presumed_dead: tuple[bytes, int] | None,
-) -> int | None:
-    """Claims the shard, and returns the new epoch, or None if the conditions no longer hold.
-
-    A transaction of the former owner that was never committed, because its node died or froze, would be in the way until
-    MongoDB ends it after a minute. Each claim records the session in which its owner writes, so that the next can end it.
-    """
-
-    async def work() -> None:
-        await _claim(client, session, shard_id, expected_epoch, owner)
-        if presumed_dead is not None:
-            # A write, because a heartbeat at the same time does not conflict with a read.
-            found = await client.collection("members").update_one(
-                {"_id": presumed_dead[0], "counter": Int64(presumed_dead[1])},
-                {"$inc": {"presumed_dead": Int64(1)}},
-                session=session,
-            )
-            if not found.matched_count:
-                raise Refused
-
-    try:
-        try:
-            await client.transaction(session, work)
-        except Conflict:
-            if not await _end_former(client, session, shard_id, expected_epoch):
-                raise
-            await client.transaction(session, work)
-    except Refused:
-        if expected_epoch == 0:
-            await _check_shard(client, shard_id)
-        return None
-    return expected_epoch + 1
-
-
 async def _check_shard(client: MongoClient, shard_id: int) -> None:
     """Raises DefiniteFailure if the shard's document exists, but is damaged."""
     found = await client.read(lambda session: client.collection("shards").find_one({"_id": shard_id}, session=session))
@@ -133,7 +79,7 @@ async def _check_shard(client: MongoClient, shard_id: int) -> None:
         )
 
 
-async def _claim(client: MongoClient, session: Session, shard_id: int, expected_epoch: int, owner: bytes) -> None:
+async def _raise_epoch(client: MongoClient, session: Session, shard_id: int, expected_epoch: int, owner: bytes) -> None:
     shards = client.collection("shards")
     claimed = {"epoch": Int64(expected_epoch + 1), "owner": owner, "session": session.session_id["id"]}
     if expected_epoch:
@@ -160,28 +106,140 @@ async def _end_former(client: MongoClient, own: Session, shard_id: int, epoch: i
     return True
 
 
-async def release(client: MongoClient, shard_id: int, epoch: int, owner: bytes) -> bool:
-    """Clears the owner if epoch and owner are still these, and returns whether they were."""
-    query = {"_id": shard_id, "epoch": Int64(epoch), "owner": owner}
-    found = await client.write(
-        lambda session: client.collection("shards").update_one(query, {"$set": {"owner": None}}, session=session)
-    )
-    return found.matched_count > 0
+class MongoWrites(ClientStore[MongoClient]):
+    """A store's writes of timers, shards and members."""
 
+    def _write(self, batch: ShardBatch) -> Callable[[], Awaitable[Applied]]:
+        """One transaction."""
+        return partial(self._apply, batch, writes_of(batch))
 
-async def heartbeat(client: MongoClient, member: Member) -> None:
-    """Writes the member's document."""
-    values = {"counter": Int64(member.counter), "node": member.node, "address": member.address}
-    await client.write(
-        lambda session: client.collection("members").update_one(
-            {"_id": member.incarnation}, {"$set": values}, upsert=True, session=session
+    async def _claim(
+        self, shard_id: int, expected_epoch: int, owner: bytes, presumed_dead: tuple[bytes, int] | None
+    ) -> int | None:
+        """Claims the shard, and returns the new epoch, or None if the conditions no longer hold.
+
+        A transaction of the former owner that was never committed, because its node died or froze, would be in the way until
+        MongoDB ends it after a minute. Each claim records the session in which its owner writes, so that the next can end it.
+        """
+        client = self._open
+        session = client.session_of(shard_id)
+
+        async def work() -> None:
+            await _raise_epoch(client, session, shard_id, expected_epoch, owner)
+            if presumed_dead is not None:
+                # A write, because a heartbeat at the same time does not conflict with a read.
+                found = await client.collection("members").update_one(
+                    {"_id": presumed_dead[0], "counter": Int64(presumed_dead[1])},
+                    {"$inc": {"presumed_dead": Int64(1)}},
+                    session=session,
+                )
+                if not found.matched_count:
+                    raise Refused
+
+        try:
+            try:
+                await client.transaction(session, work)
+            except Conflict:
+                if not await _end_former(client, session, shard_id, expected_epoch):
+                    raise
+                await client.transaction(session, work)
+        except Refused:
+            if expected_epoch == 0:
+                await _check_shard(client, shard_id)
+            return None
+        return expected_epoch + 1
+
+    async def _release(self, shard_id: int, epoch: int, owner: bytes) -> bool:
+        """Clears the owner if epoch and owner are still these, and returns whether they were."""
+        client = self._open
+        query = {"_id": shard_id, "epoch": Int64(epoch), "owner": owner}
+        found = await client.write(
+            lambda session: client.collection("shards").update_one(query, {"$set": {"owner": None}}, session=session)
         )
-    )
+        return found.matched_count > 0
 
+    async def _apply(self, batch: ShardBatch, writes: Part) -> Applied:
+        """One transaction. Its first statement is the fence: an update of the shard where epoch and owner are the batch's."""
+        client = self._open
+        session = client.session_of(batch.shard_id)
 
-async def forget_member(client: MongoClient, incarnation: bytes, counter: int | None) -> None:
-    """Removes a member's document; with `counter`, only while its heartbeat counter is still that one."""
-    query: dict[str, Any] = {"_id": incarnation}
-    if counter is not None:
-        query["counter"] = Int64(counter)
-    await client.write(lambda session: client.collection("members").delete_one(query, session=session))
+        async def work() -> None:
+            fence = {"_id": batch.shard_id, "epoch": Int64(batch.epoch), "owner": batch.owner}
+            passed = await client.collection("shards").update_one(
+                fence, {"$inc": {"commits": Int64(1)}}, session=session
+            )
+            if not passed.matched_count:
+                raise Refused
+            for name, requests in writes.items():
+                if requests:
+                    await client.collection(name).bulk_write(requests, ordered=False, session=session)
+
+        try:
+            await client.transaction(session, work)
+        except Refused:
+            return Applied.OWNERSHIP_LOST
+        return Applied.DURABLE
+
+    async def heartbeat(self, member: Member) -> int:
+        """Writes the member's document; returns the store's clock in microseconds."""
+        client = self._open
+        values = {"counter": Int64(member.counter), "node": member.node, "address": member.address}
+        await client.write(
+            lambda session: client.collection("members").update_one(
+                {"_id": member.incarnation}, {"$set": values}, upsert=True, session=session
+            )
+        )
+        return await self.now()
+
+    async def forget_member(self, incarnation: bytes, counter: int | None = None) -> None:
+        """Removes a member's document; with `counter`, only while its heartbeat counter is still that one."""
+        client = self._open
+        query: dict[str, Any] = {"_id": incarnation}
+        if counter is not None:
+            query["counter"] = Int64(counter)
+        await client.write(lambda session: client.collection("members").delete_one(query, session=session))
+
+    async def purge_history(self, now_us: int, limit: int) -> int:
+        """Removes up to `limit` finished timers and runs with expires_at ≤ now_us and returns how many."""
+        removed = await self._purge("history", now_us, limit)
+        return removed + await self._purge("runs", now_us, limit - removed)
+
+    async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
+        """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
+        many."""
+        client = self._open
+        query = of_timer(shard_id, uuid)
+
+        async def remove(session: Session) -> int:
+            collection = client.collection("runs")
+            more = await collection.count_documents(query, session=session) - keep
+            if more <= 0:
+                return 0
+            cursor = collection.find(
+                query, projection={"_id": 1}, session=session, sort=[("generation", 1)], limit=min(more, limit)
+            )
+            ids = [document["_id"] for document in await cursor.to_list()]
+            return (
+                await collection.delete_many({"_id": {"$in": ids}, "shard": shard_id}, session=session)
+            ).deleted_count
+
+        return await client.write(remove)
+
+    async def _purge(self, name: str, now_us: int, limit: int) -> int:
+        client = self._open
+        if limit <= 0:
+            return 0
+        # The index has milliseconds.
+        expired = {"expires": {"$lte": date_after(now_us)}, "expires_at": {"$lte": Int64(now_us)}}
+
+        async def remove(session: Session) -> int:
+            collection = client.collection(name)
+            cursor = collection.find(expired, projection={"_id": 1}, session=session, limit=limit)
+            found = await cursor.to_list()
+            if not found:
+                return 0
+            ids = [document["_id"] for document in found]
+            # The condition again: one may have been written with a later expiry since.
+            return (await collection.delete_many({"_id": {"$in": ids}, **expired}, session=session)).deleted_count
+
+        return await client.write(remove)

@@ -1,4 +1,4 @@
-"""Connections to MySQL and MariaDB: their settings, and pools of them."""
+"""Connections to MySQL and MariaDB: their parameters, and pools of them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ import asyncmy.connection
 from asyncmy.constants import CLIENT
 
 from tocsin.model.errors import ConfigError, StoreError, StoreUnreachable
-from tocsin.sql.pool import Activity, Pool, ServerSettings
+from tocsin.sql.pool import Activity, DatabaseServer, Pool
 from tocsin.stores.mysql.driver import Connection, RawConnection, Server
 from tocsin.stores.mysql.errors import TRANSLATED, is_unusable, refused_connection, translate_error
+from tocsin.stores.options import MysqlOptions
 
 _DATABASE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$-]{0,63}\Z")
 _PORT = 3306
@@ -39,23 +40,15 @@ _IS_MARIADB = "MariaDB"
 
 
 @dataclass(frozen=True, slots=True)
-class MysqlSettings(ServerSettings):
+class MysqlServer(DatabaseServer):
     """After `statement_timeout_s` MySQL ends only statements that read. A write's outcome is unknown only if the answer to
     COMMIT took too long. `lock_timeout_s` is in whole seconds, as is `idle_transaction_timeout_s`, after which the server
-    ends a transaction whose client has been idle; MySQL ends any idle session after it.
-
-    `statement_bytes_max` limits a packet, even if the server accepts more. `delete_rows_max` is how many rows of a range one
-    statement deletes, `undone_retries_max` how often a transaction that the server rolled back in favour of another is
-    repeated. With `durable`, a server is refused that acknowledges commits before they are on disk.
-    """
+    ends a transaction whose client has been idle; MySQL ends any idle session after it. With `durable`, a server is refused
+    that acknowledges commits before they are on disk."""
 
     scheme: ClassVar[str] = "mysql"
 
-    idle_transaction_timeout_s: float = 3.0
-    statement_bytes_max: int = 4 * 1024 * 1024
-    delete_rows_max: int = 10_000
-    undone_retries_max: int = 5
-    durable: bool = True
+    mysql: MysqlOptions
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -115,7 +108,7 @@ class MysqlSettings(ServerSettings):
     def idle_s_max(self, version: str) -> int:
         """The seconds after which a server of this version ends an idle session."""
         if _IS_MARIADB in version:
-            return max(2, math.ceil(self.statement_timeout_s + self.answer_grace_s))
+            return max(2, math.ceil(self.options.statement_timeout_s + self.options.answer_grace_s))
         # MySQL has no separate time-out for sessions that are idle in a transaction.
         return self._idle_transaction_s_max
 
@@ -123,11 +116,11 @@ class MysqlSettings(ServerSettings):
     def _idle_transaction_s_max(self) -> int:
         """The seconds after which a server ends a session that is idle in a transaction. Then the locks of a node that
         vanished or froze are released, for which the next owner waits."""
-        return max(1, math.ceil(self.idle_transaction_timeout_s))
+        return max(1, math.ceil(self.mysql.idle_transaction_timeout_s))
 
     def session_statements(self, version: str, *, bounded: bool) -> list[bytes]:
         """The statements that set a new session's parameters."""
-        seconds = max(1, math.ceil(self.lock_timeout_s))
+        seconds = max(1, math.ceil(self.options.lock_timeout_s))
         values = [
             b"sql_mode = " + _SQL_MODE,
             b"autocommit = 1",
@@ -137,7 +130,7 @@ class MysqlSettings(ServerSettings):
         ]
         if bounded:
             values.append(b"lock_wait_timeout = %d" % seconds)
-            values += _statement_timeout(version, self.statement_timeout_s)
+            values += _statement_timeout(version, self.options.statement_timeout_s)
         if _IS_MARIADB in version:
             values.append(b"idle_transaction_timeout = %d" % self._idle_transaction_s_max)
             # Long IN lists stay ranges, instead of becoming joins with a temporary table.
@@ -171,40 +164,40 @@ def _statement_timeout(version: str, seconds: float) -> list[bytes]:
     return [b"max_execution_time = %d" % max(1, round(seconds * 1e3))]
 
 
-async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bool = True) -> Connection:
+async def connect(server: MysqlServer, *, database: bool = True, bounded: bool = True) -> Connection:
     """Opens a session on a server that accepts writes, with its parameters set. Raises StoreUnavailable, ConfigError.
 
     Without `database` the session is in none; without `bounded` its statements have no time limit.
     """
     raw: RawConnection | None = None
     try:
-        async with asyncio.timeout(settings.connect_timeout_s):
+        async with asyncio.timeout(server.options.connect_timeout_s):
             raw = cast(
                 RawConnection,
                 await asyncmy.connection.connect(
-                    **settings.arguments(database=database),
+                    **server.arguments(database=database),
                     charset="utf8mb4",
                     autocommit=None,
-                    program_name=settings.application_name,
-                    connect_timeout=settings.connect_timeout_s,
+                    program_name=server.options.application_name,
+                    connect_timeout=server.options.connect_timeout_s,
                     # Count the rows that a statement matched, not only those that it changed.
                     client_flag=CLIENT.FOUND_ROWS,
                 ),
             )
-            connection = Connection(raw, settings.idle_s_max(raw.get_server_info()) * _IDLE_SHARE_MAX)
-            await _prepare(connection, settings, bounded=bounded)
+            connection = Connection(raw, server.idle_s_max(raw.get_server_info()) * _IDLE_SHARE_MAX)
+            await _prepare(connection, server, bounded=bounded)
     except TRANSLATED as error:
         if raw is not None:
             raw.close()
-        raise refused_connection(error, settings.safe_url) from error
+        raise refused_connection(error, server.safe_url) from error
     except RuntimeError as error:
         if raw is not None:
             raw.close()
         if _NEEDS_PACKAGE not in str(error):
             # The connection broke before the driver had its socket.
-            raise StoreUnreachable(f"{settings.safe_url}: {error}") from error
+            raise StoreUnreachable(f"{server.safe_url}: {error}") from error
         raise ConfigError(
-            f"store: {settings.safe_url}: {error}; install it, or connect over TLS with ?ssl-mode=REQUIRED"
+            f"store: {server.safe_url}: {error}; install it, or connect over TLS with ?ssl-mode=REQUIRED"
         ) from error
     except BaseException:
         if raw is not None:
@@ -213,17 +206,17 @@ async def connect(settings: MysqlSettings, *, database: bool = True, bounded: bo
     return connection
 
 
-async def _prepare(connection: Connection, settings: MysqlSettings, *, bounded: bool) -> None:
-    await connection.run(*settings.session_statements(connection.server.version, bounded=bounded))
+async def _prepare(connection: Connection, server: MysqlServer, *, bounded: bool) -> None:
+    await connection.run(*server.session_statements(connection.server.version, bounded=bounded))
     rows = await connection.rows(
         b"SELECT @@version, @@global.read_only, @@max_allowed_packet, @@global.innodb_flush_log_at_trx_commit, "
         b"@@global.log_bin, @@global.sync_binlog"
     )
     version, read_only, packet_bytes, flushed, binlog, binlog_synced = rows[0]
     if read_only:
-        raise StoreUnreachable(f"{settings.safe_url} is read-only: a replica, or a primary with read_only set")
-    if settings.durable:
-        _check_durable(settings.safe_url, flushed, binlog_synced if binlog else 1)
+        raise StoreUnreachable(f"{server.safe_url} is read-only: a replica, or a primary with read_only set")
+    if server.mysql.durable:
+        _check_durable(server.safe_url, flushed, binlog_synced if binlog else 1)
     connection.server = Server(str(version), int(packet_bytes) - _PACKET_HEADER_BYTES)
 
 
@@ -238,23 +231,23 @@ def _check_durable(safe_url: str, flushed: int, binlog_synced: int) -> None:
             )
 
 
-class MysqlPool(Pool[MysqlSettings, Connection]):
+class MysqlPool(Pool[MysqlServer, Connection]):
     """Connections to MySQL or MariaDB."""
 
     translated = TRANSLATED
 
-    def __init__(self, settings: MysqlSettings, size: int, *, database: bool = True, bounded: bool = True) -> None:
-        super().__init__(settings, size)
+    def __init__(self, server: MysqlServer, size: int, *, database: bool = True, bounded: bool = True) -> None:
+        super().__init__(server, size)
         self._database = database
         self._bounded = bounded
 
     async def connect(self) -> Connection:
         """Opens a session with its parameters set."""
-        return await connect(self._settings, database=self._database, bounded=self._bounded)
+        return await connect(self._server, database=self._database, bounded=self._bounded)
 
     def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
         """The store error for a driver's error. Only the outcome of a COMMIT can be unknown."""
-        return translate_error(error, self._settings.safe_url, in_doubt=connection.in_doubt)
+        return translate_error(error, self._server.safe_url, in_doubt=connection.in_doubt)
 
     def is_unusable(self, error: BaseException) -> bool:
         """Whether the connection must be discarded after this error."""

@@ -11,7 +11,6 @@ from tocsin.ports.store import SCHEDULES_SUFFIX, Applied, ShardBatch, check_leng
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
 from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED, cut, tags_text
-from tocsin.stores.mysql.connection import MysqlSettings
 from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection, Result
 from tocsin.stores.mysql.errors import DUPLICATE, code_of
@@ -27,6 +26,7 @@ from tocsin.stores.mysql.text import (
     place_range,
     text,
 )
+from tocsin.stores.options import MysqlOptions
 
 BEGIN = b"BEGIN"
 
@@ -57,16 +57,16 @@ _UUID_DELETE = (
 
 
 async def apply(
-    connection: Connection, batches: Sequence[ShardBatch], edges: LeftEdges, settings: MysqlSettings
+    connection: Connection, batches: Sequence[ShardBatch], edges: LeftEdges, options: MysqlOptions
 ) -> list[Applied]:
     """Writes the parts whose fence holds, in one transaction. No other `apply` may run for these shards at the same time."""
     parts = sorted(batches, key=lambda batch: batch.shard_id)
     known = {part.shard_id: edges.take(part) for part in parts}
-    packet_bytes_max = min(settings.statement_bytes_max, connection.server.packet_bytes_max)
+    packet_bytes_max = min(options.statement_bytes_max, connection.server.packet_bytes_max)
 
     def written(held: Sequence[ShardBatch]) -> tuple[list[bytes], list[list[bytes]]]:
         return (
-            list(range_deletes(held, known, settings.delete_rows_max)),
+            list(range_deletes(held, known, options.delete_rows_max)),
             list(packets(_row_statements(held, packet_bytes_max), packet_bytes_max)),
         )
 
@@ -76,12 +76,12 @@ async def apply(
     async def work() -> Sequence[ShardBatch]:
         held = await _fence(connection, parts)
         ranges, rows = whole if len(held) == len(parts) else written(held)
-        await _delete_ranges(connection, ranges, settings.delete_rows_max, packet_bytes_max)
+        await _delete_ranges(connection, ranges, options.delete_rows_max, packet_bytes_max)
         for packet in rows:
             await connection.run(*packet)
         return held
 
-    held = {part.shard_id: part for part in await connection.transaction(work, settings.undone_retries_max)}
+    held = {part.shard_id: part for part in await connection.transaction(work, options.undone_retries_max)}
     for part in held.values():
         edges.put(part, known[part.shard_id])
     return [Applied.DURABLE if batch.shard_id in held else Applied.OWNERSHIP_LOST for batch in batches]

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: their settings, and pools of them."""
+"""Connections to PostgreSQL: their parameters, and pools of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 import asyncpg  # type: ignore[import-untyped]
 
 from tocsin.model.errors import ConfigError, StoreError
-from tocsin.sql.pool import Activity, Pool, ServerSettings
+from tocsin.sql.pool import Activity, DatabaseServer, Pool
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable, translate_error
 
@@ -34,7 +34,7 @@ _PLANNING = {
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresSettings(ServerSettings):
+class PostgresServer(DatabaseServer):
     """All tables are in `schema`. A write's outcome is unknown if its answer took too long."""
 
     scheme: ClassVar[str] = "postgresql"
@@ -49,15 +49,16 @@ class PostgresSettings(ServerSettings):
 
     def server_settings(self) -> dict[str, str]:
         """The session's parameters. Durations are milliseconds."""
+        statement_timeout = str(round(self.options.statement_timeout_s * 1e3))
         return {
-            "application_name": self.application_name,
+            "application_name": self.options.application_name,
             "search_path": f'"{self.schema}"',
-            "statement_timeout": str(round(self.statement_timeout_s * 1e3)),
-            "lock_timeout": str(round(self.lock_timeout_s * 1e3)),
+            "statement_timeout": statement_timeout,
+            "lock_timeout": str(round(self.options.lock_timeout_s * 1e3)),
             # Batches are single statements; few transactions have more than one.
-            "idle_in_transaction_session_timeout": str(round(self.statement_timeout_s * 1e3)),
+            "idle_in_transaction_session_timeout": statement_timeout,
             # A session whose data is not acknowledged ends, and releases its locks.
-            "tcp_user_timeout": str(round(self.statement_timeout_s * 1e3)),
+            "tcp_user_timeout": statement_timeout,
             "default_transaction_isolation": "read committed",
             **_PLANNING,
         }
@@ -71,28 +72,28 @@ def refuse_missing_files(setting: str, url: str) -> None:
             raise ConfigError(f"{setting}: {name}: there is no file {value}; name one that this user can read")
 
 
-async def connect(settings: PostgresSettings) -> Connection:
+async def connect(server: PostgresServer) -> Connection:
     """Opens a session on the primary, with its parameters set. Raises StoreUnavailable, ConfigError."""
     connection: Connection
     try:
         connection = await asyncpg.connect(
-            settings.url,
-            timeout=settings.connect_timeout_s,
-            server_settings=settings.server_settings(),
+            server.url,
+            timeout=server.options.connect_timeout_s,
+            server_settings=server.server_settings(),
             # A standby's data may be out of date.
             target_session_attrs="read-write",
             max_cached_statement_lifetime=0,
         )
     except asyncpg.ClientConfigurationError as error:
-        raise ConfigError(f"store: {settings.safe_url}: {error}") from error
+        raise ConfigError(f"store: {server.safe_url}: {error}") from error
     except (*TRANSLATED, OSError, TimeoutError) as error:
-        raise translate_error(error, settings.safe_url, Activity.CONNECTING) from error
+        raise translate_error(error, server.safe_url, Activity.CONNECTING) from error
     try:
-        async with asyncio.timeout(settings.connect_timeout_s):
+        async with asyncio.timeout(server.options.connect_timeout_s):
             await _prepare(connection)
     except (*TRANSLATED, OSError, TimeoutError) as error:
         connection.terminate()
-        raise translate_error(error, settings.safe_url, Activity.CONNECTING) from error
+        raise translate_error(error, server.safe_url, Activity.CONNECTING) from error
     except BaseException:
         connection.terminate()
         raise
@@ -123,18 +124,18 @@ def _since_1970(counted: tuple[int]) -> int:
     return counted[0] + _EPOCH_US
 
 
-class PostgresPool(Pool[PostgresSettings, Connection]):
+class PostgresPool(Pool[PostgresServer, Connection]):
     """Connections to PostgreSQL."""
 
     translated = (*TRANSLATED, OSError, TimeoutError)
 
     async def connect(self) -> Connection:
         """Opens a session with its parameters set."""
-        return await connect(self._settings)
+        return await connect(self._server)
 
     def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
         """The store error for a driver's error."""
-        return translate_error(error, self._settings.safe_url, activity)
+        return translate_error(error, self._server.safe_url, activity)
 
     def is_unusable(self, error: BaseException) -> bool:
         """Whether the connection must be discarded after this error."""

@@ -11,19 +11,21 @@ from typing import Any
 
 from tocsin.ports.store import Applied, Found, Listed, ListQuery, Loaded, ShardBatch
 from tocsin.sql.dialect import Step, Value
+from tocsin.sql.pool import ServerOptions
 from tocsin.sql.rows import LoadQuery
 from tocsin.sql.server_store import ServerStore
 from tocsin.stores import TOTAL_SHARDS_SHARED_DEFAULT
+from tocsin.stores.options import PostgresOptions
 from tocsin.stores.postgresql import lists, reads, writes
-from tocsin.stores.postgresql.connection import PostgresPool, PostgresSettings, refuse_missing_files
+from tocsin.stores.postgresql.connection import PostgresPool, PostgresServer, refuse_missing_files
 from tocsin.stores.postgresql.dialect import DIALECT, numbered
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.schema import migrate
 
 
-class PostgresStore(ServerStore[PostgresSettings, Connection]):
+class PostgresStore(ServerStore[PostgresServer, Connection]):
     """Timers in a schema of the PostgreSQL database at `url` (`postgresql://user:password@host:port/database`), which any
-    number of nodes may share. `options` are the fields of PostgresSettings.
+    number of nodes may share.
 
     The URL may name several hosts; the store connects to the primary. All tables are in the schema, which is created if it
     is missing. A connection pooler in between must preserve sessions (PgBouncer's transaction mode does not): statements are
@@ -33,9 +35,17 @@ class PostgresStore(ServerStore[PostgresSettings, Connection]):
     dialect = DIALECT
     total_shards_default = TOTAL_SHARDS_SHARED_DEFAULT
 
-    def __init__(self, url: str, **options: Any) -> None:
+    def __init__(
+        self,
+        url: str,
+        options: ServerOptions | None = None,
+        postgres: PostgresOptions | None = None,
+        *,
+        create: bool = True,
+    ) -> None:
         refuse_missing_files("store", url)
-        super().__init__(PostgresSettings(url, **options))
+        schema = (postgres or PostgresOptions()).schema
+        super().__init__(PostgresServer(url, options or ServerOptions(), schema), create=create)
 
     async def apply(self, batches: Sequence[ShardBatch]) -> builtins.list[Applied]:
         """Writes the parts of several shards, each shard at most once; durable when it returns. One statement, one
@@ -48,20 +58,19 @@ class PostgresStore(ServerStore[PostgresSettings, Connection]):
 
     async def list(self, query: ListQuery) -> Listed:
         """A page of one namespace's timers, live and finished."""
-        bytes_max = min(query.bytes_max, self._settings.read_bytes_max)
+        bytes_max = min(query.bytes_max, self._server.options.read_bytes_max)
         return await self._read(lambda connection: lists.list_rows(connection, query, bytes_max))
 
     async def _page(self, query: LoadQuery) -> Loaded:
-        return await self._load(lambda connection: reads.load(connection, query, self._settings.read_bytes_max))
+        return await self._load(lambda connection: reads.load(connection, query, self._server.options.read_bytes_max))
 
     # -- how statements run
 
     def _pool(self, size: int) -> PostgresPool:
-        return PostgresPool(self._settings, size)
+        return PostgresPool(self._server, size)
 
     async def _migrate(self, connection: Connection) -> None:
-        settings = self._settings
-        await migrate(connection, settings.schema, settings.safe_url, create=settings.create)
+        await migrate(connection, self._server.schema, self._server.safe_url, create=self._create)
 
     async def _select(self, connection: Connection, sql: str, values: Sequence[Value]) -> Sequence[Sequence[Any]]:
         return await connection.fetch(numbered(sql), *values)

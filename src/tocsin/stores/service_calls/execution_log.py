@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from tocsin.ports.bus import Envelope
 from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart, LoggedExecution
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox
-from tocsin.stores.service_calls.statements import KEY, Batch, Database, Query, Row, Session
+from tocsin.stores.service_calls.statements import KEY, Batch, Database, Query, Row, Session, insert
 from tocsin.stores.service_calls.timer_schedules import CALL_EXISTS
 
 _KEY = (*KEY, "execution_id")
@@ -16,13 +16,7 @@ _STARTED, _ENDED = ExecutionStart._fields, ExecutionEnd._fields[len(_KEY) :]
 _LOGGED = (*_STARTED, *_ENDED)
 _SAME = " AND ".join(f"http_execution_log.{name} = given.{name}" for name in _KEY)
 
-BEGIN = Batch(
-    f"INSERT INTO http_execution_log ({', '.join(_STARTED)}) SELECT {', '.join(f'given.{name}' for name in _STARTED)} "
-    f"FROM GIVEN WHERE {CALL_EXISTS} ON CONFLICT DO NOTHING",
-    table="http_execution_log",
-    given=_STARTED,
-    key=_KEY,
-)
+BEGIN = insert("http_execution_log", _STARTED, key=_KEY, more=f" WHERE {CALL_EXISTS} ON CONFLICT DO NOTHING")
 FINISH = Batch(
     f"UPDATE http_execution_log SET {', '.join(f'{name} = given.{name}' for name in _ENDED)} FROM GIVEN "
     f"WHERE {_SAME} AND http_execution_log.finished_at IS NULL",

@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 
 from tocsin.ports.bus import Envelope
 from tocsin.service_calls.ports import OutboxRow
-from tocsin.stores.service_calls.statements import Batch, Database, Query, Session
+from tocsin.stores.service_calls.statements import Database, Query, Session, insert
 
 T = TypeVar("T")
 
@@ -25,12 +25,7 @@ _ENVELOPE = (
     "event_payload",
 )
 _APPENDED = ("id", "created_at", *_ENVELOPE)
-_append = Batch(
-    f"INSERT INTO outbox ({', '.join(_APPENDED)}) SELECT {', '.join(f'given.{name}' for name in _APPENDED)} FROM GIVEN",
-    table="outbox",
-    given=_APPENDED,
-    key=("id",),
-)
+_append = insert("outbox", _APPENDED, key=("id",))
 
 #: Numbers are allocated first, so that they follow the order of appending whatever order the rows are inserted in. In SQLite
 #: it is the last one that is read: no other transaction can write between that and the insert.
@@ -105,9 +100,7 @@ class SqlOutbox:
             return await work(session, appended)
 
         return await self._database.write(
-            attempt,
-            lambda: _report(self._on_appended, appended.rows),
-            lambda: _report(self._on_unknown, appended.rows),
+            attempt, lambda: _report(self._on_appended, appended.rows), lambda: _report(self._on_unknown, appended.rows)
         )
 
     async def unpublished(self, after: int, limit: int) -> list[OutboxRow]:

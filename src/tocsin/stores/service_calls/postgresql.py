@@ -20,8 +20,8 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.store import refuse_other_format
 from tocsin.sql.migrations import migrations_of
-from tocsin.sql.pool import Activity
-from tocsin.stores.postgresql.connection import PostgresPool, PostgresSettings, refuse_missing_files
+from tocsin.sql.pool import Activity, ServerOptions
+from tocsin.stores.postgresql.connection import PostgresPool, PostgresServer, refuse_missing_files
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import is_unusable, translate_error
 from tocsin.stores.postgresql.schema import make_meta, run_pending
@@ -52,7 +52,7 @@ migrations = partial(migrations_of, "tocsin.stores.service_calls", "migrations/p
 
 
 @dataclass(frozen=True, slots=True)
-class _Settings(PostgresSettings):
+class _Server(PostgresServer):
     """All tables are in the schema that the server's `search_path` selects. `idle_ms` limits how long a transaction may be
     idle."""
 
@@ -61,9 +61,9 @@ class _Settings(PostgresSettings):
     def server_settings(self) -> dict[str, str]:
         """The session's parameters. Durations are milliseconds."""
         return {
-            "application_name": self.application_name,
-            "statement_timeout": str(round(self.statement_timeout_s * 1e3)),
-            "lock_timeout": str(round(self.lock_timeout_s * 1e3)),
+            "application_name": self.options.application_name,
+            "statement_timeout": str(round(self.options.statement_timeout_s * 1e3)),
+            "lock_timeout": str(round(self.options.lock_timeout_s * 1e3)),
             "idle_in_transaction_session_timeout": str(self.idle_ms),
             # Otherwise a plan made while the tables are empty would be kept while they fill.
             "plan_cache_mode": "force_custom_plan",
@@ -72,24 +72,23 @@ class _Settings(PostgresSettings):
         }
 
 
-def _connecting(url: str, settings: SqlSettings) -> _Settings:
-    return _Settings(
-        url,
+def _server(url: str, settings: SqlSettings) -> _Server:
+    options = ServerOptions(
         connect_timeout_s=settings.connect_timeout_s,
         statement_timeout_s=settings.statement_timeout_ms / 1e3,
         lock_timeout_s=settings.lock_timeout_ms / 1e3,
         acquire_timeout_s=settings.pool_timeout_s,
         application_name="tocsin agent",
-        idle_ms=settings.idle_transaction_timeout_ms,
     )
+    return _Server(url, options, idle_ms=settings.idle_transaction_timeout_ms)
 
 
 class _Pool(PostgresPool):
     """The outcome of a transaction is unknown only if its connection broke once the commit had been requested. Whatever may
     succeed later is StoreUnavailable, so that DefiniteFailure remains for wrong values."""
 
-    def __init__(self, settings: PostgresSettings, size: int) -> None:
-        super().__init__(settings, size)
+    def __init__(self, server: PostgresServer, size: int) -> None:
+        super().__init__(server, size)
         self.committing: set[Connection] = set()
 
     def translate_error(self, error: BaseException, activity: Activity, connection: Connection) -> StoreError:
@@ -98,7 +97,7 @@ class _Pool(PostgresPool):
             self.committing.discard(connection)
             activity = Activity.WRITING
         if getattr(error, "sqlstate", None) in _PASSING:
-            return StoreUnavailable(f"{self._settings.safe_url}: {error}")
+            return StoreUnavailable(f"{self._server.safe_url}: {error}")
         return super().translate_error(error, activity, connection)
 
 
@@ -116,13 +115,13 @@ _RIGHTS = """
 async def missing_rights(url: str, settings: SqlSettings) -> tuple[str, list[str] | None]:
     """The database's URL without its password, and the tables that its user can't read and write; None if the agent has no
     tables there. Neither locks nor changes anything. Raises StoreError, ConfigError."""
-    connecting = _connecting(url, settings)
-    pool = _Pool(connecting, 1)
+    server = _server(url, settings)
+    pool = _Pool(server, 1)
     try:
         ((has_tables, lacking),) = await pool.run(Activity.READING, lambda session: session.fetch(_RIGHTS, _TABLES))
     finally:
         await pool.close()
-    return connecting.safe_url, lacking if has_tables else None
+    return server.safe_url, lacking if has_tables else None
 
 
 class PostgresSession:
@@ -193,8 +192,8 @@ class PostgresqlDatabase(AgentDatabase):
     def __init__(self, url: str, settings: SqlSettings, claimant: Claimant) -> None:
         super().__init__(settings)
         refuse_missing_files("agent.database", url)
-        self._connecting = _connecting(url, settings)
-        self._name = self._connecting.safe_url
+        self._server = _server(url, settings)
+        self._name = self._server.safe_url
         self._claimant = claimant
         self._commits = _Commits()
         self._pool: _Pool | None = None
@@ -202,10 +201,10 @@ class PostgresqlDatabase(AgentDatabase):
 
     async def _open(self, wait_s: float, standing_by: StandingBy | None) -> None:
         """Locks and migrates the database and begins an epoch."""
-        url, session = self._connecting.url, {"application_name": "tocsin agent lock", **_KEEPALIVE}
+        url, session = self._server.url, {"application_name": "tocsin agent lock", **_KEEPALIVE}
         self._lock = lock = LeaderLock(url, session, self._name, self._claimant, self._settings)
         await lock.acquire(wait_s, standing_by)
-        self._pool = pool = _Pool(self._connecting, self._settings.connections_max)
+        self._pool = pool = _Pool(self._server, self._settings.connections_max)
         await pool.run(Activity.CONNECTING, self._migrate, bounded=False)
         lock.begin(await pool.run(Activity.CONNECTING, self._claim))
 
@@ -246,10 +245,7 @@ class PostgresqlDatabase(AgentDatabase):
         return await self._lock.lost()
 
     async def write(
-        self,
-        work: Work[T],
-        committed: Callable[[], None] | None = None,
-        unknown: Callable[[], None] | None = None,
+        self, work: Work[T], committed: Callable[[], None] | None = None, unknown: Callable[[], None] | None = None
     ) -> T:
         """Runs `work` in a fenced transaction."""
         lock = self._lock

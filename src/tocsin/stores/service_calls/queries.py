@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from tocsin.model.instants import format_instant
 from tocsin.service_calls.messages import CallKey, CallStatus
-from tocsin.service_calls.ports import (
-    CallFilter,
-    CallRecord,
-    ExecutionRecord,
-    PagePosition,
-    SearchResult,
-    TraceEntry,
-)
+from tocsin.service_calls.ports import CallFilter, CallRecord, ExecutionRecord, PagePosition, SearchResult, TraceEntry
 from tocsin.stores.service_calls.service_calls import TAGS
 from tocsin.stores.service_calls.statements import KEY, Database, Query, Row, Session, json_of
 
@@ -192,25 +185,16 @@ class SqlCallQueries:
         self._database = database
 
     async def find(self, key: CallKey) -> CallRecord | None:
-        async def work(session: Session) -> CallRecord | None:
-            records = await _records(session, await FIND.fetch(session, tenant=key[0], call=key[1]))
-            return records[0] if records else None
-
-        return await self._database.read(work)
+        records = await self._database.read(lambda session: _records(session, FIND, tenant=key[0], call=key[1]))
+        return records[0] if records else None
 
     async def find_many(self, keys: Sequence[CallKey]) -> list[CallRecord]:
-        async def work(session: Session) -> list[CallRecord]:
-            return await _records(session, await FIND_MANY.fetch(session, keys))
-
-        return await self._database.read(work)
+        return await self._database.read(lambda session: _records(session, FIND_MANY, keys))
 
     async def page(self, wanted: CallFilter) -> list[CallRecord]:
         asked = PageQuery(wanted)
-
-        async def work(session: Session) -> list[CallRecord]:
-            return await _records(session, await asked.page.fetch(session, **asked.values, **part_of(wanted.limit)))
-
-        return await self._database.read(work)
+        values = asked.values | part_of(wanted.limit)
+        return await self._database.read(lambda session: _records(session, asked.page, **values))
 
     async def search(self, wanted: CallFilter) -> SearchResult:
         asked, searched = PageQuery(wanted, SEARCHED), PageQuery(wanted, SEARCHED[:-1])
@@ -222,7 +206,7 @@ class SqlCallQueries:
             reached = None
             if len(keys) < wanted.limit and (row := await searched.page.fetch(session, **searched.values, **last)):
                 reached = PagePosition(row[0][2], row[0][1])
-            records = await _records(session, await FIND_MANY.fetch(session, [key[:2] for key in keys]))
+            records = await _records(session, FIND_MANY, [key[:2] for key in keys])
             by_id = {record.service_call_id: record for record in records}
             return SearchResult([by_id[key[1]] for key in keys], reached)
 
@@ -248,12 +232,14 @@ class SqlCallQueries:
         return await self._database.read(work)
 
 
-def part_of(most: int, *, after: int = 0, among: int | None = None) -> Mapping[str, int]:
+def part_of(most: int, *, after: int = 0, among: int | None = None) -> dict[str, int]:
     """Which of the calls that match a page has: `most` after the first `after`. It reads at most `among`."""
     return {"most": most, "skipped": after, "among": after + most if among is None else among}
 
 
-async def _records(session: Session, rows: Sequence[Row]) -> list[CallRecord]:
+async def _records(session: Session, query: Query, given: Sequence[Row] = (), **values: Any) -> list[CallRecord]:
+    """The calls that a query finds, with their tags."""
+    rows = await query.fetch(session, given, **values)
     keys = [(row[0], row[1]) for row in rows]
     tags: dict[tuple[str, str], list[str]] = {key: [] for key in keys}
     for tenant_id, service_call_id, tag in await TAGS.fetch(session, keys):

@@ -11,7 +11,7 @@ from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.ports import WAITING, Change, ServiceCall, Transaction
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox
-from tocsin.stores.service_calls.statements import KEY, Batch, Query, Row, Session
+from tocsin.stores.service_calls.statements import KEY, Batch, Query, Row, Session, insert
 
 T = TypeVar("T")
 
@@ -34,13 +34,8 @@ FIND_BY_IDEMPOTENCY_KEY = Query(
     given=("tenant_id", "idempotency_key"),
     results=_ALL,
 )
-INSERT = Batch(
-    f"INSERT INTO service_calls ({', '.join(_ALL)}) SELECT {', '.join(f'given.{name}' for name in _ALL)} FROM GIVEN "
-    "WHERE true ON CONFLICT DO NOTHING",
-    table="service_calls",
-    given=_ALL,
-    key=KEY,
-)
+_UNLESS_EXISTS = " WHERE true ON CONFLICT DO NOTHING"
+INSERT = insert("service_calls", _ALL, key=KEY, more=_UNLESS_EXISTS)
 
 #: Fields that never change.
 _FIXED = (
@@ -70,8 +65,7 @@ CHANGE = Batch(
 # Not plain conditions on the status: a planner without statistics might prefer its index.
 _WAITS = " OR ".join(f"status IS NOT DISTINCT FROM '{status.value}'" for status in sorted(WAITING))
 DELETE_WAITING = Query(
-    f"DELETE FROM service_calls WHERE {_IS_GIVEN} AND ({_WAITS}) RETURNING tenant_id, service_call_id",
-    given=KEY,
+    f"DELETE FROM service_calls WHERE {_IS_GIVEN} AND ({_WAITS}) RETURNING tenant_id, service_call_id", given=KEY
 )
 TAGS = Query(
     "SELECT tags.tenant_id, tags.service_call_id, tags.tag "
@@ -82,13 +76,7 @@ TAGS = Query(
 )
 _TAG = (*KEY, "tag", "submitted_at")
 #: For a call that was just inserted, whose submission time is known.
-INSERT_TAGS = Batch(
-    f"INSERT INTO service_call_tags ({', '.join(_TAG)}) SELECT {', '.join(f'given.{name}' for name in _TAG)} FROM GIVEN "
-    "WHERE true ON CONFLICT DO NOTHING",
-    table="service_call_tags",
-    given=_TAG,
-    key=(*KEY, "tag"),
-)
+INSERT_TAGS = insert("service_call_tags", _TAG, key=(*KEY, "tag"), more=_UNLESS_EXISTS)
 SUBMITTED_AT = Query(
     f"SELECT tenant_id, service_call_id, submitted_at FROM service_calls WHERE {_IS_GIVEN} "
     "ORDER BY tenant_id, service_call_id FOR KEY SHARE",

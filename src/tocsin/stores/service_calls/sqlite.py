@@ -16,10 +16,11 @@ from tocsin.private_files import make_database, make_folder
 from tocsin.sql.file_lock import FileLock
 from tocsin.sql.migrations import migrations_of
 from tocsin.sql.threads import Readers, Writer
+from tocsin.stores.options import SqliteOptions
 from tocsin.stores.service_calls.database import AgentDatabase, StandingBy
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.statements import Row, Work
-from tocsin.stores.sqlite.connection import SqliteSettings, connect, migrate, translate_error
+from tocsin.stores.sqlite.connection import connect, migrate, translate_error
 
 T = TypeVar("T")
 
@@ -115,10 +116,7 @@ class SqliteDatabase(AgentDatabase):
             await asyncio.sleep(_LOCK_PAUSE_S)
 
     async def write(
-        self,
-        work: Work[T],
-        committed: Callable[[], None] | None = None,
-        unknown: Callable[[], None] | None = None,
+        self, work: Work[T], committed: Callable[[], None] | None = None, unknown: Callable[[], None] | None = None
     ) -> T:
         """Runs `work` on the writing thread."""
         return await self._opened().run(
@@ -164,22 +162,19 @@ class SqliteDatabase(AgentDatabase):
         try:
             if path:
                 make_database(path)
-            file = SqliteSettings(
-                path=path or Path(":memory:"),
+            file = path or Path(":memory:")
+            options = SqliteOptions(
                 synchronous=settings.synchronous,
                 page_bytes=_PAGE_BYTES,
-                cache_bytes=settings.cache_bytes,
-                mmap_bytes=0,
                 wal_checkpoint_pages=settings.wal_checkpoint_pages,
                 wal_bytes_max=settings.wal_bytes_max,
                 busy_timeout_ms=settings.busy_timeout_ms,
-                vfs=None,
             )
-            connections.append(connect(file, cache_bytes=file.cache_bytes, read_only=False))
+            connections.append(connect(file, options, cache_bytes=settings.cache_bytes, read_only=False))
             migrate_tables(connections[0], self._name)
             connections[0].pragma("foreign_keys", True)
             readers = range(settings.readers_max if path else 0)
-            connections += [connect(file, cache_bytes=_READ_CACHE_BYTES, read_only=True) for _ in readers]
+            connections += [connect(file, options, cache_bytes=_READ_CACHE_BYTES, read_only=True) for _ in readers]
         except BaseException as error:
             for connection in connections:
                 connection.close()

@@ -22,7 +22,7 @@ import msgspec
 from tocsin.model.instants import US_PER_SECOND, format_instant, parse_instant
 from tocsin.model.retry import RetryPolicy
 from tocsin.service_calls.messages import CallStatus, RequestSpec
-from tocsin.service_calls.ports import Outcome
+from tocsin.service_calls.ports import CallOutcome
 
 T = TypeVar("T")
 
@@ -54,10 +54,7 @@ class Database(Protocol):
 
     @abstractmethod
     async def write(
-        self,
-        work: Work[T],
-        committed: Callable[[], None] | None = None,
-        unknown: Callable[[], None] | None = None,
+        self, work: Work[T], committed: Callable[[], None] | None = None, unknown: Callable[[], None] | None = None
     ) -> T:
         """Returns the result of `work` once it is durable. If `work` raises, its changes are rolled back and its error
         is raised.
@@ -133,7 +130,7 @@ _KINDS = {
     "status": _STATUS,
     "status_before": _STATUS,
     "request_spec": json_of(RequestSpec),
-    "outcome_meta": json_of(Outcome),
+    "outcome_meta": json_of(CallOutcome),
     "retry_policy": json_of(RetryPolicy),
     "event_payload": json_of(msgspec.Raw),
     "request_headers": _HEADERS,
@@ -306,3 +303,10 @@ class Batch(_Statement):
             for row, each in zip(rows, values, strict=True)
             if await session.count(form.text, each)
         }
+
+
+def insert(table: str, columns: Sequence[str], *, key: Sequence[str], more: str = "") -> Batch:
+    """An INSERT of the given rows, which have these columns; `more` is the rest of the statement."""
+    values = ", ".join(f"given.{name}" for name in columns)
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM GIVEN{more}"
+    return Batch(sql, table=table, given=columns, key=key)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from tocsin.service_calls.messages import CallKey
 from tocsin.service_calls.ports import TimerEntry
-from tocsin.stores.service_calls.statements import KEY, Batch, Database, Query
+from tocsin.stores.service_calls.statements import KEY, Database, Query, insert
 
 #: To find tenants with due schedules, this many rows per tenant are read, the earliest first. A longer backlog of few
 #: tenants is processed before other tenants are found.
@@ -23,13 +23,12 @@ _SCHEDULED = (*KEY, "correlation_id", "due_at", "registered_at")
 #: Whether a schedule that exists, Scheduled or Reached, gives way to the new one.
 _IS_LATER = "timer_schedules.due_at < excluded.due_at"
 
-SCHEDULE = Batch(
-    f"INSERT INTO timer_schedules ({', '.join(_SCHEDULED)}) SELECT {', '.join(f'given.{name}' for name in _SCHEDULED)} "
-    f"FROM GIVEN WHERE {CALL_EXISTS} ON CONFLICT (tenant_id, service_call_id) DO UPDATE SET due_at = excluded.due_at, "
-    f"correlation_id = excluded.correlation_id, state = 'Scheduled', reached_at = NULL WHERE {_IS_LATER}",
-    table="timer_schedules",
-    given=_SCHEDULED,
+SCHEDULE = insert(
+    "timer_schedules",
+    _SCHEDULED,
     key=KEY,
+    more=f" WHERE {CALL_EXISTS} ON CONFLICT (tenant_id, service_call_id) DO UPDATE SET due_at = excluded.due_at, "
+    f"correlation_id = excluded.correlation_id, state = 'Scheduled', reached_at = NULL WHERE {_IS_LATER}",
 )
 DELETE = Query(
     "DELETE FROM timer_schedules WHERE (tenant_id, service_call_id) IN "

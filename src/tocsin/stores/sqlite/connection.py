@@ -1,10 +1,9 @@
-"""Connections to a SQLite file: settings, migrations, transactions, and translation of errors."""
+"""Connections to a SQLite file: parameters, migrations, transactions, and translation of errors."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +14,7 @@ import msgspec
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreCorrupted, StoreError, StoreFull, StoreUnavailable
 from tocsin.ports.store import FORMAT, refuse_other_format
 from tocsin.sql.migrations import migrations_of, pending, readable_from
+from tocsin.stores.options import SqliteOptions
 from tocsin.stores.sqlite.dialect import DIALECT
 
 E = TypeVar("E", bound=BaseException)
@@ -50,39 +50,22 @@ _UNAVAILABLE = (
 _BAD_VALUE = (TypeError, ValueError, OverflowError, msgspec.DecodeError)
 
 
-@dataclass(frozen=True, slots=True)
-class SqliteSettings:
-    """The settings of `SqliteStore`, which documents each."""
-
-    path: Path
-    synchronous: str
-    page_bytes: int
-    cache_bytes: int
-    mmap_bytes: int
-    wal_checkpoint_pages: int
-    wal_bytes_max: int
-    busy_timeout_ms: int
-    vfs: str | None
-
-
-def connect(settings: SqliteSettings, *, cache_bytes: int, read_only: bool) -> apsw.Connection:
-    """Opens a connection with these settings. A writing one creates the file. Raises apsw's errors."""
+def connect(path: Path, options: SqliteOptions, *, cache_bytes: int, read_only: bool) -> apsw.Connection:
+    """Opens a connection with a page cache of this size. A writing one creates the file. Raises apsw's errors."""
     flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
-    connection = apsw.Connection(
-        str(settings.path), flags=flags, vfs=settings.vfs, statementcachesize=_STATEMENTS_CACHED
-    )
+    connection = apsw.Connection(str(path), flags=flags, vfs=options.vfs, statementcachesize=_STATEMENTS_CACHED)
     try:
-        connection.set_busy_timeout(settings.busy_timeout_ms)
+        connection.set_busy_timeout(options.busy_timeout_ms)
         if read_only:
             connection.pragma("query_only", True)
         else:
-            connection.pragma("page_size", settings.page_bytes)
+            connection.pragma("page_size", options.page_bytes)
             connection.pragma("journal_mode", "wal")
-            connection.pragma("synchronous", settings.synchronous)
-            connection.pragma("wal_autocheckpoint", settings.wal_checkpoint_pages)
-            connection.pragma("journal_size_limit", settings.wal_bytes_max)
+            connection.pragma("synchronous", options.synchronous)
+            connection.pragma("wal_autocheckpoint", options.wal_checkpoint_pages)
+            connection.pragma("journal_size_limit", options.wal_bytes_max)
         connection.pragma("cache_size", -(cache_bytes // 1024))
-        connection.pragma("mmap_size", settings.mmap_bytes)
+        connection.pragma("mmap_size", 0)
         connection.pragma("temp_store", "memory")
         connection.pragma("trusted_schema", False)
     except BaseException:

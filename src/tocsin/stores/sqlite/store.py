@@ -25,24 +25,15 @@ from tocsin.sql.rows import LoadQuery
 from tocsin.sql.store import SqlStore
 from tocsin.sql.threads import Readers, Writer
 from tocsin.stores import TOTAL_SHARDS_DEFAULT
+from tocsin.stores.options import SqliteOptions
 from tocsin.stores.sqlite import lists, reads, writes
 from tocsin.stores.sqlite.checkpoint import Checkpointer
-from tocsin.stores.sqlite.connection import (
-    SqliteSettings,
-    connect,
-    has_no_space,
-    migrate,
-    no_space,
-    translate_error,
-)
+from tocsin.stores.sqlite.connection import connect, has_no_space, migrate, no_space, translate_error
 from tocsin.stores.sqlite.dialect import DIALECT
 
 E = TypeVar("E", bound=BaseException)
 T = TypeVar("T")
 P = TypeVar("P")
-
-_MIB = 1024 * 1024
-
 
 #: What locks the data folder: one node at a time.
 LOCK_FILE = "tocsin.lock"
@@ -53,12 +44,8 @@ _GROUP_MAX = 16
 class SqliteStore(SqlStore):
     """Timers in the SQLite file at `path`.
 
-    `node` False does not take the folder's lock, for administration while a server runs. With `synchronous` FULL an
-    acknowledged write survives a power failure, with NORMAL only a crash of the process. `cache_bytes` is the page cache of
-    the writing connection, `read_cache_bytes` that of each reading one; `mmap_bytes` maps that much of the file instead of
-    reading it. A thread checkpoints the write-ahead log (WAL) after every `wal_checkpoint_pages` pages; the WAL file is then
-    truncated to `wal_bytes_max`. `busy_timeout_ms` limits the wait for another process's transaction. `read_bytes_max` limits
-    the records in one page of `load` or `list`. `clock` replaces the machine's.
+    `node` False does not take the folder's lock, for administration while a server runs. A thread checkpoints the write-ahead
+    log (WAL); its file is then truncated to `wal_bytes_max`. `clock` replaces the machine's.
 
     `on_commit_io_error` is called in the writing thread when a COMMIT fails with an I/O error. What is on the disk is unknown
     then: the call raises OutcomeUnknown, and every later write is refused with StoreUnavailable until the file is opened
@@ -72,47 +59,24 @@ class SqliteStore(SqlStore):
     def __init__(
         self,
         path: str | Path,
+        options: SqliteOptions | None = None,
         *,
         node: bool = True,
-        synchronous: str = "FULL",
-        page_bytes: int = 4096,
-        cache_bytes: int = 64 * _MIB,
-        read_cache_bytes: int = 8 * _MIB,
-        mmap_bytes: int = 0,
-        wal_checkpoint_pages: int = 20_000,
-        wal_bytes_max: int = 256 * _MIB,
-        busy_timeout_ms: int = 5_000,
-        read_bytes_max: int = 16 * _MIB,
-        vfs: str | None = None,
         clock: Clock | None = None,
         on_commit_io_error: Callable[[Exception], None] | None = None,
         on_checkpoint_error: Callable[[Exception], None] | None = None,
     ) -> None:
-        if synchronous not in ("FULL", "NORMAL", "EXTRA"):
-            raise ConfigError(f"synchronous is {synchronous!r}; use FULL, NORMAL or EXTRA")
         self._path = Path(path)
+        self._options = options or SqliteOptions()
         self._clock = clock
-        self._settings = SqliteSettings(
-            path=self._path,
-            synchronous=synchronous,
-            page_bytes=page_bytes,
-            cache_bytes=cache_bytes,
-            mmap_bytes=mmap_bytes,
-            wal_checkpoint_pages=wal_checkpoint_pages,
-            wal_bytes_max=wal_bytes_max,
-            busy_timeout_ms=busy_timeout_ms,
-            vfs=vfs,
-        )
-        self._read_cache_bytes = read_cache_bytes
-        self._read_bytes_max = read_bytes_max
         self._lock = folder_lock(self._path.parent) if node else None
         self._writer: Writer[apsw.Connection] | None = None
         self._loader: Readers[apsw.Connection] | None = None
         self._reader: Readers[apsw.Connection] | None = None
         self._commit_io_error: str | None = None
         self._checkpointer: Checkpointer | None = None
-        self.on_commit_io_error = on_commit_io_error
-        self.on_checkpoint_error = on_checkpoint_error
+        self._on_commit_io_error = on_commit_io_error
+        self._on_checkpoint_error = on_checkpoint_error
 
     async def open(self, total_shards: int | None) -> int:
         """Connects, migrates the schema, and fixes the number of shards at first use; returns the number in force. Creates
@@ -133,14 +97,14 @@ class SqliteStore(SqlStore):
             raise StoreUnavailable(f"the data folder {self._path.parent} can't be created: {error.strerror}") from error
         if self._lock is not None:
             self._lock.acquire()
-        connections: list[apsw.Connection] = []
+        options, connections = self._options, list[apsw.Connection]()
         try:
             make_database(self._path)
-            writer = connect(self._settings, cache_bytes=self._settings.cache_bytes, read_only=False)
+            writer = connect(self._path, options, cache_bytes=options.cache_bytes, read_only=False)
             connections.append(writer)
             migrate(writer, self._path)
             for _ in range(2):
-                reader = connect(self._settings, cache_bytes=self._read_cache_bytes, read_only=True)
+                reader = connect(self._path, options, cache_bytes=options.read_cache_bytes, read_only=True)
                 connections.append(reader)
             if self._lock is not None:
                 self._start_checkpointer(writer)
@@ -171,10 +135,11 @@ class SqliteStore(SqlStore):
         )
 
     def _start_checkpointer(self, writer: apsw.Connection) -> None:
-        connection = connect(self._settings, cache_bytes=self._read_cache_bytes, read_only=False)
+        options = self._options
+        connection = connect(self._path, options, cache_bytes=options.read_cache_bytes, read_only=False)
         for each in (writer, connection):
             each.pragma("wal_autocheckpoint", 0)
-        self._checkpointer = Checkpointer(connection, self._settings.wal_checkpoint_pages, self._checkpoint_failed)
+        self._checkpointer = Checkpointer(connection, options.wal_checkpoint_pages, self._checkpoint_failed)
 
     def _committed(self, writer: apsw.Connection) -> None:
         checkpointer = self._checkpointer
@@ -182,8 +147,8 @@ class SqliteStore(SqlStore):
             checkpointer.committed(writer)
 
     def _checkpoint_failed(self, error: Exception) -> None:
-        if self.on_checkpoint_error is not None:
-            self.on_checkpoint_error(self._translate(error))
+        if self._on_checkpoint_error is not None:
+            self._on_checkpoint_error(self._translate(error))
 
     async def close(self) -> None:
         """Waits for calls under way and disconnects. Closing the last connection checkpoints the WAL."""
@@ -219,11 +184,11 @@ class SqliteStore(SqlStore):
 
     async def list(self, query: ListQuery) -> Listed:
         """A page of one namespace's timers, live and finished."""
-        bytes_max = min(query.bytes_max, self._read_bytes_max)
+        bytes_max = min(query.bytes_max, self._options.read_bytes_max)
         return await self._read(lambda connection: lists.list_rows(connection, query, bytes_max))
 
     async def _page(self, query: LoadQuery) -> Loaded:
-        return await self._load(lambda connection: reads.load(connection, query, self._read_bytes_max))
+        return await self._load(lambda connection: reads.load(connection, query, self._options.read_bytes_max))
 
     # -- how statements run
 
@@ -266,8 +231,8 @@ class SqliteStore(SqlStore):
         if isinstance(translated, OutcomeUnknown):
             # After a failed fsync the kernel may have dropped the pages, and the next fsync would report success.
             self._commit_io_error = str(error)
-            if self.on_commit_io_error is not None:
-                self.on_commit_io_error(translated)
+            if self._on_commit_io_error is not None:
+                self._on_commit_io_error(translated)
         return translated
 
 

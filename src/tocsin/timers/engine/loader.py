@@ -233,7 +233,7 @@ class _Resumption:
         if self.rows >= self._rows_max:
             return False
         reasons = self._shard.suspended.reasons
-        # Sorted, so that a simulation is the same in each run: a reason's room is that of the moment when it is first asked for.
+        # Sorted, so that each run of a simulation is the same: a reason's room is that of the moment when it is first needed.
         return reasons is None or any(self._room_for(reason).rows > 0 for reason in sorted(reasons))
 
     def _room_for(self, reason: str) -> _Room:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from msgspec import UNSET
-
 from tocsin.keys import ApiKeys, make
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import StoreCorrupted, StoreError, Unavailable
-from tocsin.model.namespace import Answers
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
 from tocsin.timers.service import TimerService
@@ -24,11 +21,10 @@ from tocsin.web.http.administration import (
     created_key,
     key_request,
     keys_answer,
-    namespace_details,
-    rotation_details,
 )
-from tocsin.web.http.convert import RequestParser, namespace_answer
+from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import optional_instant
+from tocsin.web.http.namespaces import NamespaceRequests, namespace_answer
 from tocsin.web.http.repeated import refuse_key
 
 _of_keys = partial(Operation, role=Role.ADMIN, reach=Reach.VISIBLE, key_required=True)
@@ -38,25 +34,13 @@ class NamespaceHandlers:
     """Handles create, list, update, and rotation of the secret."""
 
     def __init__(self, service: TimerService, parser: RequestParser, audit: AuditLog) -> None:
-        self._audit = audit
         self._service = service
-        self._parser = parser
+        self._requests = NamespaceRequests(service, parser, audit)
 
     @Operation("createNamespace", "/api/v1/namespaces/create", Role.ADMIN, Reach.SERVICE)
     async def create(self, request: ApiRequest, sent: wire.CreateNamespace) -> wire.Namespace:
         """numShards is permanent; everything else can be changed later."""
-        settings = self._parser.namespace_settings(sent)
-        namespace = await self._service.namespaces.create(
-            sent.name,
-            num_shards=None if sent.num_shards is UNSET else sent.num_shards,
-            history=None if sent.history is UNSET else sent.history,
-            retention_us=settings.retention_us,
-            secret=None if sent.secret is UNSET else sent.secret,
-            answers=Answers.STANDARD if sent.answers is UNSET else sent.answers,
-            retry=None if settings.retry is UNSET else settings.retry,
-        )
-        await self._audit.write(AuditAction.NAMESPACE_CREATED, request.actor, sent.name, namespace_details(sent))
-        return namespace_answer(namespace, request.now_us)
+        return namespace_answer(await self._requests.create(sent, request.actor), request.now_us)
 
     @Operation("listNamespaces", "/api/v1/namespaces/list", Role.READ, Reach.VISIBLE, body_optional=True)
     async def list(self, request: ApiRequest, sent: wire.ListNamespaces) -> wire.NamespaceList:
@@ -72,19 +56,7 @@ class NamespaceHandlers:
     async def update(self, request: ApiRequest, sent: wire.UpdateNamespace) -> wire.Namespace:
         """Changes only the given fields. Timers of a paused namespace wait, and fire when it is resumed. The response is sent
         when every node has applied the change, which takes seconds if a node can't be reached."""
-        settings = self._parser.namespace_settings(sent)
-        namespace = await self._service.namespaces.update(
-            sent.name,
-            history=None if sent.history is UNSET else sent.history,
-            retention_us=settings.retention_us,
-            secret=None if sent.secret is UNSET else sent.secret,
-            remove_secret=sent.secret is None,
-            paused=None if sent.paused is UNSET else sent.paused,
-            answers=None if sent.answers is UNSET else sent.answers,
-            retry=settings.retry,
-        )
-        await self._audit.write(AuditAction.NAMESPACE_CHANGED, request.actor, sent.name, namespace_details(sent))
-        return namespace_answer(namespace, request.now_us)
+        return namespace_answer(await self._requests.update(sent, request.actor), request.now_us)
 
     @Operation("rotateNamespaceSecret", "/api/v1/namespaces/rotateSecret", Role.ADMIN, Reach.NAMESPACE)
     async def rotate(self, request: ApiRequest, sent: wire.RotateSecret) -> wire.RotatedSecret:
@@ -93,13 +65,7 @@ class NamespaceHandlers:
         own secret to make the request safe to repeat. A namespace without a secret gets its first. The response is sent when
         every node has applied the change."""
         refuse_key(request.headers)
-        rotation = self._parser.namespace_rotation(sent)
-        namespace = await self._service.namespaces.rotate_secret(
-            sent.name, rotation.secret, rotation.grace_us, force=rotation.force
-        )
-        await self._audit.write(
-            AuditAction.SECRET_ROTATED, request.actor, sent.name, rotation_details("namespace", rotation)
-        )
+        namespace, rotation = await self._requests.rotate(sent, request.actor)
         request.forbid_storing()
         return wire.RotatedSecret(
             name=sent.name,

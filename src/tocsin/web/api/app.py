@@ -30,24 +30,16 @@ from tocsin.web.api.gate import RequestGate
 from tocsin.web.api.heads import Head, KnownHeads
 from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest, AsgiRequest, Content, NotModified
-from tocsin.web.api.routes import Found, Route, Routes, read_query
+from tocsin.web.api.routes import Route, RouteMatch, Routes, read_query
 from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.web.api.timers import TimerHandlers
 from tocsin.web.http.convert import RequestParser
-from tocsin.web.http.errors import (
-    MethodNotAllowed,
-    Response,
-    RouteNotFound,
-    mounted_app_error,
-    problem,
-    problem_kind,
-)
+from tocsin.web.http.errors import MethodNotAllowed, Response, RouteNotFound, mounted_app_error, problem, problem_kind
 from tocsin.web.http.hosts import headers_by_name
-from tocsin.web.http.parts import WebParts
+from tocsin.web.http.parts import Scope, WebParts, relay_request
 from tocsin.web.http.reading import ClientGone, Receive, check_content_type, check_utf8, read_body
 
-Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 #: Gets each response: its operation (`_OTHER`: none), its status, and the seconds since the request.
@@ -191,7 +183,7 @@ class Api:
 
     async def _serve(
         self,
-        found: Found[Route | None] | None,
+        found: RouteMatch[Route | None] | None,
         scope: Scope,
         headers: dict[bytes, bytes],
         receive: Receive,
@@ -246,11 +238,7 @@ class Api:
         self._gate.authenticate(headers, client, scope)
         announced = headers.get(b"content-length")
         body = await read_body(receive, announced, limits.request_bytes_max, limits.request_read_timeout_s)
-        sent = [(name, value) for name, value in scope["headers"] if name != b"x-correlation-id"]
-        sent.append((b"x-correlation-id", correlation_id.encode()))
-        query = scope["query_string"]
-        target = (scope.get("raw_path") or scope["path"].encode()) + (b"?" + query if query else b"")
-        answer = await self._relay(scope["method"], target, sent, body, self._gate.address(client, headers))
+        answer = await relay_request(self._relay, scope, body, correlation_id, self._gate.address(client, headers))
         if answer is None:
             raise RouteNotFound("no node runs the service agent: this cluster has timers only")
         return Response(*answer)

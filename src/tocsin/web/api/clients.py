@@ -43,7 +43,7 @@ class Waits(Enum):
     __hash__ = object.__hash__
 
 
-class Connection(Protocol):
+class ClientConnection(Protocol):
     """The interface of a connection for `Clients`, which sets `waits`: None while a response is due."""
 
     loop: asyncio.AbstractEventLoop
@@ -91,9 +91,9 @@ class Clients:
     ) -> None:
         self._connections_max = connections_max
         self._observe = observe
-        self._open: set[Connection] = set()
+        self._open: set[ClientConnection] = set()
         #: The waiting connections by state, with the start of the wait (loop time); longest wait first.
-        self._waiting: dict[Waits, OrderedDict[Connection, float]] = {waits: OrderedDict() for waits in Waits}
+        self._waiting: dict[Waits, OrderedDict[ClientConnection, float]] = {waits: OrderedDict() for waits in Waits}
         self._limits_s = {
             Waits.REQUEST: 75.0,
             Waits.HEAD: limits.request_head_timeout_s,
@@ -124,7 +124,7 @@ class Clients:
         """Bytes of responses that clients have not read."""
         return self._responses.taken
 
-    def join(self, connection: Connection, keep_alive_s: float) -> bool:
+    def join(self, connection: ClientConnection, keep_alive_s: float) -> bool:
         """Adds a new connection. If there are too many, closes the one that has waited longest for its client. False: all are
         busy, and the new one must be closed."""
         self._limits_s[Waits.REQUEST] = keep_alive_s
@@ -141,14 +141,14 @@ class Clients:
         self._open.add(connection)
         return True
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: ClientConnection) -> None:
         """Removes a closed connection. Idempotent."""
         self._open.discard(connection)
         self.wait(connection, None)
         self.release_body(connection)
         self.release_response(connection)
 
-    def wait(self, connection: Connection, waits: Waits | None) -> None:
+    def wait(self, connection: ClientConnection, waits: Waits | None) -> None:
         """Sets what the connection waits for from now on; None: it is busy."""
         before = connection.waits
         if before is not None:
@@ -157,7 +157,7 @@ class Clients:
         if waits is not None:
             self._waiting[waits][connection] = self._now_s()
 
-    def take_body(self, connection: Connection, size: int) -> bool:
+    def take_body(self, connection: ClientConnection, size: int) -> bool:
         """Reserves `size` bytes in total for the connection's incomplete body. False: no memory is left, nothing changed."""
         more, address = size - connection.body_taken, _address(connection)
         if not self._bodies.has_room(address, more):
@@ -166,13 +166,13 @@ class Clients:
         self._bodies.take(address, more)
         return True
 
-    def release_body(self, connection: Connection) -> None:
+    def release_body(self, connection: ClientConnection) -> None:
         """Releases the reservation: the body is complete, or no longer needed. Idempotent."""
         taken, connection.body_taken = connection.body_taken, 0
         if taken:
             self._bodies.take(_address(connection), -taken)
 
-    def take_response(self, connection: Connection, size: int) -> None:
+    def take_response(self, connection: ClientConnection, size: int) -> None:
         """Counts `size` more bytes of responses that are kept until the client has read the last of them. If this is too
         much, clients that don't read are cut off soon."""
         connection.response_taken += size
@@ -182,7 +182,7 @@ class Clients:
             # Not now: the caller may be writing to a connection that is closed then.
             self._cutting = connection.loop.call_soon(self._cut_off)
 
-    def release_response(self, connection: Connection) -> None:
+    def release_response(self, connection: ClientConnection) -> None:
         """The client has read everything, or is gone. Idempotent."""
         taken, connection.response_taken = connection.response_taken, 0
         if taken:
@@ -196,19 +196,19 @@ class Clients:
         self._close_while_full(connection for connection in waiting if not connection.is_reading())
         self._close_while_full(waiting)
 
-    def _close_while_full(self, connections: Iterable[Connection]) -> None:
+    def _close_while_full(self, connections: Iterable[ClientConnection]) -> None:
         for connection in connections:
             if connection.response_taken and not self._responses.has_room(_address(connection)):
                 self.leave(connection)
                 connection.abort()
                 self.report("unread responses take too much memory", connection)
 
-    def report(self, reason: str, connection: Connection | None = None) -> None:
+    def report(self, reason: str, connection: ClientConnection | None = None) -> None:
         """Reports a refused connection or request."""
         self._observe(ClientRefused(reason, None if connection is None else _address(connection)))
 
-    def _longest_waiting(self) -> Connection | None:
-        found: Connection | None = None
+    def _longest_waiting(self) -> ClientConnection | None:
+        found: ClientConnection | None = None
         since = float("inf")
         for queue in self._waiting.values():
             for connection, began in queue.items():
@@ -243,5 +243,5 @@ class Clients:
             self.report("no file descriptor is left")
 
 
-def _address(connection: Connection) -> str:
+def _address(connection: ClientConnection) -> str:
     return "" if connection.client is None else connection.client[0]

@@ -10,15 +10,7 @@ from tocsin.model.access import ApiKey
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiLimits, Client
 from tocsin.web.api.routes import Route
-from tocsin.web.http.access import (
-    KEY_HASH,
-    RELAYED,
-    authenticate,
-    require_key,
-    require_role,
-    require_service,
-    require_tenant,
-)
+from tocsin.web.http import access
 from tocsin.web.http.errors import Headers, HeadersTooLarge
 from tocsin.web.http.parts import WebParts
 
@@ -55,7 +47,7 @@ class RequestGate:
             return None
         key = self.authenticate(headers, client, scope)
         if operation.key_required:
-            require_key(key)
+            access.require_key(key)
         if key is not None:
             _check_reach(operation, key, parameters)
         return key
@@ -63,10 +55,10 @@ class RequestGate:
     def authenticate(self, headers: Mapping[bytes, bytes], client: Client, scope: Mapping[str, Any]) -> ApiKey | None:
         """The same without role and scope. `scope` has what the relaying node reports about a relayed request."""
         authorization = headers.get(b"authorization")
-        key_hash = scope.get(KEY_HASH, "")
+        key_hash = scope.get(access.KEY_HASH, "")
         failed = partial(self._failed, client, headers) if authorization is not None or key_hash else None
-        key = authenticate(authorization, self._keys, key_hash, failed)
-        if key is None and not scope.get(RELAYED, False):
+        key = access.authenticate(authorization, self._keys, key_hash, failed)
+        if key is None and not scope.get(access.RELAYED, False):
             # DNS rebinding: a page of any site could otherwise send requests from its user's browser.
             self._hosts.check_keyless(headers)
         return key
@@ -84,8 +76,8 @@ def _check_reach(operation: Operation, key: ApiKey, parameters: Mapping[str, str
     if operation.role is None:
         return
     if operation.reach is Reach.SERVICE:
-        require_service(key, operation.role)
+        access.require_service(key, operation.role)
     elif operation.reach is Reach.TENANT:
-        require_tenant(key, operation.role, parameters["tenantId"])
+        access.require_tenant(key, operation.role, parameters["tenantId"])
     else:
-        require_role(key, operation.role)
+        access.require_role(key, operation.role)

@@ -74,7 +74,7 @@ class Route:
         return sent
 
 
-class Found(NamedTuple, Generic[T]):
+class RouteMatch(NamedTuple, Generic[T]):
     """The routes of a path by method, and the values of the path's parameters."""
 
     by_method: dict[str, T]
@@ -103,16 +103,16 @@ class Paths(Generic[T]):
         self._templates.setdefault(tuple(path.encode().split(b"/")), {})[method] = route
         self._templates = dict(sorted(self._templates.items(), key=lambda item: [_is_name(part) for part in item[0]]))
 
-    def find(self, raw_path: bytes) -> Found[T] | None:
+    def find(self, raw_path: bytes) -> RouteMatch[T] | None:
         """The routes of the path, percent-encoded as it was sent; None if there are none. Raises InvalidInput for a
         parameter that is not UTF-8."""
         exact = self._exact.get(raw_path)
         if exact is not None:
-            return Found(exact, {})
+            return RouteMatch(exact, {})
         parts = raw_path.split(b"/")
         for template, by_method in self._templates.items():
             if len(parts) == len(template) and (values := _values(template, parts)) is not None:
-                return Found(by_method, {name: _text(name, value) for name, value in values.items()})
+                return RouteMatch(by_method, {name: _text(name, value) for name, value in values.items()})
         return None
 
 

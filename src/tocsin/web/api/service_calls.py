@@ -16,7 +16,7 @@ from tocsin.model.ids import is_uuid7
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.ports.audit import AuditLog
 from tocsin.ports.tracing import CreateTraces
-from tocsin.service_calls.api.service_calls import CallDetail, ServiceCalls
+from tocsin.service_calls.api.service_calls import CallWithExecutions, ServiceCalls
 from tocsin.service_calls.api.validation import PageRequest
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallRecord, ExecutionRecord, TraceEntry
@@ -206,7 +206,7 @@ def _summary(record: CallRecord) -> wire.ServiceCallSummary:
     return wire.ServiceCallSummary(**_shown(record), request_spec=wire.RequestLine(spec.method, redact_url(spec.url)))
 
 
-def _detail(detail: CallDetail) -> wire.ServiceCall:
+def _detail(detail: CallWithExecutions) -> wire.ServiceCall:
     spec, retry = detail.call.request_spec, detail.call.retry_policy
     return wire.ServiceCall(
         **_shown(detail.call),

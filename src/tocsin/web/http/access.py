@@ -154,16 +154,12 @@ def require_tenant(key: ApiKey | None, role: Role, tenant_id: str) -> None:
         raise Forbidden("this key has no access to this tenant")
 
 
-class Failed(Protocol):
-    """Called for each failure with the reason: `unknown_key`, `expired_key` or `malformed`."""
-
-    def __call__(self, reason: str) -> None: ...
-
-
 class AuthFailures:
-    """Failed authentications at one node. `failed` counts them."""
+    """Failed authentications at one node. `failed` counts each, by `unknown_key`, `expired_key` or `malformed`."""
 
-    def __init__(self, failed: Failed | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, failed: Callable[[str], None] | None = None, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
         self._failed = failed
         self._now_s = now_s
         self._log_limit = RateLimit(_LINES_MAX, _LINES_WINDOW_S, now_s)

@@ -18,7 +18,6 @@ from tocsin.model.audit import AuditAction, AuditQuery, Detail
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration
 from tocsin.model.namespace import Answers, HistoryMode
-from tocsin.model.retry import RetryPolicy as Policy
 from tocsin.model.secrets import GRACE_US_MAX
 from tocsin.model.validation import InputRules
 from tocsin.web.http import constraints as limits
@@ -274,14 +273,6 @@ class Rotation(NamedTuple):
     force: bool
 
 
-class NamespaceSettings(NamedTuple):
-    """The namespace settings in a request that needed conversion. A retention of None and a policy of UNSET are absent from
-    the request; a policy of None removes the namespace's policy."""
-
-    retention_us: int | None
-    retry: Policy | UnsetType | None
-
-
 def key_request(sent: CreateKey) -> KeyRequest:
     """The requested API key. Raises InvalidInput if `expiresAt` is not an instant."""
     errors: list[FieldError] = []
@@ -362,24 +353,6 @@ def audit_page(found: audit.AuditEntries) -> AuditPage:
     if found.cursor is None:
         return AuditPage(shown)
     return AuditPage(shown, base64.urlsafe_b64encode(_CURSOR.pack(*found.cursor)).decode().rstrip("="))
-
-
-def namespace_details(sent: CreateNamespace | UpdateNamespace) -> dict[str, Detail]:
-    """The namespace settings that a request set; of a secret, only that it was set or removed."""
-    given = {
-        "numShards": sent.num_shards if isinstance(sent, CreateNamespace) else UNSET,
-        "paused": UNSET if isinstance(sent, CreateNamespace) else sent.paused,
-        "history": sent.history,
-        "retention": sent.retention,
-        "answers": sent.answers,
-        "retryPolicy": _whether_set(sent.retry_policy),
-        "secret": _whether_set(sent.secret),
-    }
-    return {name: value for name, value in given.items() if value is not UNSET}
-
-
-def _whether_set(value: object) -> str | UnsetType:
-    return UNSET if value is UNSET else "removed" if value is None else "set"
 
 
 def rotation_details(of: str, rotation: Rotation) -> dict[str, Detail]:

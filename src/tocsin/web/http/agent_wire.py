@@ -12,15 +12,7 @@ from tocsin.service_calls.messages import CallStatus
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.administration import RotationSent
 from tocsin.web.http.constraints import AGENT_LIMITS
-from tocsin.web.http.wire import (
-    Cursor,
-    Instant,
-    RequestStruct,
-    ResponseStruct,
-    RetryPolicy,
-    RetryPolicyAnswer,
-    about,
-)
+from tocsin.web.http.wire import Cursor, Instant, RequestStruct, ResponseStruct, RetryPolicy, RetryPolicyAnswer, about
 
 
 def _text(chars_max: int) -> limits.Constraint:

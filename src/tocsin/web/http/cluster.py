@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.instants import US_PER_SECOND
-from tocsin.timers.service import ClusterView, OwnersView, ShardView
+from tocsin.timers.service import ClusterView, NodeView, OwnersView, ShardView
 from tocsin.web.http.instants import format_instant
 from tocsin.web.http.wire import Instant, ResponseStruct, about
 
@@ -114,27 +115,7 @@ def cluster_answer(view: ClusterView) -> Cluster:
     return Cluster(
         total_shards=view.total_shards,
         dispatching=view.dispatching,
-        nodes=[
-            Node(
-                node=node.node,
-                incarnation=node.incarnation,
-                address=node.address,
-                alive=node.alive,
-                self=node.self,
-                shards=node.shards,
-                leaving=node.leaving,
-                skewed=node.skewed,
-                version=node.release,
-                dispatching=node.dispatching,
-                agent=node.agent,
-                window_timers=node.window_timers,
-                lag_ms=None if node.lag_us is None else node.lag_us / 1_000,
-                shares_name=node.shares_name,
-                secret_differs=node.secret_differs,
-                largest_shard_bytes=node.largest_shard_bytes,
-            )
-            for node in view.nodes
-        ],
+        nodes=[_node_answer(node) for node in view.nodes],
         shards=[_shard_answer(shard) for shard in view.shards],
         dispatch_paused_reason=_if_any(view.dispatch_paused_reason),
     )
@@ -144,6 +125,12 @@ def owners_answer(view: OwnersView) -> ShardOwners:
     """The owners of the shards as clients see them."""
     nodes = [OwnerNode(node.api_url, node.alive, node.leaving, node.skewed) for node in view.nodes]
     return ShardOwners(len(view.owners), nodes, view.owners)
+
+
+def _node_answer(node: NodeView) -> Node:
+    fields = asdict(node)
+    release, lag_us = fields.pop("release"), fields.pop("lag_us")
+    return Node(**fields, version=release, lag_ms=None if lag_us is None else lag_us / 1_000)
 
 
 def _shard_answer(shard: ShardView) -> Shard:

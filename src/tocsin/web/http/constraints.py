@@ -202,7 +202,7 @@ CONTENT_TYPE = Constraint(
     {
         "maxLength": CONTENT_TYPE_CHARS_MAX,
         "pattern": rf"^{_TOKEN}/{_TOKEN}( *; *[\u0021-\u007e]([\u0020-\u007e]*[\u0021-\u007e])?)?$",
-    },
+    }
 )
 CALL_BODY = Constraint({"x-bytes-max": AGENT_LIMITS.request_body_bytes_max}, ("agent.request_body_bytes_max",))
 ROWS = Constraint({"minimum": 1, "maximum": LIMITS.list_rows_max}, ("list_rows_max",), InputRules.list_limit)

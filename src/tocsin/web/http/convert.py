@@ -10,7 +10,6 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
-from tocsin.model.namespace import Namespace, policy_in_force
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.run import Run
@@ -130,26 +129,6 @@ class RequestParser:
             cursor=_or(sent.cursor, None),
         )
 
-    def namespace_settings(
-        self, sent: administration.CreateNamespace | administration.UpdateNamespace
-    ) -> administration.NamespaceSettings:
-        """The checked settings."""
-        rules = self.rules
-        errors = bad_fields(sent, rules)
-        retention_us = None
-        if sent.retention is not UNSET:
-            retention_us = read(parse_duration, "retention", sent.retention, errors)
-            if reason := rules.retention(retention_us):
-                errors.append(FieldError("retention", reason))
-        retry = self._policy(sent.retry_policy, errors)
-        if errors:
-            raise InvalidInput(*errors)
-        return administration.NamespaceSettings(retention_us, retry)
-
-    def namespace_rotation(self, sent: administration.RotateSecret) -> administration.Rotation:
-        """The rotation of a namespace's secret; generates a secret if the request has none."""
-        return self.rotation(sent, [])
-
     def rotation(self, sent: administration.RotationSent, errors: list[FieldError]) -> administration.Rotation:
         """The rotation of a secret, of a namespace or a tenant; `errors` are those found in its owner's name."""
         errors = bad_fields(sent, self.rules) + errors
@@ -206,7 +185,7 @@ class RequestParser:
             errors += unsent(sent.method, payload, body)
         if sent.headers:
             errors += rules.headers(sent.headers, "headers")
-        retry = self._policy(sent.retry_policy, errors)
+        retry = self.policy(sent.retry_policy, errors)
         timeout_us: int | UnsetType = UNSET
         if sent.callback_timeout_seconds is not UNSET and not errors:
             timeout_us = round(sent.callback_timeout_seconds * US_PER_SECOND)
@@ -258,7 +237,7 @@ class RequestParser:
             return raw
         return UNSET
 
-    def _policy(
+    def policy(
         self, sent: wire.RetryPolicy | UnsetType | None, errors: list[FieldError]
     ) -> RetryPolicy | UnsetType | None:
         """The policy with all its members filled in; UNSET and None are returned unchanged."""
@@ -389,28 +368,8 @@ def retry_answer(policy: RetryPolicy) -> wire.RetryPolicyAnswer:
     )
 
 
-def namespace_answer(namespace: Namespace, now_us: int) -> administration.Namespace:
-    """The namespace as clients see it: without its secrets."""
-    return administration.Namespace(
-        name=namespace.name,
-        num_shards=namespace.num_shards,
-        history=namespace.history,
-        retention=format_duration(namespace.retention_us),
-        paused=namespace.paused,
-        signed=namespace.secret is not None,
-        answers=namespace.answers,
-        retry_policy=retry_answer(policy_in_force(None, namespace)),
-        created_at=format_instant(namespace.created_at),
-        updated_at=format_instant(namespace.updated_at),
-        previous_secret_until=optional_instant(namespace.signing.previous_until(now_us)),
-        damaged=UNSET if namespace.damaged is None else namespace.damaged,
-    )
-
-
 def _timer_id(
-    sent: wire.CreateTimer | wire.TimerName | wire.UpdateTimer,
-    documented: str,
-    errors: list[FieldError],
+    sent: wire.CreateTimer | wire.TimerName | wire.UpdateTimer, documented: str, errors: list[FieldError]
 ) -> str:
     """The timer's id, sent as `id` or as `timerId`; `documented` is the name to use in errors about a missing one."""
     timer_id = sent.id if sent.timer_id is UNSET else sent.timer_id

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -212,25 +211,6 @@ def problem_kind_of_class(error: type[BaseException]) -> ProblemKind:
 def error_code(error: BaseException) -> str:
     """The stable code of an error. An internal error always has the code INTERNAL, no matter what its class declares."""
     return error.code if isinstance(error, TocsinError) and problem_kind(error) is not _INTERNAL else TocsinError.code
-
-
-def error_classes_by_code() -> dict[str, list[type[TocsinError]]]:
-    """The loaded error classes that clients see with a separate code, by code."""
-    found: dict[str, list[type[TocsinError]]] = {}
-    waiting: list[type[TocsinError]] = [TocsinError]
-    while waiting:
-        kind = waiting.pop()
-        waiting += kind.__subclasses__()
-        # Each kind of missing object has a more precise code than NotFound.
-        if kind is not NotFound and (kind is TocsinError or problem_kind_of_class(kind) is not _INTERNAL):
-            found.setdefault(kind.code, []).append(kind)
-    return found
-
-
-@cache
-def kind_of_code(code: str) -> ProblemKind:
-    """The HTTP response to the errors with this code."""
-    return problem_kind_of_class(error_classes_by_code()[code][0])
 
 
 def client_message(error: BaseException, correlation_id: str) -> str:

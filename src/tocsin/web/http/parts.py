@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
@@ -13,10 +14,20 @@ from tocsin.web.http.access import AuthFailures, Keyring
 from tocsin.web.http.errors import Headers
 from tocsin.web.http.hosts import Hosts, Proxies
 
+Scope = MutableMapping[str, Any]
 #: Another node's response: status, headers, body. None: no node serves the path.
 Relayed = tuple[int, Headers, bytes] | None
 #: Relays a request (method, target as sent, headers, body, client address) to the node that serves it. Raises Unavailable.
 Relay = Callable[[str, bytes, Headers, bytes, str], Awaitable[Relayed]]
+
+
+async def relay_request(relay: Relay, scope: Scope, body: bytes, correlation_id: str, client: str) -> Relayed:
+    """The response of the node that serves a request, which gets it as it was sent, with the correlation id. Raises
+    Unavailable."""
+    headers = [(name, value) for name, value in scope["headers"] if name != b"x-correlation-id"]
+    headers.append((b"x-correlation-id", correlation_id.encode()))
+    target, query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
+    return await relay(scope["method"], target + (b"?" + query if query else b""), headers, body, client)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

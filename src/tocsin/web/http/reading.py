@@ -6,19 +6,14 @@ import asyncio
 import difflib
 import re
 from codecs import utf_8_decode
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from tocsin.model.access import Role
-from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.namespace import Answers, HistoryMode
-from tocsin.model.schedule import CatchUp
-from tocsin.model.timer import Status
-from tocsin.web.http import agent_wire, schedule_wire, wire
 from tocsin.web.http.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -163,26 +158,28 @@ _FORMS = {
     "expireAfter": "15m",
 }
 
-#: Nested structs, by the field that contains them.
-_NESTED: dict[str, type[msgspec.Struct]] = {
-    "retryPolicy": wire.RetryPolicy,
-    "requestSpec": agent_wire.RequestSpec,
-    "body": wire.RawBody,
-}
 
-_CHOICES: dict[str, type[StrEnum]] = {
-    "status": Status,
-    "history": HistoryMode,
-    "answers": Answers,
-    "onConflict": OnConflict,
-    "role": Role,
-    "catchUp": CatchUp,
-}
+@cache
+def _types(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """The enum or struct of each field that has one, also of the fields within, by their names in JSON."""
+    hints, found = get_type_hints(struct), dict[str, Any]()
+    for field in msgspec.structs.fields(struct):
+        for kind in _classes(hints[field.name]):
+            if issubclass(kind, StrEnum | msgspec.Struct):
+                found[field.encode_name] = kind
+            if issubclass(kind, msgspec.Struct):
+                found |= _types(kind)
+    return found
 
-#: The same where a struct's field has other values than fields of that name in general.
-_CHOICES_OF: dict[tuple[type[msgspec.Struct], str], type[StrEnum]] = {
-    (schedule_wire.ListSchedules, "status"): schedule_wire.LiveScheduleStatus
-}
+
+def _classes(hint: Any) -> Iterator[type[Any]]:
+    """The classes that a type is made of."""
+    if parts := get_args(hint):
+        for part in parts:
+            yield from _classes(part)
+    elif isinstance(hint, type):
+        yield hint
+
 
 #: Field names that people write by mistake, with the right name. Applies where the right name is a field.
 _MISTAKEN = {
@@ -208,7 +205,7 @@ def field_error(text: str, struct: type[msgspec.Struct], at: str) -> FieldError:
         name = field[2] if len(field[2]) <= _FIELD_NAME_CHARS_MAX else field[2][:_FIELD_NAME_CHARS_MAX] + "…"
         if field[1] == "missing required":
             return FieldError(_join(path, name), "is missing")
-        known = _NESTED.get(path.rsplit(".", 1)[-1], struct)
+        known = _types(struct).get(path.rsplit(".", 1)[-1], struct)
         return FieldError(_join(path, name), _unknown(name, known.__struct_encode_fields__))
     last = path
     while last.endswith("]"):
@@ -239,8 +236,8 @@ def _reason(text: str, field: str, struct: type[msgspec.Struct]) -> str:
         nouns = " or ".join(_NOUNS.get(name, name) for name in wanted.split(" | "))
         example = f"; write it as {_FORMS[field]}" if field in _FORMS else ""
         return f"must be {nouns}, not {_NOUNS.get(got, got)}{example}"
-    if text.startswith("Invalid enum value") and field in _CHOICES:
-        return f"must be one of {', '.join(_CHOICES_OF.get((struct, field), _CHOICES[field]))}"
+    if text.startswith("Invalid enum value") and (enum := _types(struct).get(field)) is not None:
+        return f"must be one of {', '.join(enum)}"
     return f"can't be accepted: {text[:1].lower()}{text[1:]}"
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.instants import format_duration
+from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.recurrence import EVERY_MIN_US
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.run import Run, RunStatus
@@ -30,18 +31,11 @@ from tocsin.web.http.convert import (
     retry_answer,
     seconds_answer,
 )
-from tocsin.web.http.instants import format_instant, optional_instant, read_duration, read_instant
+from tocsin.web.http.instants import format_instant, optional_instant, parse_instant, read, read_instant
 
 T = TypeVar("T")
 
 _NO_CHANGES = (Changes(), DefinitionChanges())
-
-
-class Backfill(NamedTuple):
-    """The instants to fire once more: from `after` on, before `before`."""
-
-    after: int
-    before: int
 
 
 class ScheduleParser:
@@ -81,15 +75,15 @@ class ScheduleParser:
             raise InvalidInput(*errors)
         return sent.namespace, sent.schedule_id
 
-    def backfill(self, sent: wire.BackfillSchedule) -> Backfill:
-        """The range to fire once more."""
+    def backfill(self, sent: wire.BackfillSchedule) -> tuple[int, int]:
+        """The range of instants to fire once more: from the first on, before the second."""
         errors = bad_fields(sent, self._rules)
         after, before = read_instant("after", sent.after, errors), read_instant("before", sent.before, errors)
         if errors:
             raise InvalidInput(*errors)
         assert after is not None
         assert before is not None
-        return Backfill(after, before)
+        return after, before
 
     def list_request(self, sent: wire.ListSchedules) -> ScheduleListRequest:
         """The requested list."""
@@ -130,14 +124,14 @@ class ScheduleParser:
     ) -> DefinitionChanges:
         """The fields of the definition that are sent."""
         found = len(errors)
-        read = _Reader(errors)
+        instant, duration = partial(_read, parse_instant, errors), partial(_read, parse_duration, errors)
         rule = DefinitionChanges(
             sent.cron,
             sent.time_zone,
-            read.duration("every", sent.every),
-            read.instant("anchor", sent.anchor),
-            read.instant("startAt", sent.start_at),
-            read.instant("endAt", sent.end_at),
+            duration("every", sent.every),
+            instant("anchor", sent.anchor),
+            instant("startAt", sent.start_at),
+            instant("endAt", sent.end_at),
         )
         if len(errors) > found and rule.every_us is UNSET and sent.every is not UNSET:
             # Without it, the definition would seem to lack a rule.
@@ -147,18 +141,15 @@ class ScheduleParser:
         return msgspec.structs.replace(
             rule,
             occurrences_max=sent.max_occurrences,
-            jitter_us=read.duration("jitter", sent.jitter),
+            jitter_us=duration("jitter", sent.jitter),
             catch_up=sent.catch_up,
-            catch_up_window_us=read.duration("catchUpWindow", sent.catch_up_window),
+            catch_up_window_us=duration("catchUpWindow", sent.catch_up_window),
             pause_after_failures=sent.pause_after_failures,
         )
 
 
 def _page(sent: wire.ListSchedules | wire.ScheduleHistory) -> tuple[int, str | None]:
-    return (
-        LIST_ROWS_DEFAULT if sent.limit is UNSET else sent.limit,
-        None if sent.cursor is UNSET else sent.cursor,
-    )
+    return LIST_ROWS_DEFAULT if sent.limit is UNSET else sent.limit, None if sent.cursor is UNSET else sent.cursor
 
 
 def _check(sent: wire.CreateSchedule | wire.PreviewSchedule, definition: Definition, now_us: int) -> list[FieldError]:
@@ -168,29 +159,14 @@ def _check(sent: wire.CreateSchedule | wire.PreviewSchedule, definition: Definit
     return errors
 
 
-class _Reader:
-    """Reads texts. UNSET and None are returned unchanged; UNSET stands for a text that can't be read, which is reported."""
-
-    def __init__(self, errors: list[FieldError]) -> None:
-        self._errors = errors
-
-    def instant(self, path: str, text: str | UnsetType | None) -> int | UnsetType | None:
-        return self._read(read_instant, path, text)
-
-    def duration(self, path: str, text: str | UnsetType | None) -> Any:
-        return self._read(read_duration, path, text)
-
-    def _read(
-        self,
-        read: Callable[[str, str | UnsetType, list[FieldError]], int | None],
-        path: str,
-        text: str | UnsetType | None,
-    ) -> int | UnsetType | None:
-        if not isinstance(text, str):
-            return text
-        found = len(self._errors)
-        value = read(path, text, self._errors)
-        return value if len(self._errors) == found else UNSET
+def _read(parse: Callable[[str], int], errors: list[FieldError], path: str, text: str | UnsetType | None) -> Any:
+    """The instant or duration in a text, in microseconds. UNSET and None are returned unchanged; UNSET stands for a text that
+    can't be read, which is reported."""
+    if not isinstance(text, str):
+        return text
+    found = len(errors)
+    value = read(parse, path, text, errors)
+    return value if len(errors) == found else UNSET
 
 
 def sentence(definition: Definition) -> str:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import msgspec
 
 from tocsin.model.access import Role
-from tocsin.model.errors import FieldError, NamespaceNotFound, ScheduleNotFound, TimerNotFound
+from tocsin.model.errors import FieldError, InvalidInput, NamespaceNotFound, ScheduleNotFound, TimerNotFound
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_headers, redact_url, take_secrets, withheld
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy, next_attempt_at
@@ -93,6 +93,27 @@ class CallbackForm(RequestForm):
             "retry": "namespace" if timer.retry is None else "none" if single else "custom",
             **cls.policy_texts(DEFAULT_POLICY if timer.retry is None or single else timer.retry),
         }
+
+    def special(self, errors: list[FieldError]) -> Body:
+        """The members of an API request to create it that other forms don't have. Raises InvalidInput."""
+        raise NotImplementedError
+
+    def changes(self, view: Any) -> Body:
+        """The API request that updates what is stored: only the fields that differ. Raises InvalidInput."""
+        raise NotImplementedError
+
+    def body(self) -> Body:
+        """The equivalent API request to create it. Raises InvalidInput for fields that can't be converted."""
+        errors: list[FieldError] = []
+        body: Body = {"namespace": self.namespace, "id": self.id, "callbackUrl": self.url}
+        try:
+            body |= self.special(errors)
+        except InvalidInput as error:
+            errors += error.errors
+        body |= self.callback(errors)
+        if errors:
+            raise InvalidInput(*errors)
+        return body
 
     def callback(self, errors: list[FieldError]) -> Body:
         """The members of an API request that define what is sent and how often it is tried, the URL excepted."""

@@ -117,9 +117,11 @@ class RequestContext:
         """The request's path."""
         return self.request.url.path
 
-    def timer_name(self, fields: Fields) -> tuple[str, str]:
-        """The namespace and id in a form or query, exactly as sent."""
-        return fields.exact("namespace"), fields.exact("id")
+    def writable(self, fields: Fields) -> tuple[str, str]:
+        """The namespace and id in a form or query, exactly as sent. Raises Forbidden unless the principal may change them."""
+        namespace = fields.exact("namespace")
+        self.permit(Role.WRITE, namespace)
+        return namespace, fields.exact("id")
 
     def permit(self, role: Role, namespace: str | None = None) -> None:
         """Raises Forbidden unless the principal has the role on the namespace; without one, on the whole service."""

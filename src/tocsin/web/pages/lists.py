@@ -214,7 +214,7 @@ class ListPart(Part, Generic[F, R]):
         return await render_rows(rows, lambda: compressed(context, self._pages.text(template, context, values)))
 
 
-class NamespaceList(ListPart[F, R]):
+class NamespacedList(ListPart[F, R]):
     """The list of what a namespace has."""
 
     def __init__(self, site: Site) -> None:

@@ -77,14 +77,15 @@ _FINISHED = {
 
 
 def state_of(view: TimerView, now_us: int) -> State:
-    """The state of a timer at an instant. A timer that is due and not finished is shown as firing."""
+    """The state of a timer at an instant. One whose instant has passed is due: only the owner of its shard has its in-flight
+    attempts."""
     timer = view.timer
     if timer.status is not Status.PENDING:
         return _FINISHED[timer.status]
     if view.suspended is not None:
         return State("suspended", "suspended")
     if view.next_attempt_at is not None and view.next_attempt_at <= now_us:
-        return State("firing", "firing")
+        return State("due", "firing")
     if timer.attempts:
         return State("retrying", "retrying")
     return State("pending", "pending")

@@ -118,7 +118,7 @@ TimerWaitsFor: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class CreateTimer:
     """A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`."""
 
@@ -197,7 +197,7 @@ class CreateTimer:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RawBody:
     """A callback body that is sent, and signed, exactly as given; send one of `json`, `text` and `base64`. The fields
     that otherwise surround the payload are sent as headers: `tocsin-namespace`, `tocsin-timer-id` (percent-encoded),
@@ -226,7 +226,7 @@ class RawBody:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RetryPolicy:
     """How often and for how long failed attempts are retried. The delay grows from `initialInterval` by
     `backoffMultiplier` up to `maxInterval`."""
@@ -262,7 +262,7 @@ class RetryPolicy:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class TimerName:
     """Identifies a timer."""
 
@@ -280,7 +280,7 @@ class TimerName:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class TimerHistory:
     """A timer whose runs are wanted."""
 
@@ -306,7 +306,7 @@ class TimerHistory:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class UpdateTimer:
     """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter` and
     `description`; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another.
@@ -380,7 +380,7 @@ class UpdateTimer:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ListTimers:
     """Filters of a list of timers; a timer must match all of them."""
 
@@ -423,7 +423,7 @@ class ListTimers:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class BatchCreateTimers:
     """Timers to create in one request; an invalid one fails without affecting the others."""
 
@@ -438,7 +438,7 @@ class BatchCreateTimers:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class CreateSchedule:
     """A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`."""
 
@@ -546,7 +546,7 @@ class CreateSchedule:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ScheduleName:
     """Identifies a schedule."""
 
@@ -564,7 +564,7 @@ class ScheduleName:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class UpdateSchedule:
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
     removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers` and `description`, and restores
@@ -679,7 +679,7 @@ class UpdateSchedule:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ListSchedules:
     """Which schedules of a namespace are listed."""
 
@@ -706,7 +706,7 @@ class ListSchedules:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class BackfillSchedule:
     """The range of instants that fire once more."""
 
@@ -730,7 +730,7 @@ class BackfillSchedule:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class PreviewSchedule:
     """A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`."""
 
@@ -778,7 +778,7 @@ class PreviewSchedule:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ScheduleHistory:
     """The schedule whose occurrences are wanted."""
 
@@ -804,7 +804,7 @@ class ScheduleHistory:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class CreateNamespace:
     """A namespace to create."""
 
@@ -846,7 +846,7 @@ class CreateNamespace:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class UpdateNamespace:
     """Changes to a namespace; absent fields stay unchanged."""
 
@@ -888,7 +888,7 @@ class UpdateNamespace:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RotateSecret:
     """The rotation of a namespace's signing secret."""
 
@@ -915,7 +915,7 @@ class RotateSecret:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class CreateKey:
     """An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited
     key can grant."""
@@ -947,7 +947,7 @@ class CreateKey:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RevokeKey:
     """The key to revoke."""
 
@@ -962,7 +962,7 @@ class RevokeKey:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ListAudit:
     """Filters of a list of audit entries; an entry must match all of them."""
 
@@ -1001,7 +1001,7 @@ class ListAudit:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class SubmitServiceCall:
     """A service call to submit."""
 
@@ -1039,7 +1039,7 @@ class SubmitServiceCall:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RequestSpec:
     """The HTTP request to make."""
 
@@ -1072,7 +1072,7 @@ class RequestSpec:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RotateTenantSecret:
     """The rotation of the secret that signs a tenant's service calls."""
 
@@ -1099,7 +1099,7 @@ class RotateTenantSecret:
         return sent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Timer:
     """A timer, pending or finished."""
 
@@ -1186,7 +1186,7 @@ class Timer:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Attempt:
     """One attempt. `status` is absent if there was no response, `error` if the attempt succeeded."""
 
@@ -1214,7 +1214,7 @@ class Attempt:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RetryPolicyAnswer:
     """A retry policy with its defaults filled in."""
 
@@ -1241,7 +1241,7 @@ class RetryPolicyAnswer:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RawBodyAnswer:
     """A callback's raw body, in one of the three forms."""
 
@@ -1261,7 +1261,7 @@ class RawBodyAnswer:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Explanation:
     """Where a timer is, what it waits for, and what happens next."""
 
@@ -1290,7 +1290,7 @@ class Explanation:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RunPageAnswer:
     """A page of runs, newest first. A page without `nextCursor` is the last."""
 
@@ -1307,7 +1307,7 @@ class RunPageAnswer:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RunAnswer:
     """One run: what became of one instant of the timer. `pending` is the current run. After `rescheduled` and
     `superseded` the timer went on, because its receiver asked for another instant, or a client gave it one or created
@@ -1335,7 +1335,7 @@ class RunAnswer:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class TimerPage:
     """A page of timers, ordered by `executeAt`. A page without `nextCursor` is the last. A page may be empty without
     being the last, and is shorter than its limit if payloads are large."""
@@ -1353,7 +1353,7 @@ class TimerPage:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class BatchResults:
     """One result for each timer sent, in the same order."""
 
@@ -1367,7 +1367,7 @@ class BatchResults:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class BatchResult:
     """The result for one timer of a batch: `timer` or `error`. With `existing` or `replayed` nothing was written: the
     timer is the existing one that was kept, or the one that an earlier request with the same idempotency key
@@ -1389,7 +1389,7 @@ class BatchResult:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ItemError:
     """Why a timer of a batch was not created."""
 
@@ -1411,7 +1411,7 @@ class ItemError:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class BadField:
     """An invalid field: its path, and what is wrong with it."""
 
@@ -1429,7 +1429,7 @@ class BadField:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Schedule:
     """A schedule: its definition, and where it stands."""
 
@@ -1572,7 +1572,7 @@ class Schedule:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Occurrence:
     """An occurrence that has ended."""
 
@@ -1599,7 +1599,7 @@ class Occurrence:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class SchedulePage:
     """A page of schedules, ordered by id. A page without `nextCursor` is the last."""
 
@@ -1616,7 +1616,7 @@ class SchedulePage:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Preview:
     """The next instants, fewer than asked for if there are no more."""
 
@@ -1634,7 +1634,7 @@ class Preview:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class OccurrencePage:
     """A page of occurrences, newest first. A page without `nextCursor` is the last."""
 
@@ -1651,7 +1651,7 @@ class OccurrencePage:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class OccurrenceRun:
     """One occurrence with its attempts. `pending` is the current one. `missed`: instants that did not fire, with no
     occurrence before them."""
@@ -1684,7 +1684,7 @@ class OccurrenceRun:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class MissedRange:
     """Instants that did not fire, from the first to the last."""
 
@@ -1708,7 +1708,7 @@ class MissedRange:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Namespace:
     """A namespace and its settings. The secret is never shown."""
 
@@ -1759,7 +1759,7 @@ class Namespace:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class NamespaceList:
     """All namespaces that the key has access to, sorted by name."""
 
@@ -1773,7 +1773,7 @@ class NamespaceList:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RotatedSecret:
     """The new signing secret. Only this response shows it."""
 
@@ -1794,7 +1794,7 @@ class RotatedSecret:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class CreatedKey:
     """A new API key. Only this response contains the key itself."""
 
@@ -1830,7 +1830,7 @@ class CreatedKey:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class KeyList:
     """The API keys within the scope of the caller's key, oldest first, including expired ones."""
 
@@ -1844,7 +1844,7 @@ class KeyList:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ShownKey:
     """An API key without its secret, of which only a hash is stored."""
 
@@ -1877,7 +1877,7 @@ class ShownKey:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class AuditPage:
     """A page of the audit trail, newest first."""
 
@@ -1894,7 +1894,7 @@ class AuditPage:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class AuditEntry:
     """An entry of the audit trail: a change of keys or namespaces, or a sign-in."""
 
@@ -1930,7 +1930,7 @@ class AuditEntry:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class SubmittedServiceCall:
     """An accepted service call: from this request, or from the earlier one that it repeats."""
 
@@ -1950,7 +1950,7 @@ class SubmittedServiceCall:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ServiceCallPage:
     """A page of service calls, newest first. A page without `nextCursor` is the last."""
 
@@ -1967,7 +1967,7 @@ class ServiceCallPage:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ServiceCallSummary:
     """A service call, as in lists."""
 
@@ -2018,7 +2018,7 @@ class ServiceCallSummary:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RequestLine:
     """The request's method and URL."""
 
@@ -2036,7 +2036,7 @@ class RequestLine:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Outcome:
     """How the call ended or, while it is Retrying, how its last attempt ended: the response, if there was one, and the
     error, if it failed."""
@@ -2055,7 +2055,7 @@ class Outcome:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ResponseMeta:
     """The service's response."""
 
@@ -2081,7 +2081,7 @@ class ResponseMeta:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ErrorMeta:
     """Why the call failed."""
 
@@ -2101,7 +2101,7 @@ class ErrorMeta:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ServiceCallTrace:
     """Everything stored under the correlation id of a service call, in order of time, each entry after its cause."""
 
@@ -2121,7 +2121,7 @@ class ServiceCallTrace:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class TraceEntry:
     """One result of a submission: a message or a row."""
 
@@ -2150,7 +2150,7 @@ class TraceEntry:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ServiceCall:
     """A service call in full."""
 
@@ -2203,7 +2203,7 @@ class ServiceCall:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ShownRequest:
     """The request; secrets are redacted."""
 
@@ -2231,7 +2231,7 @@ class ShownRequest:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Execution:
     """One execution of the request. Without `finishedAt` it is in flight."""
 
@@ -2261,7 +2261,7 @@ class Execution:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ExecutedRequest:
     """The request that was sent."""
 
@@ -2285,7 +2285,7 @@ class ExecutedRequest:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ExecutedResponse:
     """The response that was received."""
 
@@ -2305,7 +2305,7 @@ class ExecutedResponse:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RotatedTenantSecret:
     """The new secret. Only this response shows it."""
 
@@ -2326,7 +2326,7 @@ class RotatedTenantSecret:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Cluster:
     """Nodes, shards, and whether the responding node is dispatching timers."""
 
@@ -2348,7 +2348,7 @@ class Cluster:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Node:
     """A node of the cluster. `self` marks the node that responds. Fields that only the node itself knows are null if
     it could not be reached: `version` (of its release), `dispatching`, `agent` (whether it runs the service agent),
@@ -2400,7 +2400,7 @@ class Node:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Shard:
     """A shard; the statistics of its window are present only if its owner could be reached. `version` is its epoch."""
 
@@ -2430,7 +2430,7 @@ class Shard:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class ShardOwners:
     """Which node owns each shard, as the responding node last read it. `owners` has for each shard, by its number, the
     index of its owner in `nodes`, or null while none is known."""
@@ -2449,7 +2449,7 @@ class ShardOwners:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class OwnerNode:
     """A node of the cluster, for clients that send writes to the owners of shards."""
 

@@ -8,17 +8,16 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
-from tocsin.model.audit import AuditAction
 from tocsin.model.errors import InvalidInput, NamespaceExists, NamespaceNotFound, RotationPending
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
 from tocsin.model.namespace import Answers, HistoryMode, policy_in_force
 from tocsin.web.http import administration as wire
-from tocsin.web.http.administration import namespace_details, rotation_details
+from tocsin.web.http.namespaces import NamespaceRequests
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.context import RequestContext, whole_number
 from tocsin.web.pages.overview.paused import count_due
 from tocsin.web.pages.presentation import sentence
-from tocsin.web.pages.site import Part, route
+from tocsin.web.pages.site import Part, Site, route
 
 #: Colours of owners on the shard map; with more owners, colours repeat.
 _OWNER_COLOURS = 8
@@ -49,6 +48,10 @@ _rotate_reader = JsonReader(wire.RotateSecret)
 
 class Administration(Part):
     """The pages of the cluster and the namespaces."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self._requests = NamespaceRequests(site.service, site.parser, site.audit)
 
     @route("GET", "/cluster")
     async def cluster(self, context: RequestContext) -> Response:
@@ -108,18 +111,9 @@ class Administration(Part):
             )
         body |= {name: form[name] for name in ("retention", "secret") if form[name]}
         try:
-            sent = _create_reader.read(msgspec.json.encode(body))
-            settings = self._parser.namespace_settings(sent)
-            await self._service.namespaces.create(
-                sent.name,
-                num_shards=None if sent.num_shards is msgspec.UNSET else sent.num_shards,
-                history=None if sent.history is msgspec.UNSET else sent.history,
-                retention_us=settings.retention_us,
-                secret=None if sent.secret is msgspec.UNSET else sent.secret,
-            )
+            await self._requests.create(_create_reader.read(msgspec.json.encode(body)), context.actor)
         except (InvalidInput, NamespaceExists) as error:
             return await self._namespaces(context, problem=error, form=form)
-        await self._site.audit.write(AuditAction.NAMESPACE_CREATED, context.actor, sent.name, namespace_details(sent))
         return RedirectResponse("/namespaces?notice=created", 303)
 
     @route("POST", "/namespaces/change")
@@ -138,20 +132,9 @@ class Administration(Part):
         if context.form.get("unsign") == "yes":
             body["secret"] = None
         try:
-            sent = _update_reader.read(msgspec.json.encode(body))
-            settings = self._parser.namespace_settings(sent)
-            await self._service.namespaces.update(
-                sent.name,
-                history=None if sent.history is msgspec.UNSET else sent.history,
-                retention_us=settings.retention_us,
-                secret=sent.secret if isinstance(sent.secret, str) else None,
-                remove_secret=sent.secret is None,
-                paused=None if sent.paused is msgspec.UNSET else sent.paused,
-                answers=None if sent.answers is msgspec.UNSET else sent.answers,
-            )
+            await self._requests.update(_update_reader.read(msgspec.json.encode(body)), context.actor)
         except (InvalidInput, NamespaceNotFound) as error:
             return await self._namespaces(context, problem=error, name=body["name"])
-        await self._site.audit.write(AuditAction.NAMESPACE_CHANGED, context.actor, sent.name, namespace_details(sent))
         return RedirectResponse(f"/namespaces?notice={notice}", 303)
 
     @route("POST", "/namespaces/rotate")
@@ -162,14 +145,9 @@ class Administration(Part):
         body |= {"grace": context.form.get("grace")} if context.form.get("grace") else {}
         try:
             sent = _rotate_reader.read(msgspec.json.encode(body))
-            rotation = self._parser.namespace_rotation(sent)
-            await self._service.namespaces.rotate_secret(
-                sent.name, rotation.secret, rotation.grace_us, force=rotation.force
-            )
+            _, rotation = await self._requests.rotate(sent, context.actor)
         except (InvalidInput, NamespaceNotFound, RotationPending) as error:
             return await self._namespaces(context, problem=error, name=body["name"])
-        details = rotation_details("namespace", rotation)
-        await self._site.audit.write(AuditAction.SECRET_ROTATED, context.actor, sent.name, details)
         return await self._namespaces(context, rotated=(sent.name, rotation.secret))
 
     async def _confirm_pause(self, context: RequestContext, name: str) -> Response:

@@ -13,7 +13,7 @@ from tocsin.model.errors import Unavailable
 from tocsin.model.ids import is_uuid7
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.web.http.hosts import Hosts
-from tocsin.web.http.parts import Relay
+from tocsin.web.http.parts import Relay, relay_request
 from tocsin.web.pages.context import Handler, Relayed, RequestContext, cookie_name, cookie_value
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.pages import Pages
@@ -72,13 +72,9 @@ class Gate:
             if self._relay is not None and not relayed:
                 return await handler(context)
             if self._relay is not None:
-                scope = context.request.scope
-                query = scope["query_string"]
-                target = scope["raw_path"] + (b"?" + query if query else b"")
+                scope, correlation_id = context.request.scope, context.correlation_id
                 try:
-                    headers = [(name, value) for name, value in scope["headers"] if name != b"x-correlation-id"]
-                    headers.append((b"x-correlation-id", context.correlation_id.encode()))
-                    answer = await self._relay(scope["method"], target, headers, context.body, context.address)
+                    answer = await relay_request(self._relay, scope, context.body, correlation_id, context.address)
                 except Unavailable as error:
                     if context.fragment:
                         raise

@@ -279,10 +279,7 @@ class CallActions(CallPart):
         return RedirectResponse(list_path(tenant, notice="deleted"), 303)
 
     async def _refused(
-        self,
-        context: RequestContext,
-        service_call_id: str,
-        error: InvalidInput | ServiceCallNotScheduled,
+        self, context: RequestContext, service_call_id: str, error: InvalidInput | ServiceCallNotScheduled
     ) -> Response:
         return await self._detail.of(
             context,

@@ -16,6 +16,7 @@ from tocsin.model.errors import Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import NodeReport
 from tocsin.ports.statistics import StatisticsReport, StatisticsSlot, total
+from tocsin.timers.explaining import PAUSE_TEXTS
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.overview.paused import Refreshed
 from tocsin.web.pages.overview.statistics import Statistics
@@ -209,7 +210,11 @@ class ClusterStatistics(Refreshed):
             len({name for name, _ in starts} | {gap.node for gap in gaps}),
             sorted(gaps, key=lambda gap: (gap.node, gap.from_us or 0)),
             sorted((start for start in starts if start[1] > from_us), key=lambda start: start[::-1]),
-            [f"{name}: {report.dispatch_paused_reason}" for name, report in reports if not report.dispatching],
+            [
+                f"{name}: dispatch paused: {PAUSE_TEXTS.get(reason := report.dispatch_paused_reason or '', reason)}"
+                for name, report in reports
+                if not report.dispatching
+            ],
             any(report.agent for _, report in reports),
         )
 

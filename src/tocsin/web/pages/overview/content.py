@@ -17,6 +17,8 @@ PRESENT_S = 60.0
 _MINUTE_US = 60_000_000
 #: Timers overdue by more than this are reported; shorter delays are normal.
 _OVERDUE_S = 1.0
+#: Fires with a greater lag count as late, even if nothing is overdue any more.
+_LATE_MS = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,10 @@ def _waiting(waiting: BoundedCount) -> str:
 def health(minute: StatisticsSlot, now: StatisticsSlot, reasons: Sequence[str], period_s: float) -> Health:
     """The health of the last minute in one sentence. `period_s` is the time that `minute` covers."""
     if reasons:
-        return Health(f"Degraded: {'; '.join(reasons)}.", "alarm")
+        meaning = (
+            " Meanwhile nothing fires there; what comes due waits, and nothing is lost." if _pauses(reasons) else ""
+        )
+        return Health(f"Degraded: {'; '.join(reasons)}.{meaning}", "alarm")
     fires = minute.fires * 60 / period_s if period_s > 60 else minute.fires
     rate = f"{count(fires)} {'fire' if fires == 1 else 'fires'} in the last minute"
     if now.overdue_s > _OVERDUE_S:
@@ -92,11 +97,21 @@ def health(minute: StatisticsSlot, now: StatisticsSlot, reasons: Sequence[str], 
         waiting = count(now.window_timers)
         soon = f"{waiting} timers due within minutes" if now.window_timers else "no timer due within minutes"
         return Health(f"Quiet. Nothing fired in the last minute, {soon}, nothing overdue.{calls}", "calm")
+    if late := minute.lag.above(_LATE_MS):
+        share, slowest = late * 60 / period_s if period_s > 60 else late, span(round(minute.lag.max_ms * 1_000))
+        failed = f"; {count(minute.failed)} failed" if minute.failed else ""
+        came = f"Came late: {count(share)} of {rate}, by up to {slowest}{failed}"
+        return Health(f"{came}. Nothing is overdue now.{calls}", "busy")
     # A number and its unit stay on one line.
     rest = f"slowest {milliseconds(minute.lag.max_ms * 1_000)}, nothing overdue".replace(" ms", "\u00a0ms")
     if minute.failed:
         return Health(f"On time, but {count(minute.failed)} of {rate} failed; {rest}.{calls}", "busy")
     return Health(f"On time. {rate}, {rest}.{calls}", "calm")
+
+
+def _pauses(reasons: Iterable[str]) -> bool:
+    """Whether a node does not dispatch."""
+    return any("dispatch paused: " in reason for reason in reasons)
 
 
 def _calls(minute: StatisticsSlot) -> str:

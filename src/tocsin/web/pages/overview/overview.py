@@ -15,20 +15,8 @@ from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.ports.statistics import Failures, StatisticsSlot, total
 from tocsin.web.pages.calls.agent import AgentUnavailable
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.overview import content
 from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics, Gap, Hour
-from tocsin.web.pages.overview.content import (
-    PRESENT_S,
-    Health,
-    Period,
-    Tile,
-    call_tiles,
-    health,
-    health_with_gaps,
-    health_with_paused,
-    minutes,
-    tiles,
-    with_gaps,
-)
 from tocsin.web.pages.overview.paused import Paused
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import compressed
@@ -90,21 +78,21 @@ class Overview(Part):
         hour = self._cluster_statistics.hour(node)
         slots = [*hour.slots, *hour.open]
         # The last slot if it is wider than a minute.
-        from_us = hour.at_us - round(max(PRESENT_S, self._width_s) * 1e6)
+        from_us = hour.at_us - round(max(content.PRESENT_S, self._width_s) * 1e6)
         recent = [slot for slot in slots if slot.begins_us > from_us]
         minute, whole = self._total(recent), self._total(slots)
         gaps = _gaps(hour)
-        rest = health(minute, hour.now, self._reasons(hour, node), self._width_s * len(recent))
+        rest = content.health(minute, hour.now, self._reasons(hour, node), self._width_s * len(recent))
         paused = self._paused.namespaces
         return {
-            "health": self._health(hour, rest, gaps[Period.MINUTE], node),
-            "tiles": with_gaps(tiles(minute, whole, hour.now, paused=bool(paused)), gaps),
+            "health": self._health(hour, rest, gaps[content.Period.MINUTE], node),
+            "tiles": content.with_gaps(content.tiles(minute, whole, hour.now, paused=bool(paused)), gaps),
             "failing": _most(whole.failing),
-            "call_tiles": with_gaps(call_tiles(minute, whole), gaps),
+            "call_tiles": content.with_gaps(content.call_tiles(minute, whole), gaps),
             "failing_calls": _most(whole.calls_failing),
             "agent_unavailable": self._agent_unavailable(hour, whole, node),
             "paused": paused,
-            "minutes": minutes(slots, hour.gaps, self._limits.chart_destinations_max)[-_MINUTES_SHOWN:],
+            "minutes": content.minutes(slots, hour.gaps, self._limits.chart_destinations_max)[-_MINUTES_SHOWN:],
             "hour": hour,
             "gaps_version": _version(hour.gaps),
         }
@@ -112,10 +100,12 @@ class Overview(Part):
     def _total(self, slots: Iterable[StatisticsSlot]) -> StatisticsSlot:
         return total(slots, self._limits.chart_destinations_max)
 
-    def _health(self, hour: Hour, rest: Health, gaps: Sequence[Gap], node: str | None) -> Health:
+    def _health(self, hour: Hour, rest: content.Health, gaps: Sequence[Gap], node: str | None) -> content.Health:
         if hour.nodes == 0:
-            return Health(f"Unknown node: {node}.", "busy")
-        return health_with_gaps(gaps, health_with_paused(self._paused.namespaces, rest), alone=node is not None)
+            return content.Health(f"Unknown node: {node}.", "busy")
+        return content.health_with_gaps(
+            gaps, content.health_with_paused(self._paused.namespaces, rest), alone=node is not None
+        )
 
     def _reasons(self, hour: Hour, node: str | None) -> list[str]:
         """Why nodes do not dispatch or are not ready."""
@@ -182,8 +172,8 @@ class Overview(Part):
     def _update(self, node: str | None) -> dict[str, Any]:
         """The update for open pages."""
         values = self._values(node)
-        shown: Health = values["health"]
-        tiles_shown: list[Tile] = [*values["tiles"], *values["call_tiles"]]
+        shown: content.Health = values["health"]
+        tiles_shown: list[content.Tile] = [*values["tiles"], *values["call_tiles"]]
         hour: Hour = values["hour"]
         return {
             "sentence": shown.sentence,
@@ -203,12 +193,12 @@ def _with_node(path: str, node: str | None) -> str:
     return path if node is None else f"{path}?{urlencode({'node': node})}"
 
 
-def _gaps(hour: Hour) -> dict[Period, list[Gap]]:
+def _gaps(hour: Hour) -> dict[content.Period, list[Gap]]:
     """The gaps in the statistics of each period."""
     return {
-        Period.NOW: [gap for gap in hour.gaps if gap.to_us is None],
-        Period.MINUTE: [gap for gap in hour.gaps if gap.touches(hour.at_us - round(PRESENT_S * 1e6))],
-        Period.HOUR: hour.gaps,
+        content.Period.NOW: [gap for gap in hour.gaps if gap.to_us is None],
+        content.Period.MINUTE: [gap for gap in hour.gaps if gap.touches(hour.at_us - round(content.PRESENT_S * 1e6))],
+        content.Period.HOUR: hour.gaps,
     }
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from starlette.responses import RedirectResponse, Response
 
-from tocsin.model.access import Role
 from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded
 from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import MISSED_MAX, Occurrences
@@ -20,8 +19,10 @@ from tocsin.web.pages.presentation import sentence, with_query
 from tocsin.web.pages.schedules.detail import ScheduleDetail
 from tocsin.web.pages.schedules.forms import local_instant
 from tocsin.web.pages.schedules.presentation import schedule_path, zone_of, zoned
-from tocsin.web.pages.site import Part, Site, route
+from tocsin.web.pages.site import Part, RouteEntry, Site, route
 
+#: Does something to the schedule with this namespace and id.
+Action = Callable[[str, str], Awaitable[object]]
 #: The labels of the backfill's fields by their names in the API.
 _LABELS = {"after": "From", "before": "To"}
 
@@ -35,32 +36,21 @@ class ScheduleActions(Part):
         self._schedules = site.schedules
         self._schedule_parser = ScheduleParser(site.parser)
 
-    @route("POST", "/schedules/pause")
-    async def pause(self, context: RequestContext) -> Response:
-        """Pauses a schedule."""
-        return await self._act(context, self._schedules.pause(*_writable(context)), "paused")
-
-    @route("POST", "/schedules/resume")
-    async def resume(self, context: RequestContext) -> Response:
-        """Resumes a schedule."""
-        return await self._act(context, self._schedules.resume(*_writable(context)), "resumed")
-
-    @route("POST", "/schedules/trigger")
-    async def trigger(self, context: RequestContext) -> Response:
-        """Fires a schedule once."""
-        return await self._act(context, self._schedules.trigger(*_writable(context)), "triggered")
-
-    @route("POST", "/schedules/delete")
-    async def delete(self, context: RequestContext) -> Response:
-        """Deletes a schedule, whose page then shows that it has ended."""
-        return await self._act(context, self._schedules.delete(*_writable(context)), "deleted")
+    def routes(self) -> Sequence[RouteEntry]:
+        schedules = self._schedules
+        actions: dict[str, tuple[Action, str]] = {
+            "/schedules/pause": (schedules.pause, "paused"),
+            "/schedules/resume": (schedules.resume, "resumed"),
+            "/schedules/trigger": (schedules.trigger, "triggered"),
+            "/schedules/delete": (schedules.delete, "deleted"),
+        }
+        return [*super().routes(), *(("POST", path, partial(self._act, *action)) for path, action in actions.items())]
 
     @route("GET", "/schedules/backfill")
     async def count_backfill(self, context: RequestContext) -> Response:
         """Shows how many instants a range has, and asks whether to fire them."""
-        namespace, schedule_id = context.timer_name(context.query)
-        context.permit(Role.WRITE, namespace)
-        view = await self._schedules.get(namespace, schedule_id)
+        name = context.writable(context.query)
+        view = await self._schedules.get(*name)
         zone = zone_of(view.definition)
         errors: list[FieldError] = []
         after, before = (
@@ -69,10 +59,10 @@ class ScheduleActions(Part):
         try:
             if errors:
                 raise InvalidInput(*errors)
-            wanted = self._schedule_parser.backfill(wire.BackfillSchedule(namespace, schedule_id, after, before))
+            from_us, to_us = self._schedule_parser.backfill(wire.BackfillSchedule(*name, after, before))
         except InvalidInput as error:
-            return await self._refused(context, (namespace, schedule_id), error)
-        number, first, last = await self._schedules.turns.run(_passed, view, wanted.after - 1, wanted.before - 1)
+            return await self._refused(context, name, error)
+        number, first, last = await self._schedules.turns.run(_passed, view, from_us - 1, to_us - 1)
         return self._pages.page(
             "schedules/backfill.html",
             context,
@@ -89,18 +79,18 @@ class ScheduleActions(Part):
     @route("POST", "/schedules/backfill")
     async def backfill(self, context: RequestContext) -> Response:
         """Fires the instants of a range once more."""
-        name = _writable(context)
-        try:
-            sent = wire.BackfillSchedule(*name, context.form.get("after"), context.form.get("before"))
-            wanted = self._schedule_parser.backfill(sent)
-        except InvalidInput as error:
-            return await self._refused(context, name, error)
-        return await self._act(context, self._schedules.backfill(*name, *wanted), "backfilled")
 
-    async def _act(self, context: RequestContext, action: Awaitable[Any], notice: str) -> Response:
-        name = _writable(context)
+        async def fire(namespace: str, schedule_id: str) -> None:
+            sent = wire.BackfillSchedule(namespace, schedule_id, context.form.get("after"), context.form.get("before"))
+            await self._schedules.backfill(namespace, schedule_id, *self._schedule_parser.backfill(sent))
+
+        return await self._act(fire, "backfilled", context)
+
+    async def _act(self, action: Action, notice: str, context: RequestContext) -> Response:
+        """Does something to the schedule that the form names."""
+        name = context.writable(context.form)
         try:
-            await action
+            await action(*name)
         except (InvalidInput, ScheduleEnded, BacklogFull) as error:
             return await self._refused(context, name, error)
         return RedirectResponse(with_query(schedule_path(*name), {"notice": notice}), 303)
@@ -116,12 +106,6 @@ def _reason(error: InvalidInput | ScheduleEnded | BacklogFull) -> str:
     if not isinstance(error, InvalidInput):
         return sentence(error)
     return " ".join(f"{_LABELS.get(bad.path, bad.path)} {bad.reason}." for bad in error.errors)
-
-
-def _writable(context: RequestContext) -> tuple[str, str]:
-    namespace, schedule_id = context.timer_name(context.form)
-    context.permit(Role.WRITE, namespace)
-    return namespace, schedule_id
 
 
 def _passed(view: ScheduleView, after_us: int, until_us: int) -> tuple[int, int | None, int | None]:

@@ -28,10 +28,7 @@ _NOTICES = {
     "deleted": "Schedule deleted. An in-flight attempt may still arrive.",
 }
 #: Why a schedule is paused, by the reason that it carries.
-_PAUSED = {
-    "request": "This schedule was paused by request.",
-    "failures": "Paused automatically: {failures} failed.",
-}
+_PAUSED = {"request": "This schedule was paused by request.", "failures": "Paused automatically: {failures} failed."}
 
 
 class ScheduleDetail(Part):

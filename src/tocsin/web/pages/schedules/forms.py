@@ -53,8 +53,8 @@ class ScheduleForm(CallbackForm):
     """`rule` is `cron` or `every`. `anchor`, `start` and `end` are dates and times in `zone`."""
 
     rule: str = "cron"
-    cron: str = ""
-    every: str = ""
+    cron: str = CRONS[0][0]
+    every: str = "15m"
     zone: str = "UTC"
     anchor: str = ""
     start: str = ""
@@ -109,7 +109,15 @@ class ScheduleForm(CallbackForm):
             raise InvalidInput(*errors)
         return body
 
-    def lateness(self, errors: list[FieldError]) -> Body:
+    def special(self, errors: list[FieldError]) -> Body:
+        body: Body = {}
+        try:
+            body = self.timing()
+        except InvalidInput as error:
+            errors += error.errors
+        return body | self._lateness(errors)
+
+    def _lateness(self, errors: list[FieldError]) -> Body:
         """The members that define how many occurrences there are, and what becomes of late ones."""
         body: Body = {"jitter": duration(self.jitter), "catchUp": self.catch_up, "catchUpWindow": duration(self.window)}
         if self.occurrences:
@@ -119,20 +127,6 @@ class ScheduleForm(CallbackForm):
         return {
             path: body[path] for path, (_, default) in _LATENESS.items() if body.get(path) not in (None, "", default)
         }
-
-    def body(self) -> Body:
-        """The equivalent API request to create the schedule. Raises InvalidInput for fields that can't be converted."""
-        errors: list[FieldError] = []
-        body: Body = {"namespace": self.namespace, "id": self.id, "callbackUrl": self.url}
-        try:
-            body |= self.timing()
-        except InvalidInput as error:
-            errors.extend(error.errors)
-        body |= self.lateness(errors)
-        body |= self.callback(errors)
-        if errors:
-            raise InvalidInput(*errors)
-        return body
 
     def changes(self, view: ScheduleView) -> Body:
         """The API request that updates the schedule: only the fields that differ. Raises InvalidInput."""

@@ -11,7 +11,7 @@ from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import ListFilters
-from tocsin.web.pages.lists import Listing, NamespaceList, TimeBudget, in_order
+from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order
 from tocsin.web.pages.schedules.presentation import version
 
 
@@ -36,7 +36,7 @@ class ScheduleFilters(ListFilters):
         return "asc"
 
 
-class ScheduleList(NamespaceList[ScheduleFilters, ScheduleView]):
+class ScheduleList(NamespacedList[ScheduleFilters, ScheduleView]):
     """The list of a namespace's schedules."""
 
     kind = "schedules"

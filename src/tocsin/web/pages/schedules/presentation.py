@@ -58,7 +58,7 @@ def zone_of(definition: Definition) -> str:
 
 
 def state_of(view: ScheduleView, now_us: int) -> State:
-    """The state of a schedule at an instant. One whose occurrence is due and not finished is shown as firing."""
+    """The state of a schedule at an instant. One whose occurrence is due and not finished is due itself."""
     if view.status is ScheduleStatus.ENDED:
         return State("ended", "canceled")
     due = view.next_attempt_at is not None and view.next_attempt_at <= now_us
@@ -67,7 +67,7 @@ def state_of(view: ScheduleView, now_us: int) -> State:
     if view.suspended is not None:
         return State("suspended", "suspended")
     if due:
-        return State("firing", "firing")
+        return State("due", "firing")
     return State("retrying", "retrying") if view.timer.attempts else State("active", "pending")
 
 

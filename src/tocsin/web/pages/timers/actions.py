@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from tocsin.model.access import Role
 from tocsin.model.errors import InvalidInput, TimerNotPending
 from tocsin.model.instants import parse_duration
 from tocsin.model.timer import Status, Timer
@@ -58,7 +57,7 @@ class TimerActions(Part):
     @route("POST", "/timers/cancel")
     async def cancel(self, context: RequestContext) -> Response:
         """Cancels one timer."""
-        namespace, timer_id = self._writable(context)
+        namespace, timer_id = context.writable(context.form)
         try:
             await self._service.delete(namespace, timer_id)
         except TimerNotPending as error:
@@ -81,12 +80,12 @@ class TimerActions(Part):
             elif passed(parse_instant(when["executeAt"]), context.now_us):
                 raise ValueError(f"{when['executeAt']} is in the past; use “Fire now” to fire at once")
         except (InvalidInput, ValueError) as error:
-            namespace, timer_id = self._writable(context)
+            namespace, timer_id = context.writable(context.form)
             return await self._detail.of(context, namespace, timer_id, status=400, problem=f"Not rescheduled: {error}.")
         return await self._reschedule(context, when["executeAt"], "rescheduled")
 
     async def _reschedule(self, context: RequestContext, execute_at: str, notice: str) -> Response:
-        namespace, timer_id = self._writable(context)
+        namespace, timer_id = context.writable(context.form)
         try:
             changes = self._parser.changes(wire.UpdateTimer(namespace, timer_id, execute_at=execute_at), context.now_us)
             await self._service.update(namespace, timer_id, changes)
@@ -98,7 +97,7 @@ class TimerActions(Part):
     async def run_again(self, context: RequestContext) -> Response:
         """Creates a copy of a finished timer under a new id; the finished timer keeps its history. The copy fires now, or
         with `when=same` at the original's time if that is in the future."""
-        namespace, timer_id = self._writable(context)
+        namespace, timer_id = context.writable(context.form)
         original = (await self._service.get(namespace, timer_id)).timer
         if original.status is Status.PENDING:
             reason = "The timer is pending and can't be run again. Nothing was done."
@@ -115,12 +114,7 @@ class TimerActions(Part):
 
     async def _refused(self, context: RequestContext, error: InvalidInput | TimerNotPending) -> Response:
         status = problem_kind(error).status
-        return await self._detail.of(context, *self._writable(context), status=status, problem=sentence(error))
-
-    def _writable(self, context: RequestContext) -> tuple[str, str]:
-        namespace, timer_id = context.timer_name(context.form)
-        context.permit(Role.WRITE, namespace)
-        return namespace, timer_id
+        return await self._detail.of(context, *context.writable(context.form), status=status, problem=sentence(error))
 
 
 def _to(namespace: str, timer_id: str, notice: str, **more: str) -> Response:

@@ -170,7 +170,7 @@ def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntr
         note = "Suspended: this server does not call its address (egress.allow)."
         return [TimelineEntry(at, "Due", "suspended", note=note, ahead=True)]
     if at <= now_us:
-        return [TimelineEntry(at, "Firing now", "firing", ahead=True)]
+        return [TimelineEntry(at, "Due now", "firing", ahead=True)]
     number = timer.attempts + 1
     title = "Fires" if number == 1 else f"Attempt {number} of {policy.max_attempts}"
     return [TimelineEntry(at, title, "firing", ahead=True)]

@@ -15,7 +15,7 @@ from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import wire
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
-from tocsin.web.pages.lists import Listing, NamespaceList, TimeBudget, in_order
+from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order
 from tocsin.web.pages.presentation import version
 from tocsin.web.pages.timers.search import latest
 
@@ -85,7 +85,7 @@ class TimerFilters(ListFilters):
 _MS_DIGITS_MAX = 15
 
 
-class TimerList(NamespaceList[TimerFilters, TimerView]):
+class TimerList(NamespacedList[TimerFilters, TimerView]):
     """The list of a namespace's timers."""
 
     kind = "timers"

@@ -16,9 +16,6 @@ LAYOUT_READABLE_FROM = 1
 #: The parameters of an address.
 PARAMETERS = ("endpoint", "region")
 
-#: DynamoDB's limits of a transaction: actions, and bytes of items.
-TRANSACTION_ACTIONS_MAX = 100
-TRANSACTION_BYTES_MAX = 4 * 1024 * 1024
 #: DynamoDB's limit of an item, including attribute names and its entries in local indexes.
 ITEM_BYTES_MAX = 400 * 1024
 #: What an item and its entries have besides its record: the longest namespace, id, tags and reason of suspension, most of
@@ -73,27 +70,3 @@ def _is_endpoint(text: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not parts.query
     except ValueError:
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class DynamoSettings:
-    """Timeouts and limits of requests.
-
-    `connect_timeout_s` limits connecting, `request_timeout_s` one request. A request that is throttled, conflicts with
-    another transaction or gets no response is sent again until `patience_s` after it was first sent; a request sent before
-    that may end later. `connections_max` limits the connections, `parallel_max` the concurrent requests of one call.
-    `actions_max` and `bytes_max` limit a transaction, including its fence; `page_items_max` limits what a query reads.
-    `create_timeout_s` limits the creation of the table.
-    """
-
-    address: TableAddress
-    request_timeout_s: float = 3.0
-    connect_timeout_s: float = 2.0
-    patience_s: float = 8.0
-    connections_max: int = 50
-    parallel_max: int = 16
-    actions_max: int = TRANSACTION_ACTIONS_MAX
-    bytes_max: int = 7 * TRANSACTION_BYTES_MAX // 8
-    page_items_max: int = 1_000
-    create_timeout_s: float = 120.0
-    application_name: str = "tocsin"

@@ -86,24 +86,3 @@ def parse_address(url: str) -> DatabaseAddress:
                 f"store: {place}: {name}={value} is not supported, because {why}; leave it out, or write {name}={wanted}"
             )
     return DatabaseAddress(url, database, place)
-
-
-@dataclass(frozen=True, slots=True)
-class MongoSettings:
-    """Timeouts and limits.
-
-    `operation_timeout_s` limits one statement outside transactions, including its repetition by the driver, and one
-    transaction, each with the wait for a primary; `connect_timeout_s` limits connecting, and the wait at the start.
-    `connections_max` limits the connections. `conflict_retries_max` is how often a transaction is sent that MongoDB rolls
-    back in favour of another. A page of rows has about `read_bytes_max` bytes of records at most. `expire` lets MongoDB
-    delete what has expired, too.
-    """
-
-    address: DatabaseAddress
-    operation_timeout_s: float = 10.0
-    connect_timeout_s: float = 5.0
-    connections_max: int = 50
-    conflict_retries_max: int = 5
-    read_bytes_max: int = 16 * 1024 * 1024
-    expire: bool = True
-    application_name: str = "tocsin"

@@ -111,27 +111,3 @@ def _host(text: str) -> tuple[str, int]:
     except ValueError:
         pass  # Reported below.
     raise ConfigError(f"store: {text!r} is no host of Cassandra; write {_FORM}")
-
-
-@dataclass(frozen=True, slots=True)
-class CassandraSettings:
-    """Timeouts and limits of requests.
-
-    `connect_timeout_s` limits connecting, `request_timeout_s` a request. `durable` refuses servers that acknowledge writes
-    before they are synced. A row of the history is kept for at least `history_ttl_min_s`, so that a retention that has
-    already ended when the row is written does not make it unreadable. `keys_max` limits the keys of one read, `page_rows_max`
-    the rows of one. `size_interval_s` is how often the size of partitions is read. `scope` begins the name of each partition,
-    so that several stores can share a table.
-    """
-
-    address: Address
-    connect_timeout_s: float = 5.0
-    request_timeout_s: float = 5.0
-    durable: bool = True
-    history_ttl_min_s: int = 60
-    keys_max: int = 100
-    page_rows_max: int = 2_000
-    parallel_max: int = 16
-    size_interval_s: float = 60.0
-    scope: str = ""
-    application_name: str = "tocsin"

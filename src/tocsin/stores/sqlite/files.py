@@ -1,19 +1,59 @@
-"""Consistent copies of SQLite databases that other processes may be using."""
+"""Databases of SQLite from outside their server, which may be using them: a look into one, and consistent copies."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
 
 import apsw
+import msgspec
 
+from tocsin.administration import API_KEYS
+from tocsin.model.access import ApiKey
 from tocsin.model.errors import StoreError, StoreUnavailable
 from tocsin.private_files import make_database, sync
 from tocsin.stores.sqlite.connection import has_no_space, no_space, translate_error
 
+#: How long to wait for a transaction that recovers the log.
+_GLANCE_TIMEOUT_MS = 5_000
+_KEYS = f"SELECT record_value FROM records WHERE record_kind = '{API_KEYS}' AND record_key <> ''"
 #: How long the copy waits for another process's lock, such as that of a database which is being opened.
-_BUSY_TIMEOUT_MS = 30_000
+_COPY_TIMEOUT_MS = 30_000
 #: Of the WAL of a database that no longer has one, and of one whose server was killed.
 BESIDE = ("-wal", "-shm", "-journal")
+
+
+class Glance(NamedTuple):
+    """What a database records about itself. `key_expiries` in microseconds, None: never."""
+
+    application: int
+    schema: int
+    format: int | None
+    readable_from: int | None
+    key_expiries: list[int | None]
+
+
+def glance(path: Path, *, alone: bool) -> Glance:
+    """Reads the file. `alone`: no server uses it; a file that was closed in order is then read without creating the files
+    that connections share. Raises StoreError."""
+    closed = alone and not path.with_name(path.name + "-wal").exists()
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro{'&immutable=1' if closed else ''}"
+    try:
+        connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        try:
+            connection.set_busy_timeout(_GLANCE_TIMEOUT_MS)
+            schema = connection.pragma("user_version")
+            application = connection.pragma("application_id")
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+            meta = dict(connection.execute("SELECT meta_name, meta_value FROM meta")) if "meta" in tables else {}
+            records = connection.execute(_KEYS) if "records" in tables else ()
+            expiries = [msgspec.json.decode(record, type=ApiKey).expires_at for (record,) in records]
+            return Glance(application, schema, meta.get("format"), meta.get("readable_from"), expiries)
+        finally:
+            connection.close()
+    except (apsw.Error, msgspec.DecodeError) as error:
+        raise _translated(error, path) from error
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -36,7 +76,7 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def _copy(reading: apsw.Connection, target: Path) -> None:
-    reading.set_busy_timeout(_BUSY_TIMEOUT_MS)
+    reading.set_busy_timeout(_COPY_TIMEOUT_MS)
     reading.pragma("query_only", True)
     writing = apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
@@ -67,6 +107,6 @@ def set_in_records(path: Path, kind: str, member: str) -> None:
         raise _translated(error, path) from error
 
 
-def _translated(error: apsw.Error, path: Path) -> StoreError:
+def _translated(error: Exception, path: Path) -> StoreError:
     translated = translate_error(error, path)
     return translated if isinstance(translated, StoreError) else StoreUnavailable(f"{path}: {error}")

@@ -13,8 +13,6 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tocsin.http_client.egress import EgressPolicy
-from tocsin.model.errors import ConfigError
 from tocsin.model.instants import parse_duration
 from tocsin.model.redaction import is_secret_name
 
@@ -90,19 +88,8 @@ def words(value: object) -> tuple[str, ...]:
     raise ValueError('is not a list of strings; write it as ["one", "two"], in the environment as one,two')
 
 
-def egress_entries(value: object) -> tuple[str, ...]:
-    """Entries that the egress guard understands."""
-    entries = words(value)
-    try:
-        EgressPolicy(allow=entries)
-    except ConfigError as error:
-        raise ValueError(str(error).removeprefix("egress.allow: ")) from None
-    return entries
-
-
-def origins(value: object) -> tuple[str, ...]:
+def origins(entries: tuple[str, ...]) -> tuple[str, ...]:
     """Schemes with hosts and nothing more."""
-    entries = words(value)
     for entry in entries:
         try:
             parts = urlsplit(entry)
@@ -228,9 +215,8 @@ def _redacted_credentials(found: re.Match[str]) -> str:
     return f"{found[0]}" if found[1].lower() in _WITH_USERS else f"{found[1]}://…@"
 
 
-def networks(value: object) -> tuple[str, ...]:
+def networks(entries: tuple[str, ...]) -> tuple[str, ...]:
     """Addresses and networks."""
-    entries = words(value)
     for entry in entries:
         try:
             ipaddress.ip_network(entry)

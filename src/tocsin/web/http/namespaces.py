@@ -1,0 +1,118 @@
+"""What requests about namespaces do, whether they come from the API or from the pages, with their entries in the audit
+trail."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from tocsin.model.audit import AuditAction, Detail
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.instants import format_duration
+from tocsin.model.namespace import Answers, Namespace, policy_in_force
+from tocsin.model.retry import RetryPolicy
+from tocsin.ports.audit import Actor, AuditLog
+from tocsin.timers.service import TimerService
+from tocsin.web.http import administration as wire
+from tocsin.web.http.administration import Rotation, rotation_details
+from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.convert import RequestParser, retry_answer
+from tocsin.web.http.instants import format_instant, optional_instant, read_duration
+
+
+class NamespaceRequests:
+    """Every method raises InvalidInput with all bad fields of the request, and the errors of `TimerService.namespaces`."""
+
+    def __init__(self, service: TimerService, parser: RequestParser, audit: AuditLog) -> None:
+        self._service = service
+        self._parser = parser
+        self._audit = audit
+
+    async def create(self, sent: wire.CreateNamespace, actor: Actor) -> Namespace:
+        """Creates a namespace."""
+        retention_us, retry = self._converted(sent)
+        namespace = await self._service.namespaces.create(
+            sent.name,
+            num_shards=None if sent.num_shards is UNSET else sent.num_shards,
+            history=None if sent.history is UNSET else sent.history,
+            retention_us=retention_us,
+            secret=None if sent.secret is UNSET else sent.secret,
+            answers=Answers.STANDARD if sent.answers is UNSET else sent.answers,
+            retry=None if retry is UNSET else retry,
+        )
+        await self._audit.write(AuditAction.NAMESPACE_CREATED, actor, sent.name, _details(sent))
+        return namespace
+
+    async def update(self, sent: wire.UpdateNamespace, actor: Actor) -> Namespace:
+        """Changes the fields that are sent."""
+        retention_us, retry = self._converted(sent)
+        namespace = await self._service.namespaces.update(
+            sent.name,
+            history=None if sent.history is UNSET else sent.history,
+            retention_us=retention_us,
+            secret=None if sent.secret is UNSET else sent.secret,
+            remove_secret=sent.secret is None,
+            paused=None if sent.paused is UNSET else sent.paused,
+            answers=None if sent.answers is UNSET else sent.answers,
+            retry=retry,
+        )
+        await self._audit.write(AuditAction.NAMESPACE_CHANGED, actor, sent.name, _details(sent))
+        return namespace
+
+    async def rotate(self, sent: wire.RotateSecret, actor: Actor) -> tuple[Namespace, Rotation]:
+        """Rotates the secret; generates one if the request has none."""
+        rotation = self._parser.rotation(sent, [])
+        namespace = await self._service.namespaces.rotate_secret(
+            sent.name, rotation.secret, rotation.grace_us, force=rotation.force
+        )
+        await self._audit.write(AuditAction.SECRET_ROTATED, actor, sent.name, rotation_details("namespace", rotation))
+        return namespace, rotation
+
+    def _converted(
+        self, sent: wire.CreateNamespace | wire.UpdateNamespace
+    ) -> tuple[int | None, RetryPolicy | UnsetType | None]:
+        """The retention, None if it is absent, and the policy: UNSET if it is absent, None to remove the namespace's."""
+        rules = self._parser.rules
+        errors = bad_fields(sent, rules)
+        retention_us = read_duration("retention", sent.retention, errors)
+        if retention_us is not None and (reason := rules.retention(retention_us)):
+            errors.append(FieldError("retention", reason))
+        retry = self._parser.policy(sent.retry_policy, errors)
+        if errors:
+            raise InvalidInput(*errors)
+        return retention_us, retry
+
+
+def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Detail]:
+    """The namespace settings that a request set; of a secret, only that it was set or removed."""
+    given = {
+        "numShards": sent.num_shards if isinstance(sent, wire.CreateNamespace) else UNSET,
+        "paused": UNSET if isinstance(sent, wire.CreateNamespace) else sent.paused,
+        "history": sent.history,
+        "retention": sent.retention,
+        "answers": sent.answers,
+        "retryPolicy": _whether_set(sent.retry_policy),
+        "secret": _whether_set(sent.secret),
+    }
+    return {name: value for name, value in given.items() if value is not UNSET}
+
+
+def _whether_set(value: object) -> str | UnsetType:
+    return UNSET if value is UNSET else "removed" if value is None else "set"
+
+
+def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
+    """The namespace as clients see it: without its secrets."""
+    return wire.Namespace(
+        name=namespace.name,
+        num_shards=namespace.num_shards,
+        history=namespace.history,
+        retention=format_duration(namespace.retention_us),
+        paused=namespace.paused,
+        signed=namespace.secret is not None,
+        answers=namespace.answers,
+        retry_policy=retry_answer(policy_in_force(None, namespace)),
+        created_at=format_instant(namespace.created_at),
+        updated_at=format_instant(namespace.updated_at),
+        previous_secret_until=optional_instant(namespace.signing.previous_until(now_us)),
+        damaged=UNSET if namespace.damaged is None else namespace.damaged,
+    )
