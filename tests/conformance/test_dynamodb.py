@@ -54,7 +54,7 @@ class TestDynamoStoreWithSmallPages(
 ):
     """Queries are cut after two items, and batches after three writes."""
 
-    #: Its batches of 1,100 runs would be hundreds of transactions.
+    #: Its batches of 513 runs would be hundreds of transactions.
     test_batches_with_any_number_of_runs_are_complete = None
 
     examples = 10

@@ -230,7 +230,7 @@ def _server_of(text: str) -> tuple[str, str]:
 
 def reason_not_to_run(page: str, block: Block) -> str | None:
     """Why the block is not run; None if it is."""
-    return next((why for (where, word), why in NOT_RUN.items() if where == page and word in block.text), None)
+    return next((why for word, why in NOT_RUN.get(page, {}).items() if word in block.text), None)
 
 
 if __name__ == "__main__":

@@ -128,65 +128,50 @@ tocsin timers create http://127.0.0.1:9000/ --namespace billing --id invoice-471
 }
 
 #: By page and a text in the block: why it is not run.
-NOT_RUN: dict[tuple[str, str], str] = {
-    ("docs/explanation/performance.md", "make bench"): "measures for minutes",
-    ("docs/how-to/dynamodb.md", "aws dynamodb update-continuous-backups"): "needs AWS: DynamoDB Local has no backups",
-    ("docs/how-to/dynamodb.md", "aws dynamodb update-table"): "needs AWS's command line",
-    (
-        "docs/how-to/dynamodb.md",
-        "aws dynamodb create-table",
-    ): "needs AWS's command line; test_dynamodb_units.py compares its arguments with the store's",
-    ("docs/how-to/mongodb.md", "mongodump"): "needs MongoDB's tools",
-    (
-        "docs/how-to/deploy.md",
-        ".venv/bin/pip install --editable",
-    ): "needs a package registry",
-    (
-        "docs/how-to/deploy.md",
-        "python3 -m venv /opt/tocsin",
-    ): "needs systemd; tests/deploy/test_systemd.py checks the unit",
-    ("docs/how-to/deploy.md", "install -d -m 0700 secrets"): "needs Docker; `make test-image` runs the image",
-    ("docs/how-to/deploy.md", "docker buildx imagetools"): "needs Docker and a registry of images",
-    (
-        "docs/how-to/deploy.md",
-        "docker compose --file compose.cluster.yaml up",
-    ): "needs Docker; tests/deploy/test_compose.py runs the nodes as processes",
-    (
-        "docs/how-to/deploy.md",
-        "kubectl create namespace",
-    ): "needs Kubernetes; tests/deploy/test_helm.py renders the chart",
-    (
-        "docs/how-to/deploy.md",
-        "kubectl --namespace timers patch",
-    ): "needs Kubernetes; tests/deploy/test_helm.py renders the chart with both secrets",
-    ("docs/sdks/python.md", "pip install tocsin-client"): "needs a package registry",
-    ("docs/sdks/python.md", "python first_timer.py"): "sdks/python/tests/test_docs.py runs all programs of the page",
-    (
-        "docs/sdks/java.md",
-        "mvn -q -f sdks/java/pom.xml",
-    ): "needs Maven's plugins from a registry; test_sdk_installation.py types it where they are",
-    (
-        "docs/sdks/java.md",
-        "mvn -q compile org.codehaus.mojo:exec-maven-plugin:3.5.0:java -Dexec.mainClass=FirstTimer",
-    ): "sdks/java/tests/test_java_docs.py runs it with the built jars",
-    ("docs/sdks/go.md", "go mod init example"): "sdks/go/tests/test_go.py makes the module, which has no release yet",
-    ("docs/sdks/go.md", "go get tocsin.dev/go"): "sdks/go/tests/test_go.py makes the module, which has no release yet",
-    ("docs/sdks/go.md", "go mod edit -replace"): "sdks/go/tests/test_go.py types it",
-    ("docs/sdks/go.md", "go run ./first-timer"): "sdks/go/tests/test_go.py runs all programs of the page",
-    ("docs/sdks/go.md", "ADDRESS=127.0.0.1:9000 TOCSIN_SECRET=whsec_… go run ./reminders"): "the same",
-    ("docs/sdks/typescript.md", "npm install tocsin-client"): "needs a package registry",
-    (
-        "docs/sdks/typescript.md",
-        'npm install "$TOCSIN/sdks/typescript/',
-    ): "npm ci needs a package registry; test_sdk_installation.py types it where its packages are",
-    (
-        "docs/sdks/typescript.md",
-        "node first-timer.mjs",
-    ): "sdks/typescript/tests/test_typescript_docs.py runs all programs",
-    (
-        "docs/how-to/nats.md",
-        "nats sub",
-    ): "NATS's own client, which only shows; tests/integration/messaging subscribes to the same subjects",
+NOT_RUN = {
+    "docs/explanation/performance.md": {
+        "make bench": "measures for minutes",
+    },
+    "docs/how-to/dynamodb.md": {
+        "aws dynamodb update-continuous-backups": "needs AWS: DynamoDB Local has no backups",
+        "aws dynamodb update-table": "needs AWS's command line",
+        "aws dynamodb create-table": "needs AWS's command line; test_dynamodb_units.py compares its arguments",
+    },
+    "docs/how-to/mongodb.md": {
+        "mongodump": "needs MongoDB's tools",
+    },
+    "docs/how-to/deploy.md": {
+        ".venv/bin/pip install --editable": "needs a package registry",
+        "python3 -m venv /opt/tocsin": "needs systemd; tests/deploy/test_systemd.py checks the unit",
+        "install -d -m 0700 secrets": "needs Docker; `make test-image` runs the image",
+        "docker buildx imagetools": "needs Docker and a registry of images",
+        "docker compose --file compose.cluster.yaml up": "needs Docker; tests/deploy/test_compose.py runs processes",
+        "kubectl create namespace": "needs Kubernetes; tests/deploy/test_helm.py renders the chart",
+        "kubectl --namespace timers patch": "needs Kubernetes; tests/deploy/test_helm.py renders the chart with both secrets",
+    },
+    "docs/sdks/python.md": {
+        "pip install tocsin-client": "needs a package registry",
+        "python first_timer.py": "sdks/python/tests/test_docs.py runs all programs of the page",
+    },
+    "docs/sdks/java.md": {
+        "mvn -q -f sdks/java/pom.xml": "needs Maven's plugins; test_sdk_installation.py types it where they are",
+        "mvn -q compile org.codehaus.mojo:exec-maven-plugin": "sdks/java/tests/test_java_docs.py runs it with the built jars",
+    },
+    "docs/sdks/go.md": {
+        "go mod init example": "sdks/go/tests/test_go.py makes the module, which has no release yet",
+        "go get tocsin.dev/go": "sdks/go/tests/test_go.py makes the module, which has no release yet",
+        "go mod edit -replace": "sdks/go/tests/test_go.py types it",
+        "go run ./first-timer": "sdks/go/tests/test_go.py runs all programs of the page",
+        "ADDRESS=127.0.0.1:9000 TOCSIN_SECRET=whsec_… go run ./reminders": "the same",
+    },
+    "docs/sdks/typescript.md": {
+        "npm install tocsin-client": "needs a package registry",
+        'npm install "$TOCSIN/sdks/typescript/': "npm ci needs packages; test_sdk_installation.py types it where they are",
+        "node first-timer.mjs": "sdks/typescript/tests/test_typescript_docs.py runs all programs",
+    },
+    "docs/how-to/nats.md": {
+        "nats sub": "NATS's own client, which only shows; tests/integration/messaging subscribes to the same subjects",
+    },
 }
 
 #: What is done with blocks of other languages, beside the shell's.

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from tests.simulation.ledger import ABSENT, Ledger, ReceiverAnswer, Violation
-from tests.simulation.link import at_once
 from tests.simulation.receiver import payload_of, token_of
 from tests.support.checked_window import CheckedWindow, TransitionCheck
 from tests.support.completions import Noted
+from tests.support.window_bench import at_once
 from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, Status, Timer, decode_record

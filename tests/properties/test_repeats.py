@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import msgspec
 import pytest
 
-from tests.simulation.link import at_once
 from tests.support.checked_window import CheckedWindow, TransitionCheck
+from tests.support.window_bench import at_once
 from tocsin.model.condition import KEYS_MAX, Condition, OnConflict, Outcome
 from tocsin.model.errors import IdempotencyConflict, TimerExists, TimerNotFound, TimerNotPending
 from tocsin.model.instants import US_PER_DAY

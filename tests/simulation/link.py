@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from tests.support.window_bench import at_once
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.ports.records import Record
 from tocsin.ports.store import Applied, FireKey, Found, Loaded, Member, ShardBatch, ShardState, StoredRow
@@ -18,15 +19,6 @@ T = TypeVar("T")
 
 #: The context of the store and the receiver, which belong to no node.
 OUTSIDE = contextvars.Context()
-
-
-def at_once(call: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine that never waits, such as those of the memory store."""
-    try:
-        call.send(None)
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("the memory store waited")
 
 
 class Link:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import shutil
 import socket
-import subprocess
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
-from tests.support.needs import lacking
+from tests.support.needs import java_of
 from tests.support.ports import free_port
 from tests.support.program import ServerProgram
 
@@ -124,16 +120,6 @@ def cluster(hosts: Sequence[str] = ("127.0.0.1", "127.0.0.2", "127.0.0.3")) -> I
             server.remove()
 
 
-@contextlib.contextmanager
-def _locked(file: IO[str]) -> Iterator[None]:
-    """For one process at a time."""
-    fcntl.flock(file, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)
-
-
 def library() -> Path:
     """The folder of the server's jars."""
     named = os.environ.get(LIB_VARIABLE)
@@ -141,24 +127,6 @@ def library() -> Path:
 
 
 def _java() -> str:
-    """Where Java is, once Cassandra is installed beside it; skips the test where either can't be had."""
-    java = shutil.which("java")
-    if java is None:
-        lacking("cassandra", "there is no java (Debian's default-jre-headless has it)")
-    if LIB_VARIABLE not in os.environ:
-        build = library().parents[1]
-        build.mkdir(exist_ok=True)
-        # Of the processes that run tests, one installs it.
-        with (build / "cassandra.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (library().parent / ".ready").exists():
-                _install()
-    return java
-
-
-def _install() -> None:
-    if shutil.which("mvn") is None:
-        lacking("cassandra", "there is no mvn to install Cassandra with (Debian: maven)")
-    made = subprocess.run(["make", "cassandra"], cwd=_REPOSITORY, capture_output=True, text=True, check=False)
-    if made.returncode:
-        lacking("cassandra", f"`make cassandra` failed: {made.stdout}{made.stderr}"[-2000:])
+    """Where Java is."""
+    # Another release is there already.
+    return java_of("cassandra", "cassandra", library() if LIB_VARIABLE in os.environ else library().parent / ".ready")

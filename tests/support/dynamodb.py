@@ -7,18 +7,14 @@ written to disk, so that SIGKILL may lose the latest transaction.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
-import subprocess
 import uuid
 from pathlib import Path
 
-from tests.support.needs import lacking
+from tests.support.needs import java_of
 from tests.support.program import ServerProgram
 
-_REPOSITORY = Path(__file__).parents[2]
-_PROGRAM = _REPOSITORY / "build" / "dynamodb-local"
+_PROGRAM = Path(__file__).parents[2] / "build" / "dynamodb-local"
 
 #: Any will do; without some the driver sends nothing.
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
@@ -28,7 +24,7 @@ class DynamoServer(ServerProgram):
     """One server. With `kept` its data survive `kill` and `start`; otherwise they are in its memory, which is faster."""
 
     def __init__(self, *, kept: bool = False) -> None:
-        self._java = _java()
+        self._java = java_of("dynamodb", "dynamodb-local", _PROGRAM / ".ready")
         super().__init__("dynamodb")
         self._place = ["-dbPath", str(self.folder)] if kept else ["-inMemory"]
         os.environ.update(CREDENTIALS)
@@ -48,29 +44,3 @@ class DynamoServer(ServerProgram):
     def new_url(self) -> str:
         """The URL of a table that doesn't exist yet."""
         return self.url(f"t{uuid.uuid4().hex}")
-
-
-def _java() -> str:
-    """Where Java is, once DynamoDB Local is installed beside it; skips the test where either can't be had."""
-    java = shutil.which("java")
-    if java is None:
-        lacking("dynamodb", "there is no java (Debian's default-jre-headless has it)")
-    _PROGRAM.parent.mkdir(exist_ok=True)
-    # Of the processes that run tests, one installs it.
-    with (_PROGRAM.parent / "dynamodb-local.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (_PROGRAM / ".ready").exists():
-            _install()
-    return java
-
-
-def _install() -> None:
-    for program in ("mvn", "javac"):
-        if shutil.which(program) is None:
-            lacking(
-                "dynamodb",
-                f"there is no {program} to install DynamoDB Local with (Debian: maven, default-jdk-headless)",
-            )
-    made = subprocess.run(["make", "dynamodb-local"], cwd=_REPOSITORY, capture_output=True, text=True, check=False)
-    if made.returncode:
-        lacking("dynamodb", f"`make dynamodb-local` failed: {made.stdout}{made.stderr}"[-2000:])

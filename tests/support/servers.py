@@ -1,11 +1,12 @@
 """Fixtures of real servers: one a kind and process, of DynamoDB, Cassandra and MongoDB one a test run; fresh data for each
-test."""
+test. Nobody may stop a shared server."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -16,15 +17,56 @@ from tests.support.mongodb import MongoServer
 from tests.support.mysql import MysqlServer
 from tests.support.nats import NatsServer
 from tests.support.postgresql import PostgresServer
-from tests.support.program import running
+from tests.support.program import ServerProgram, running
 from tests.support.shared import shared_by_run
 
 
-@pytest.fixture(scope="session")
-def shared_postgresql() -> Iterator[PostgresServer]:
-    """A shared server that tests must not stop; `postgresql` is one for a single test."""
-    with running(PostgresServer()) as server:
-        yield server
+def _own(make: Callable[[], ServerProgram]) -> Any:
+    """A server of the test's own, running, to be stopped and killed at will."""
+
+    @pytest.fixture
+    def server() -> Iterator[ServerProgram]:
+        with running(make()) as started:
+            yield started
+
+    return server
+
+
+def _of_process(make: Callable[[], ServerProgram]) -> Any:
+    """A server that all tests of a process share."""
+
+    @pytest.fixture(scope="session")
+    def server() -> Iterator[ServerProgram]:
+        with running(make()) as started:
+            yield started
+
+    return server
+
+
+def _of_run(name: str, make: Callable[[], ServerProgram]) -> Any:
+    """A server that all processes of a test run share."""
+
+    @pytest.fixture(scope="session")
+    def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProgram]:
+        folder = tmp_path_factory.getbasetemp()
+        with shared_by_run(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder, name, make()) as started:
+            yield started
+
+    return server
+
+
+def _new_url(shared: str) -> Any:
+    """The URL of a database, keyspace or table of the test's own, which doesn't exist yet."""
+
+    @pytest.fixture
+    def url(request: pytest.FixtureRequest) -> str:
+        return str(request.getfixturevalue(shared).new_url())
+
+    return url
+
+
+shared_postgresql = _of_process(PostgresServer)
+postgresql = _own(partial(PostgresServer, fsync=True))
 
 
 @pytest_asyncio.fixture
@@ -33,108 +75,19 @@ async def postgresql_url(shared_postgresql: PostgresServer) -> str:
     return await shared_postgresql.create_database()
 
 
-@pytest.fixture
-def postgresql() -> Iterator[PostgresServer]:
-    """A server of the test's own, running, to be stopped and killed at will."""
-    with running(PostgresServer(fsync=True)) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def shared_nats() -> Iterator[NatsServer]:
-    """A shared server that tests must not stop; use a separate subject prefix on it. `nats` is one for a single test."""
-    with running(NatsServer()) as server:
-        yield server
-
-
-@pytest.fixture
-def nats() -> Iterator[NatsServer]:
-    """A server of the test's own, running, to be stopped and killed at will."""
-    with running(NatsServer()) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def shared_mysql() -> Iterator[MysqlServer]:
-    """A shared server that tests must not stop; `mysql` is one for a single test."""
-    with running(MysqlServer()) as server:
-        yield server
-
-
-@pytest.fixture
-def mysql_url(shared_mysql: MysqlServer) -> str:
-    """The URL of a database of the test's own, which doesn't exist yet."""
-    return shared_mysql.new_url()
-
-
-@pytest.fixture
-def mysql() -> Iterator[MysqlServer]:
-    """A server of the test's own, running, to be stopped and killed at will."""
-    with running(MysqlServer(fsync=True)) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def shared_dynamodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoServer]:
-    """A server that nobody may stop; take `dynamodb` for one's own. All processes of a test run share it."""
-    with shared_by_run(_folder_of_run(tmp_path_factory), "dynamodb", DynamoServer()) as server:
-        yield server
-
-
-def _folder_of_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of all processes of a test run."""
-    folder = tmp_path_factory.getbasetemp()
-    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-
-
-@pytest.fixture
-def dynamodb_url(shared_dynamodb: DynamoServer) -> str:
-    """The URL of a table of the test's own, which doesn't exist yet."""
-    return shared_dynamodb.new_url()
-
-
-@pytest.fixture
-def dynamodb() -> Iterator[DynamoServer]:
-    """A server of the test's own, running, to be stopped and killed at will; its data are on disk."""
-    with running(DynamoServer(kept=True)) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def shared_cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CassandraServer]:
-    """A server that nobody may stop; take `cassandra` for one's own. All processes of a test run share it."""
-    with shared_by_run(_folder_of_run(tmp_path_factory), "cassandra", CassandraServer()) as server:
-        yield server
-
-
-@pytest.fixture
-def cassandra_url(shared_cassandra: CassandraServer) -> str:
-    """The URL of a keyspace of the test's own, which doesn't exist yet."""
-    return shared_cassandra.new_url()
-
-
-@pytest.fixture
-def cassandra() -> Iterator[CassandraServer]:
-    """A server of the test's own, running, to be stopped and killed at will."""
-    with running(CassandraServer()) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def shared_mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MongoServer]:
-    """A server that nobody may stop; take `mongodb` for one's own. All processes of a test run share it."""
-    with shared_by_run(_folder_of_run(tmp_path_factory), "mongodb", MongoServer(synced=False)) as server:
-        yield server
-
-
-@pytest.fixture
-def mongodb_url(shared_mongodb: MongoServer) -> str:
-    """The URL of a database of the test's own, which doesn't exist yet."""
-    return shared_mongodb.new_url()
-
-
-@pytest.fixture
-def mongodb() -> Iterator[MongoServer]:
-    """A server of the test's own, running, to be stopped and killed at will."""
-    with running(MongoServer()) as server:
-        yield server
+#: Each test uses subjects with a prefix of its own.
+shared_nats = _of_process(NatsServer)
+nats = _own(NatsServer)
+shared_mysql = _of_process(MysqlServer)
+mysql = _own(partial(MysqlServer, fsync=True))
+mysql_url = _new_url("shared_mysql")
+shared_dynamodb = _of_run("dynamodb", DynamoServer)
+#: Its data are on disk.
+dynamodb = _own(partial(DynamoServer, kept=True))
+dynamodb_url = _new_url("shared_dynamodb")
+shared_cassandra = _of_run("cassandra", CassandraServer)
+cassandra = _own(CassandraServer)
+cassandra_url = _new_url("shared_cassandra")
+shared_mongodb = _of_run("mongodb", partial(MongoServer, synced=False))
+mongodb = _own(MongoServer)
+mongodb_url = _new_url("shared_mongodb")

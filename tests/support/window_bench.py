@@ -68,6 +68,11 @@ class Bench:
         self.window.accept(op)
         return op
 
+    def created(self, at: int, uuid: bytes = UUID) -> None:
+        """A durable timer."""
+        self.create(at, uuid)
+        self.commit(self.assemble())
+
     def history_rule(self, _: str) -> tuple[HistoryMode, int]:
         return HistoryMode.ALL, 1_000
 

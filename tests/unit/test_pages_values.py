@@ -148,31 +148,26 @@ def test_edit_form_sends_only_changed_fields() -> None:
     assert set(changed) == {"namespace", "timerId", "tags", "payload"}
 
 
-def test_expiry_is_kept_changed_and_removed_by_the_form() -> None:
-    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, expire_after_us=90_000_000)
-    view = TimerView(timer, b"", 0, NOW)
-    kept = TimerForm.of(timer, when="keep")
-    assert kept.changes(view) == {"namespace": "default", "timerId": "t"}
-    for text, sent, flag in ((" 2 H ", "2h", "--expire-after 2h"), ("", None, "--no-expiry")):
-        kept.expire_after = text
-        changed = kept.changes(view)
-        assert changed == {"namespace": "default", "timerId": "t", "expireAfter": sent}
-        assert flag in command("http://127.0.0.1:8080", changed)
-
-
-def test_description_is_kept_changed_and_removed_by_the_form() -> None:
-    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, description="An invoice")
-    view = TimerView(timer, b"", 0, NOW)
-    kept = TimerForm.of(timer, when="keep")
-    assert kept.changes(view) == {"namespace": "default", "timerId": "t"}
-    for text, sent, flag in (
-        ("It's due", "It's due", """--description 'It'"'"'s due'"""),
-        ("", None, "--description ''"),
-    ):
-        kept.description = text
-        changed = kept.changes(view)
-        assert changed == {"namespace": "default", "timerId": "t", "description": sent}
-        assert flag in command("http://127.0.0.1:8080", changed)
+@each(
+    "field, name, text, sent, flag",
+    [
+        ("expire_after", "expireAfter", " 2 H ", "2h", "--expire-after 2h"),
+        ("expire_after", "expireAfter", "", None, "--no-expiry"),
+        ("description", "description", "It's due", "It's due", """--description 'It'"'"'s due'"""),
+        ("description", "description", "", None, "--description ''"),
+    ],
+)
+def test_fields_are_kept_changed_and_removed_by_the_form(
+    field: str, name: str, text: str, sent: str | None, flag: str
+) -> None:
+    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, expire_after_us=90_000_000, description="An invoice")
+    view, identity = TimerView(timer, b"", 0, NOW), {"namespace": "default", "timerId": "t"}
+    form = TimerForm.of(timer, when="keep")
+    assert form.changes(view) == identity
+    setattr(form, field, text)
+    changed = form.changes(view)
+    assert changed == {**identity, name: sent}
+    assert flag in command("http://127.0.0.1:8080", changed)
 
 
 def test_raw_body_survives_the_form_until_a_payload_replaces_it() -> None:

@@ -21,7 +21,7 @@ from tocsin.timers.history import runs_page
 
 
 class Runs(Bench):
-    """A window whose attempts have the log that attempts have."""
+    """A window whose attempts have the log that attempts have, and whose operations are written at once."""
 
     def __init__(self, mode: HistoryMode = HistoryMode.ALL) -> None:
         super().__init__()
@@ -33,22 +33,31 @@ class Runs(Bench):
     def write(self) -> None:
         self.commit(self.assemble(exact_after=0))
 
+    def create(self, at: int, uuid: bytes = UUID) -> WriteOp:
+        op = super().create(at, uuid)
+        self.write()
+        return op
+
     def attempt_failed(self, at: int, again_at: int) -> None:
         """An attempt that leads to a retry."""
         timer = self._after(at, "HTTP_503", "busy")
-        self.window.answered(self.attempt, NextAttempt(timer, again_at), 0)
+        self._answered(NextAttempt(timer, again_at))
 
     def rescheduled(self, at: int, to: int) -> None:
         """An attempt whose answer is another instant."""
         timer = self._after(at, None, None)
         timer.execute_at, timer.attempts, timer.first_attempt_at, timer.firing = to, 0, None, ""
-        self.window.answered(self.attempt, NextAttempt(timer, to), 0)
+        self._answered(NextAttempt(timer, to))
 
     def accepted(self, at: int) -> None:
         """The last attempt."""
         timer = self._after(at, None, None)
         timer.status = Status.COMPLETED
-        self.window.answered(self.attempt, FinalAttempt(timer), 0)
+        self._answered(FinalAttempt(timer))
+
+    def _answered(self, end: NextAttempt | FinalAttempt) -> None:
+        self.window.answered(self.attempt, end, 0)
+        self.write()
 
     def _after(self, at: int, error: str | None, answer: str | None) -> Timer:
         self.fire(100_000)
@@ -68,6 +77,7 @@ class Runs(Bench):
 
     def update(self, **changes: Any) -> None:
         self.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(**changes), completion=self.answered))
+        self.write()
 
     def pages(self, limit: int = 10) -> list[Run]:
         """All runs, newest first, read page by page."""
@@ -95,24 +105,15 @@ class Runs(Bench):
 def test_every_run_is_a_chapter(limit: int) -> None:
     bench = Runs()
     bench.create(10)
-    bench.write()
     bench.attempt_failed(11, 20)
-    bench.write()
     bench.rescheduled(21, 30)
-    bench.write()
     assert bench.summary(limit) == [(30, "pending", []), (10, "rescheduled", [11, 21])]
     bench.attempt_failed(31, 40)
-    bench.write()
     bench.update(execute_at=50)
-    bench.write()
     bench.accepted(51)
-    bench.write()
     bench.create(60)
-    bench.write()
     bench.attempt_failed(61, 70)
-    bench.write()
     bench.create(80)
-    bench.write()
     bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", completion=bench.answered))
     bench.write()
     assert bench.summary(limit) == [
@@ -128,33 +129,26 @@ def test_every_run_is_a_chapter(limit: int) -> None:
 def test_a_run_without_attempts_leaves_no_row_when_its_timer_moves() -> None:
     bench = Runs()
     bench.create(10)
-    bench.write()
     bench.update(execute_at=20)
     bench.create(30)
-    bench.write()
     assert bench.summary() == [(30, "pending", [])]
 
 
 def test_an_update_that_leaves_the_instant_continues_the_run() -> None:
     bench = Runs()
     bench.create(10)
-    bench.write()
     bench.attempt_failed(11, 20_000)
-    bench.write()
     bench.update(url="http://i/")
-    bench.write()
     assert bench.summary() == [(10, "pending", [11])]
     bench.update(execute_at=30)
-    bench.write()
     assert bench.summary() == [(30, "pending", []), (10, "superseded", [11])]
 
 
 def test_an_attempt_that_a_clients_write_overtook_is_recorded() -> None:
     bench = Runs()
     bench.create(10)
-    bench.write()
     bench.fire()
-    bench.create(20)
+    Bench.create(bench, 20)
     timer = msgspec.structs.replace(
         bench.attempt.row.timer, attempts=1, first_attempt_at=11, attempt_log=(LoggedAttempt(11, 5, 503, "HTTP_503"),)
     )
@@ -166,27 +160,21 @@ def test_an_attempt_that_a_clients_write_overtook_is_recorded() -> None:
 def test_plain_create_keeps_the_run_of_a_retry_that_is_not_in_memory() -> None:
     bench = Runs()
     bench.create(10)
-    bench.write()
     bench.attempt_failed(11, 20_000)
-    bench.write()
     assert UUID not in bench.window.rows
     bench.create(30)
-    bench.write()
     assert bench.summary() == [(30, "pending", []), (10, "superseded", [11])]
 
 
 def test_suspended_run_survives_a_plain_create() -> None:
     bench = Runs()
     bench.create(10)
-    bench.write()
     bench.attempt_failed(11, 20)
-    bench.write()
     assert bench.window.due(100) is not None
     bench.window.defer()
     bench.window.suspend(bench.window.rows[UUID], "namespace:n")
     bench.write()
     bench.create(30)
-    bench.write()
     assert bench.summary() == [(30, "pending", []), (10, "superseded", [11])]
 
 
@@ -194,42 +182,32 @@ def test_suspended_run_survives_a_plain_create() -> None:
 def test_only_the_last_state_of_a_run_is_shown(limit: int) -> None:
     bench = Runs()
     bench.create(10)
-    bench.write()
     bench.attempt_failed(11, 20_000)
-    bench.write()
     bench.load_up_to(40_000)
     bench.attempt_failed(20_001, 50_000)
-    bench.write()
     assert bench.summary(limit) == [(10, "pending", [11, 20_001])]
     assert len(at_once(bench.store.runs(0, UUID, None, 10))) == 1
     bench.create(70)
-    bench.write()
     assert bench.summary(limit) == [(70, "pending", []), (10, "superseded", [11, 20_001])]
 
 
 def test_each_owner_keeps_one_state_of_a_run_that_is_not_in_memory() -> None:
     bench = Runs()
     bench.create(10)
-    bench.write()
     bench.attempt_failed(11, 20_000)
-    bench.write()
     bench.claim(1)
     for at, again_at in ((20_001, 40_000), (40_001, 60_000), (60_001, 90_000)):
         bench.load_up_to(at)
         bench.attempt_failed(at, again_at)
-        bench.write()
     assert len(at_once(bench.store.runs(0, UUID, None, 10))) == 2
     bench.create(95_000)
-    bench.write()
     assert bench.summary(1) == [(95_000, "pending", []), (10, "superseded", [11, 20_001, 40_001, 60_001])]
 
 
 def test_conditional_create_keeps_the_run_that_it_read() -> None:
     bench = Runs()
     bench.create(10)
-    bench.write()
     bench.attempt_failed(11, 20_000)
-    bench.write()
     bench.store._shards[0].runs.clear()
     timer = Timer("n", "t", 30, "http://h/", 0, 0)
     condition = Condition(key=CreateKey("k", "b"))
@@ -245,13 +223,9 @@ def test_conditional_create_keeps_the_run_that_it_read() -> None:
 def test_the_history_mode_decides_what_is_kept(mode: HistoryMode, kept: list[RunStatus]) -> None:
     bench = Runs(mode)
     bench.create(10)
-    bench.write()
     bench.rescheduled(11, 20)
-    bench.write()
     bench.attempt_failed(21, 25)
-    bench.write()
     bench.update(execute_at=30)
-    bench.write()
     assert [run.status for run in bench.pages()] == [RunStatus.PENDING, *kept]
 
 

@@ -25,7 +25,6 @@ from tocsin.service_calls.messages import (
     ResponseMeta,
     RetrySpec,
     ScheduleTimer,
-    ServiceCallDeleted,
     ServiceCallFailed,
     ServiceCallRetrying,
     ServiceCallRunning,
@@ -197,14 +196,6 @@ def test_a_failed_call_keeps_the_response():
     assert step.after.outcome == CallOutcome(OK, OOPS)
 
 
-def test_results_of_another_execution_are_ignored():
-    world = World()
-    other = world.new_id()
-    assert service_call.started(world.call, ExecutionStarted(world.id, other, EPOCH_US), limits=LIMITS) is None
-    assert service_call.succeeded(world.call, ExecutionSucceeded(world.id, other, EPOCH_US, OK)) is None
-    assert service_call.failed(world.call, ExecutionFailed(world.id, other, EPOCH_US, OOPS), limits=LIMITS) is None
-
-
 def test_interrupted_executions_are_repeated_up_to_a_limit():
     world = World(limits=AgentLimits(executions_max=2))
     first = world.execution_id
@@ -226,14 +217,6 @@ def test_interrupted_executions_are_repeated_up_to_a_limit():
 
 
 class TestWatchdog:
-    def test_an_overdue_call_is_dispatched(self):
-        world = World(EPOCH_US + SECOND)
-        world.clock.advance(SECOND + LIMITS.watchdog_grace_us - 1)
-        assert world.watch() is None
-        world.clock.advance(1)
-        assert world.watch() is not None
-        assert world.call.status is CallStatus.RUNNING
-
     def test_an_unstarted_order_is_repeated_at_growing_intervals_without_limit(self):
         world = World()
         execution_id, looks = world.execution_id, 0
@@ -267,15 +250,6 @@ class TestWatchdog:
         end = ExecutionSucceeded(world.id, world.execution_id, world.clock.now_us(), OK)
         assert world.then(service_call.succeeded(world.call, end)) is not None
         assert world.call.status is CallStatus.SUCCEEDED
-
-
-def test_only_a_waiting_call_can_be_deleted():
-    assert service_call.delete(World().call) is None
-    world = World(EPOCH_US + SECOND)
-    assert service_call.delete(world.call) == (ServiceCallDeleted(world.id),)
-    retrying = World(policy=POLICY)
-    retrying.failed()
-    assert service_call.delete(retrying.call) == (ServiceCallDeleted(retrying.id),)
 
 
 POLICY = RetryPolicy(
@@ -363,14 +337,6 @@ class TestRetries:
             world.retry_due()
         world.interrupted()
         assert (world.call.status, world.call.attempts, world.call.executions) == (CallStatus.FAILED, 3, 5)
-
-    def test_an_overdue_retry_is_dispatched_by_the_watchdog(self):
-        world = World(policy=POLICY)
-        world.failed()
-        assert world.call.watch_at is not None
-        world.clock.advance(world.call.watch_at - world.clock.now_us())
-        assert world.watch() is not None
-        assert world.call.status is CallStatus.RUNNING
 
     def test_retry_after_delays_the_next_attempt(self):
         world = World(policy=POLICY)

@@ -534,13 +534,6 @@ async def test_exclusive_store_without_writes_pauses_dispatch_at_the_results_lim
     await node.supervisor.kill()
 
 
-async def test_shared_store_without_writes_ends_the_node_lease(node: Node) -> None:
-    await node.step()
-    node.store.down = True
-    await node.seconds(3)
-    assert node.supervisor.dispatcher.paused_reason == "lease"
-
-
 async def test_node_that_reads_a_newer_record_format_leaves_its_shards_to_others() -> None:
     node = Node()
     await node.step()

@@ -23,8 +23,7 @@ from tocsin.timers.engine.rows import (
 
 def test_bisected_batch_includes_the_finished_timer_that_it_rewrites() -> None:
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     bench.fire()
     bench.finish()
     bench.create(20)
@@ -37,8 +36,7 @@ def test_bisected_batch_includes_the_finished_timer_that_it_rewrites() -> None:
 def test_not_pending_reply_commits_with_the_finished_delete() -> None:
     bench = Bench()
     bench.create(5, OTHER)
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     bench.fire()
     bench.fire()
     bench.finish()
@@ -51,8 +49,7 @@ def test_not_pending_reply_commits_with_the_finished_delete() -> None:
 
 def test_row_loaded_before_its_commit_is_confirmed_supersedes_former_states() -> None:
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     bench.fire()
     bench.window.answered(bench.attempt, NextAttempt(bench.attempt.row.timer, 11), 0)
     batch = bench.assemble()
@@ -85,8 +82,7 @@ def test_attempt_of_a_former_row_decides_nothing_beside_the_loaded_one(sent: boo
     """A timer is replaced while its attempt is in flight. A load returns the new row, which fires, before the commit is
     confirmed."""
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     bench.fire()
     former = bench.attempt
     bench.create(20)
@@ -107,8 +103,7 @@ def test_attempt_of_a_former_row_decides_nothing_beside_the_loaded_one(sent: boo
 
 def test_refused_retry_neither_fires_nor_is_lost() -> None:
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     bench.fire()
     bench.window.answered(bench.attempt, NextAttempt(bench.attempt.row.timer, 30), 0)
     bench.window.refuse(bench.window.pending.popleft(), DefiniteFailure("no"), 50)
@@ -122,13 +117,11 @@ def test_refused_retry_neither_fires_nor_is_lost() -> None:
 def test_refused_retry_does_not_replace_what_was_written_meanwhile() -> None:
     """A retry that waits for another try is the only one that comes after a write that was accepted later."""
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     bench.fire()
     bench.window.answered(bench.attempt, NextAttempt(bench.attempt.row.timer, 30), 0)
     bench.window.refuse(bench.window.pending.popleft(), DefiniteFailure("no"), 50)
-    bench.create(2_000)
-    bench.commit(bench.assemble())
+    bench.created(2_000)
     assert bench.window.try_refused_again(50)
     bench.commit(bench.assemble())
     assert bench.stored()[UUID].execute_at == 2_000
@@ -139,8 +132,7 @@ def test_refused_retry_does_not_replace_what_was_written_meanwhile() -> None:
 def test_refused_delete_that_is_tried_again_spares_what_was_written_meanwhile(loaded: bool) -> None:
     bench = Bench()
     bench.create(5, OTHER)
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     bench.fire()
     bench.fire()
     bench.finish()
@@ -160,8 +152,7 @@ def test_refused_delete_that_is_tried_again_spares_what_was_written_meanwhile(lo
 
 def test_row_that_is_suspended_because_it_was_not_sent_does_not_fire_meanwhile() -> None:
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     bench.fire()
     assert bench.window.not_sent(bench.attempt, "egress")
     assert bench.window.due(100) is None
@@ -171,8 +162,7 @@ def test_row_that_is_suspended_because_it_was_not_sent_does_not_fire_meanwhile()
 
 def test_row_about_to_be_suspended_does_not_fire_when_loaded_again() -> None:
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     row = bench.window.due(100)
     assert row is not None
     bench.window.defer()
@@ -185,8 +175,7 @@ def test_row_about_to_be_suspended_does_not_fire_when_loaded_again() -> None:
 
 def test_row_about_to_be_suspended_does_not_fire_after_the_suspension_of_a_former_row() -> None:
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     # The client's write comes first, so that the former row's suspension has no effect.
     bench.create(20)
     for _ in range(2):
@@ -203,8 +192,7 @@ def test_row_about_to_be_suspended_does_not_fire_after_the_suspension_of_a_forme
 
 def test_deferred_row_that_is_put_back_waits_for_its_instant() -> None:
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     row = bench.window.due(100)
     assert row is not None
     bench.window.defer()
@@ -217,8 +205,7 @@ def test_deferred_row_that_is_put_back_waits_for_its_instant() -> None:
 def test_result_that_arrives_during_its_hand_over_counts() -> None:
     """The result arrives while the batch is written that leaves the attempt to this node."""
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     bench.fire()
     bench.window.hand_over(5_000)
     batch = bench.assemble()
@@ -232,8 +219,7 @@ def test_result_that_arrives_during_its_hand_over_counts() -> None:
 
 def test_handed_over_result_is_ignored_after_the_timer_changed() -> None:
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     row = bench.fire()
     bench.window.hand_over(5_000)
     bench.commit(bench.assemble())
@@ -256,8 +242,7 @@ def test_update_of_a_record_nested_deeper_than_the_stack_is_refused_alone() -> N
     deep = StoredRow(20_000, UUID, generation(0, OWNER, 1), "n", "t", (), record)
     at_once(bench.store.apply([ShardBatch(0, bench.window.epoch, OWNER, upserts=[deep])]))
     bench.window.accept(WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(tags=("a",)), completion=bench.answered))
-    bench.create(10, OTHER)
-    bench.commit(bench.assemble())
+    bench.created(10, OTHER)
     refused, written = bench.answers
     assert isinstance(refused, TimerNotPending)
     assert isinstance(written, Row)
@@ -269,8 +254,7 @@ def test_write_that_cannot_be_encoded_is_refused_alone() -> None:
     op = bench.create(10)
     assert op.timer is not None
     op.timer.url = "http://h/\ud800"
-    bench.create(20, OTHER)
-    bench.commit(bench.assemble())
+    bench.created(20, OTHER)
     refused, written = bench.answers
     assert isinstance(refused, DefiniteFailure)
     assert isinstance(written, Row)
@@ -279,8 +263,7 @@ def test_write_that_cannot_be_encoded_is_refused_alone() -> None:
 
 def test_retry_that_cannot_be_encoded_suspends_its_timer_with_the_reason() -> None:
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     row = bench.fire()
     broken = msgspec.structs.replace(row.timer, last_error="\ud800")
     bench.window.answered(bench.attempt, NextAttempt(broken, 50), 0)
@@ -293,8 +276,7 @@ def test_retry_that_cannot_be_encoded_suspends_its_timer_with_the_reason() -> No
 def test_retry_uses_the_reserve_of_the_row_and_is_suspended_beyond_it() -> None:
     bench = Bench()
     bench.row_bytes_max, bench.row_reserve_bytes = 2_000, 1_000
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     for error, suspended in (("x" * 1_500, None), ("x" * 2_000, "bad_record: PayloadTooLarge: ")):
         retried = msgspec.structs.replace(bench.fire().timer, last_error=error)
         bench.window.answered(bench.attempt, NextAttempt(retried, 50), 0)
@@ -307,8 +289,7 @@ def test_retry_uses_the_reserve_of_the_row_and_is_suspended_beyond_it() -> None:
 
 def test_finished_timer_whose_history_cannot_be_encoded_is_deleted_without_history() -> None:
     bench = Bench()
-    bench.create(10)
-    bench.commit(bench.assemble())
+    bench.created(10)
     row = bench.fire()
     broken = msgspec.structs.replace(completed(row.timer), last_error="\ud800")
     bench.window.answered(bench.attempt, FinalAttempt(broken), 0)

@@ -276,7 +276,7 @@ class HistoryConformance(StoreSuite):
         assert await store.apply([ShardBatch(0, 2, ALICE, runs=[run(row(1))])]) == [Applied.OWNERSHIP_LOST]
         assert await store.runs(0, uuid_of(1), None, 10) == []
 
-    @pytest.mark.parametrize("rows", [1, 33, 1100])
+    @pytest.mark.parametrize("rows", [1, 33, 513])
     async def test_batches_with_any_number_of_runs_are_complete(self, store: Store, rows: int) -> None:
         batch = await claimed(store)
         states = [row(i) for i in range(1, rows + 1)]

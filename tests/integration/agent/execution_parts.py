@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -26,18 +25,9 @@ from tocsin.service_calls.execution.handlers import ExecutionHandlers
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CheckExecution, Message, Registry, RequestSpec, StartExecution
 from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart, LoggedExecution
+from tocsin.telemetry.clock import SystemClock
 
 PAUSES = AgentLimits(outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000)
-
-
-class SystemClock:
-    """The machine's clocks."""
-
-    def now_us(self) -> int:
-        return time.time_ns() // 1_000
-
-    def boottime_us(self) -> int:
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
 
 
 class Changes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,20 +24,13 @@ from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import Registry
 from tocsin.service_calls.orchestration.handlers import Orchestration
 from tocsin.stores.service_calls.database import agent_database
+from tocsin.telemetry.clock import SystemClock
 from tocsin.web.api.app import Api, ApiMetrics
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.parts import WebParts
 
 SPEC = {"method": "POST", "url": "https://a.example/x"}
 LATER = "2099-01-31T12:00:00.5Z"
-
-
-class Clock:
-    def now_us(self) -> int:
-        return time.time_ns() // 1_000
-
-    def boottime_us(self) -> int:
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
 
 
 class NoKeys:
@@ -95,7 +87,7 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    clock, limits = Clock(), AgentLimits()
+    clock, limits = SystemClock(), AgentLimits()
     new_id = Uuid7Source(clock.now_us)
     registry = Registry(new_id, clock.now_us)
     database = agent_database(f"sqlite:///{tmp_path / 'agent.db'}")

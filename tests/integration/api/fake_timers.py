@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -28,6 +27,7 @@ from tocsin.model.namespace import HistoryMode, Namespace
 from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Changes, LoggedAttempt, Status, Timer
 from tocsin.tasks import Turns
+from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
@@ -48,14 +48,6 @@ from tocsin.timers.writing import WriteClient
 TOTAL_SHARDS = 8
 
 T = TypeVar("T")
-
-
-class SystemClock:
-    def now_us(self) -> int:
-        return time.time_ns() // 1_000
-
-    def boottime_us(self) -> int:
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
 
 
 class FakeNamespaces(Namespaces):

@@ -15,20 +15,9 @@ from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.http import HttpCaller
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.ports.http import Exchange, Invocation, Request, Result
+from tocsin.telemetry.clock import SystemClock
 
 OK = b'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"ok":true}'
-
-
-class SystemClock:
-    """The machine's clocks."""
-
-    def now_us(self) -> int:
-        """The clock's time, in microseconds."""
-        return time.time_ns() // 1_000
-
-    def boottime_us(self) -> int:
-        """The clock's time, in microseconds."""
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
 
 
 class Peer:
@@ -198,3 +187,18 @@ async def send(client: Client, url: str, method: str = "POST", **changes: Any) -
     client.caller.send(request, ended.set_result)
     assert not ended.done()
     return await ended
+
+
+def closing_at_the_second(parting: bytes) -> Script:
+    """Answers one request of the first connection, and the second with `parting`."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK)
+        if peer.number == 1:
+            await peer.request()
+            await peer.send(parting)
+        else:
+            await keep_answering(peer)
+
+    return script

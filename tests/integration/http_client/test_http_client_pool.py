@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from callback_receivers import OK, Peer, an_invocation, answer_with, keep_answering
+from callback_receivers import OK, Peer, an_invocation, answer_with, closing_at_the_second, keep_answering
 
 from tocsin.http_client.limits import CallbackLimits
 from tocsin.model.answer import NoResponse, Response
@@ -86,16 +86,7 @@ async def test_the_receiver_closes_an_idle_connection(receive: Any, client: Any)
 async def test_a_request_on_a_reused_connection_that_closes_is_replayed(
     parting: bytes, receive: Any, client: Any
 ) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(OK)
-        if peer.number == 1:
-            await peer.request()
-            await peer.send(parting)
-        else:
-            await keep_answering(peer)
-
-    receiver = await receive(script)
+    receiver = await receive(closing_at_the_second(parting))
     first = await client.call(receiver.url)
     second = await client.call(receiver.url, message_id="m2")
     assert (first.outcome, second.outcome) == (TOOK, TOOK)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from callback_receivers import OK, Peer, answer_with, keep_answering, send
+from callback_receivers import OK, Peer, answer_with, closing_at_the_second, keep_answering, send
 
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.limits import CallbackLimits
@@ -109,25 +109,12 @@ async def test_redirects_are_reported_as_responses(receive: Any, client: Any) ->
 # -- never sent twice
 
 
-def _closing_at_the_second(parting: bytes) -> Any:
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(OK)
-        if peer.number == 1:
-            await peer.request()
-            await peer.send(parting)
-        else:
-            await keep_answering(peer)
-
-    return script
-
-
 @pytest.mark.parametrize("parting", [b"", TIMEOUT_408])
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "GET", "OPTIONS"])
 async def test_an_idempotent_request_is_replayed_on_a_fresh_connection(
     method: str, parting: bytes, receive: Any, client: Any
 ) -> None:
-    receiver = await receive(_closing_at_the_second(parting))
+    receiver = await receive(closing_at_the_second(parting))
     for _ in range(2):
         assert (await send(client, receiver.url, method)).outcome == TOOK
     assert (receiver.connections, len(receiver.requests)) == (2, 3)
@@ -135,7 +122,7 @@ async def test_an_idempotent_request_is_replayed_on_a_fresh_connection(
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
 async def test_a_request_that_is_not_idempotent_is_not_replayed(method: str, receive: Any, client: Any) -> None:
-    receiver = await receive(_closing_at_the_second(b""))
+    receiver = await receive(closing_at_the_second(b""))
     assert (await send(client, receiver.url, method)).outcome == TOOK
     outcome = (await send(client, receiver.url, method)).outcome
     assert isinstance(outcome, NoResponse)
@@ -154,7 +141,7 @@ async def test_a_closing_connection_is_not_reused(receive: Any, client: Any) -> 
 
 
 async def test_a_408_is_the_response_of_a_request_that_is_not_idempotent(receive: Any, client: Any) -> None:
-    receiver = await receive(_closing_at_the_second(TIMEOUT_408))
+    receiver = await receive(closing_at_the_second(TIMEOUT_408))
     assert (await send(client, receiver.url)).outcome == TOOK
     outcome = (await send(client, receiver.url)).outcome
     assert isinstance(outcome, Reply)
