@@ -43,7 +43,7 @@ async def filled(store: Store) -> list[StoredRow | HistoryRow]:
     rows: list[StoredRow | HistoryRow] = []
     for shard_id in SHARDS:
         batch = await claimed(store, shard_id)
-        for i in range(30):
+        for i in range(18):
             number = 1 + shard_id * 100 + i
             namespace = "other" if i % 5 == 4 else "default"
             tags = ("even", "all") if i % 2 == 0 else ("all",)
