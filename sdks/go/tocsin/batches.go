@@ -2,7 +2,6 @@ package tocsin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -194,9 +193,9 @@ func (t *Timers) request(ctx context.Context, items []*item, retry int, elapsed 
 	if retry == 0 { // retries go to the client's own URL
 		c.place = &items[0].place
 	}
-	c.body = func(more time.Duration) json.Marshaler { return batch{items, elapsed + more} }
+	c.body = func(more time.Duration) ([]byte, error) { return batch{items, elapsed + more}.MarshalJSON() }
 	if retry == 0 {
-		c.body = func(more time.Duration) json.Marshaler { return batch{items, more} }
+		c.body = func(more time.Duration) ([]byte, error) { return batch{items, more}.MarshalJSON() }
 	}
 	answer, _, err := t.session.perform(ctx, c, l)
 	if err != nil {

@@ -2,7 +2,6 @@ package tocsin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"net/url"
@@ -43,10 +42,10 @@ func (c *Calls) Submit(ctx context.Context, submission SubmitServiceCall) (*Subm
 	if submission.ServiceCallID == "" {
 		submission.ServiceCallID = rules.NewUUID7(time.Now()).String()
 	}
-	body := func(elapsed time.Duration) json.Marshaler {
+	body := func(elapsed time.Duration) ([]byte, error) {
 		sent := submission
 		sent.Delay = left(submission.Delay, elapsed)
-		return sent
+		return encodeMembers(&sent)
 	}
 	return ask[SubmittedServiceCall](ctx, &c.part, &call{operation: "submitServiceCall", body: body, path: c.path("", "")})
 }

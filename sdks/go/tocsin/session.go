@@ -64,7 +64,7 @@ type limits struct {
 type call struct {
 	operation string
 	// body returns what to send, after so much time; nil: nothing.
-	body   func(elapsed time.Duration) json.Marshaler
+	body   func(elapsed time.Duration) ([]byte, error)
 	path   map[string]string
 	query  url.Values
 	header http.Header
@@ -84,8 +84,8 @@ type reply struct {
 }
 
 // constant is a body that does not depend on time.
-func constant(body json.Marshaler) func(time.Duration) json.Marshaler {
-	return func(time.Duration) json.Marshaler { return body }
+func constant(body json.Marshaler) func(time.Duration) ([]byte, error) {
+	return func(time.Duration) ([]byte, error) { return body.MarshalJSON() }
 }
 
 // left is what is left of a delay, so that a retry means the same instant. It is never zero, which would be absent.
@@ -271,7 +271,7 @@ func (s *session) request(ctx context.Context, c *call, base string, retry int, 
 		if retry == 0 {
 			elapsed = 0
 		}
-		encoded, err := c.body(elapsed).MarshalJSON()
+		encoded, err := c.body(elapsed)
 		if err != nil {
 			return nil, invalidArgument(err)
 		}

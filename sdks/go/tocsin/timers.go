@@ -2,7 +2,6 @@ package tocsin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"time"
@@ -24,10 +23,10 @@ func (t *Timers) Create(ctx context.Context, timer CreateTimer) (*Timer, error) 
 		timer.IdempotencyKey = rules.NewUUID4().String()
 	}
 	target := place{timer.Namespace, timer.ID}
-	body := func(elapsed time.Duration) json.Marshaler {
-		sent := timer
-		sent.Delay = left(timer.Delay, elapsed)
-		return sent
+	delay := timer.Delay
+	body := func(elapsed time.Duration) ([]byte, error) {
+		timer.Delay = left(delay, elapsed)
+		return encodeMembers(&timer)
 	}
 	created, err := ask[Timer](ctx, &t.part, &call{operation: "createTimer", body: body, first: automatic, place: &target})
 	if err == nil && t.session.router != nil {
@@ -44,12 +43,12 @@ func (t *Timers) Get(ctx context.Context, namespace, timerID string) (*Timer, er
 // Update changes the given fields of a pending timer; those that are absent stay, and null removes. ErrTimerNotPending: it has
 // finished, and not with these fields after a lost answer.
 func (t *Timers) Update(ctx context.Context, change UpdateTimer) (*Timer, error) {
-	body := func(elapsed time.Duration) json.Marshaler {
+	body := func(elapsed time.Duration) ([]byte, error) {
 		sent := change
 		if delay, ok := change.Delay.Get(); ok {
 			sent.Delay = Some(left(delay, elapsed))
 		}
-		return sent
+		return encodeMembers(&sent)
 	}
 	call := &call{operation: "updateTimer", body: body, place: &place{change.Namespace, change.TimerID}}
 	return update[Timer](ctx, &t.part, call, named("getTimer", change.Namespace, change.TimerID))

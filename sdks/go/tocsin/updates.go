@@ -33,7 +33,7 @@ func update[T any](ctx context.Context, p *part, change, get *call) (*T, error) 
 	if err != nil {
 		return nil, err
 	}
-	sent, err := change.body(0).MarshalJSON()
+	sent, err := change.body(0)
 	if err != nil || !hasFields(answer.body, sent) {
 		return nil, refused
 	}
