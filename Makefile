@@ -12,7 +12,7 @@ SHARED = -n $(TEST_JOBS) --dist loadscope --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo web screenshots setup test test-fast test-cluster test-sdks test-cassandra-nodes test-mysql8 lint format simulate simulate-agent zones mutants bench bench-cluster docs lock audit clean pages hooks
+.PHONY: help run demo web screenshots setup test test-fast test-cluster test-sdks test-cassandra-nodes test-cassandra-zombie test-mysql8 lint format simulate simulate-agent zones mutants bench bench-cluster docs lock audit clean pages hooks
 
 # A line that begins with `##@` starts a group of commands.
 help: ## list the commands
@@ -118,6 +118,9 @@ test-cluster: $(VENV)/.dev ## kill, freeze and restart nodes on DynamoDB, or DAT
 
 test-cassandra-nodes: $(VENV)/.dev $(CASSANDRA)/.ready ## kill, freeze and cut off one of three servers of Cassandra (root)
 	@$(BIN)/python -m tests.crash.cassandra_nodes
+
+test-cassandra-zombie: $(VENV)/.dev $(CASSANDRA)/.ready ## wake a frozen node while a claim of its shards is on its way to Cassandra
+	@$(BIN)/python -m tests.crash.cassandra_zombie $(ARGS)
 
 test-mysql8: $(VENV)/.dev $(MYSQL)/bin/mysqld ## run the MySQL store tests on MySQL 8 instead of MariaDB
 	@! ldd $(MYSQL)/bin/mysqld | grep "not found" || { echo "MySQL 8 requires libaio and libnuma (Debian packages: libaio1, libnuma1)." >&2; exit 1; }
