@@ -22,6 +22,8 @@ _SO_ATTACH_FILTER = 26
 _DRAIN_POLL_S = 0.001
 #: In which a client that has begun to connect has done so.
 _HANDSHAKE_S = 0.25
+#: The longest that an event loop full of requests may take until it has accepted the connections that were queued.
+_QUEUE_S_MAX = 10.0
 #: Classic BPF, as (code, jump if true, jump if false, operand), of packets that begin with the TCP header: those with SYN and
 #: without ACK are dropped, all others kept whole.
 _DROP_SYN = ((0x30, 0, 0, 13), (0x54, 0, 0, 0x12), (0x15, 0, 1, 0x02), (0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF))
@@ -84,7 +86,7 @@ def bind(host: str, port: int, setting: str = "port") -> socket.socket:
     return listener
 
 
-async def drain(listener: socket.socket, timeout_s: float = 1.0) -> None:
+async def drain(listener: socket.socket, timeout_s: float = _QUEUE_S_MAX) -> None:
     """Stops new connections to a socket on which only this process listens, and waits until queued ones are accepted: the
     kernel resets connections that are still in the queue when the socket is closed.
 
