@@ -330,6 +330,8 @@ async def test_namespace_is_created_paused_resumed_and_updated(shown: Window, ap
     await expect(card.locator(".state")).to_have_text("paused")
     await shown.go("/timers/billing/t")
     await expect(page.locator(".lead")).to_contain_text("The namespace billing is paused")
+    await expect(page.locator(".lead .state")).to_have_text("paused")
+    await expect(page.locator(".lead .big")).to_have_text("waits for billing to be resumed")
     await page.get_by_role("button", name="Fire now").click()
     await expect(page.locator("[data-action-notice]")).to_have_text(re.compile("The namespace billing is paused"))
     await shown.picture("paused-timer")

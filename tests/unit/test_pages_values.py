@@ -78,13 +78,17 @@ def test_every_id_has_a_safe_path(timer_id: str) -> None:
 
 def test_timer_states() -> None:
     timer = Timer("default", "t", NOW, "http://x/", NOW, NOW)
-    assert presentation.state_of(TimerView(timer, b"", 0, NOW + 1), NOW).word == "pending"
-    assert presentation.state_of(TimerView(timer, b"", 0, NOW), NOW).word == "due"
-    assert presentation.state_of(TimerView(timer, b"", 0, NOW, "namespace:x"), NOW).word == "suspended"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW + 1), NOW, paused=False).word == "pending"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW), NOW, paused=False).word == "due"
+    assert presentation.state_of(TimerView(timer, b"", 0, NOW, "namespace:x"), NOW, paused=False).word == "suspended"
+    # A paused namespace's timers are paused, due or not, unless something else keeps them from firing, too.
+    for suspended, word in ((None, "paused"), ("namespace:x", "paused"), ("bad_record: x", "suspended")):
+        shown = TimerView(timer, b"", 0, NOW + 1, suspended)
+        assert presentation.state_of(shown, NOW, paused=True).word == word
     retried = msgspec.structs.replace(timer, attempts=1)
-    assert presentation.state_of(TimerView(retried, b"", 0, NOW + 1), NOW).word == "retrying"
+    assert presentation.state_of(TimerView(retried, b"", 0, NOW + 1), NOW, paused=False).word == "retrying"
     done = msgspec.structs.replace(timer, status=Status.COMPLETED)
-    assert presentation.state_of(TimerView(done, b"", 0, None), NOW).word == "completed"
+    assert presentation.state_of(TimerView(done, b"", 0, None), NOW, paused=True).word == "completed"
 
 
 # -- when

@@ -99,6 +99,11 @@ class Namespaces:
         """The retry policy that applies to the timer's next failed attempt, as far as this node knows."""
         return policy_in_force(timer.retry, self._context.namespaces.get(timer.namespace))
 
+    def is_paused(self, name: str) -> bool:
+        """Whether this node knows the namespace as paused."""
+        found = self._context.namespaces.get(name)
+        return isinstance(found, Namespace) and found.paused
+
     # ------------------------------------------------------------------ in the store
 
     async def all(self) -> list[Namespace]:

@@ -55,7 +55,7 @@ def compose(
     sessions = Sessions(keys, sign_ins, limits, time.time)
     cluster_statistics = ClusterStatistics(statistics, service, clock, limits)
     paused = Paused(service, clock)
-    pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy)
+    pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy, is_paused=service.namespaces.is_paused)
     site = Site(
         service=service,
         schedules=Schedules(service),

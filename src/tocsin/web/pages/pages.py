@@ -56,9 +56,16 @@ _ROWS_AT_ONCE = 100
 
 class Pages:
     """Renders templates. `keys` indicates whether sign-in is required; `policy_of` returns the retry policy in force for a
-    timer."""
+    timer, `is_paused` whether a namespace is paused."""
 
-    def __init__(self, assets: Assets, *, keys: Keyring, policy_of: Callable[[Timer], RetryPolicy]) -> None:
+    def __init__(
+        self,
+        assets: Assets,
+        *,
+        keys: Keyring,
+        policy_of: Callable[[Timer], RetryPolicy],
+        is_paused: Callable[[str], bool],
+    ) -> None:
         self.assets = assets
         self._keys = keys
         self._environment = environment = Environment(
@@ -77,7 +84,7 @@ class Pages:
             calls=calls,
             schedules=schedules,
             schedule_sentence=sentence,
-            state_of=presentation.state_of,
+            state_of=lambda view, now_us: presentation.state_of(view, now_us, paused=is_paused(view.timer.namespace)),
             relative=presentation.relative,
             parted=presentation.parted,
             timer_path=presentation.timer_path,
@@ -92,6 +99,7 @@ class Pages:
             count=presentation.count,
             host_and_path=presentation.host_and_path,
             version_of=presentation.version,
+            shown_version=lambda view: presentation.shown_version(view, paused=is_paused(view.timer.namespace)),
             instants_in=presentation.instants_in,
             pretty_json=presentation.pretty_json,
             raw_body=presentation.raw_body,

@@ -68,6 +68,8 @@ class TimelineEntry:
     attempt: LoggedAttempt | None = None
 
 
+#: How the reason of a timer begins that is suspended because its namespace is paused.
+_BY_NAMESPACE = "namespace:"
 _FINISHED = {
     Status.COMPLETED: State("completed", "done"),
     Status.FAILED: State("failed", "failed"),
@@ -76,12 +78,14 @@ _FINISHED = {
 }
 
 
-def state_of(view: TimerView, now_us: int) -> State:
-    """The state of a timer at an instant. One whose instant has passed is due: only the owner of its shard has its in-flight
-    attempts."""
+def state_of(view: TimerView, now_us: int, *, paused: bool) -> State:
+    """The state of a timer at an instant. `paused`: its namespace is. One whose instant has passed is due: only the owner of
+    its shard has its in-flight attempts."""
     timer = view.timer
     if timer.status is not Status.PENDING:
         return _FINISHED[timer.status]
+    if paused and (view.suspended or _BY_NAMESPACE).startswith(_BY_NAMESPACE):
+        return State("paused", "suspended")
     if view.suspended is not None:
         return State("suspended", "suspended")
     if view.next_attempt_at is not None and view.next_attempt_at <= now_us:
@@ -197,6 +201,11 @@ def version(view: TimerView) -> str:
     return (
         f"{timer.updated_at:x}.{view.next_attempt_at or 0:x}.{timer.attempts:x}.{timer.status[0]}{view.suspended or ''}"
     )
+
+
+def shown_version(view: TimerView, *, paused: bool) -> str:
+    """A version that also changes when its namespace is paused or resumed."""
+    return f"{version(view)}p" if paused else version(view)
 
 
 def pretty_json(text: bytes) -> str:

@@ -143,11 +143,13 @@ def timeline(
 
 
 def deferred_by_pause(entries: list[TimelineEntry], namespace: Namespace, now_us: int) -> list[TimelineEntry]:
-    """The timeline of a timer in a paused namespace: a due timer does not fire now."""
+    """The timeline of a timer in a paused namespace: a due timer does not fire now, and a later one perhaps not then."""
     last = entries[-1]
-    if not namespace.paused or not last.ahead or last.at > now_us:
+    if not namespace.paused or not last.ahead:
         return entries
-    return [*entries[:-1], replace(last, title="Due", tone="suspended", note="Fires when the namespace is resumed.")]
+    when = "Fires when the namespace is resumed"
+    note = f"{when}." if last.at <= now_us else f"{when}, at the earliest then."
+    return [*entries[:-1], replace(last, title="Due", tone="suspended", note=note)]
 
 
 def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntry]:

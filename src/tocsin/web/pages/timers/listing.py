@@ -16,7 +16,7 @@ from tocsin.web.http import wire
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
 from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order
-from tocsin.web.pages.presentation import version
+from tocsin.web.pages.presentation import shown_version
 from tocsin.web.pages.timers.search import latest
 
 _MINUTE_US = 60_000_000
@@ -93,7 +93,9 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
     rows_path = "/ui/rows"
     live_path = "/ui/live"
     filters_type = TimerFilters
-    version = staticmethod(version)
+
+    def version(self, row: TimerView) -> str:
+        return shown_version(row, paused=self._service.namespaces.is_paused(row.timer.namespace))
 
     async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, TimerView]:
         return await self._service.get_many(scope, ids)
