@@ -141,7 +141,9 @@ class Reader:
         return terminal
 
     def _environ(self, folder: Path) -> dict[str, str]:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("TOCSIN_", "VIRTUAL_ENV"))}
+        # Without the flags and variables of the `make` that runs the tests.
+        own = ("TOCSIN_", "VIRTUAL_ENV", "MAKE", "MFLAGS", "ARGS")
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(own)}
         path = [part for part in clean["PATH"].split(":") if not part.endswith(".venv/bin")]
         found = {**clean, "HOME": str(folder), "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}
         if self._machine.postgresql:
