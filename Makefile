@@ -116,10 +116,10 @@ test-cluster: DATABASE := dynamodb
 test-cluster: $(VENV)/.dev ## kill, freeze and restart nodes on DynamoDB, or DATABASE=mysql, cassandra, mongodb
 	@TOCSIN_TEST_DATABASE=$(DATABASE) $(BIN)/python -m pytest -k $(DATABASE) tests/crash/test_cluster_faults.py tests/crash/test_cluster_schedules.py $(ARGS)
 
-test-cassandra-nodes: $(VENV)/.dev $(CASSANDRA)/.ready ## kill, freeze and cut off one of three servers of Cassandra (root)
+test-cassandra-nodes: $(VENV)/.dev cassandra ## kill, freeze and cut off one of three servers of Cassandra (root)
 	@$(BIN)/python -m tests.crash.cassandra_nodes
 
-test-cassandra-zombie: $(VENV)/.dev $(CASSANDRA)/.ready ## wake a frozen node while a claim of its shards is on its way to Cassandra
+test-cassandra-zombie: $(VENV)/.dev cassandra ## wake a frozen node while a claim of its shards is on its way to Cassandra
 	@$(BIN)/python -m tests.crash.cassandra_zombie $(ARGS)
 
 test-mysql8: $(VENV)/.dev $(MYSQL)/bin/mysqld ## run the MySQL store tests on MySQL 8 instead of MariaDB
