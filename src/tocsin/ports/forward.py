@@ -181,8 +181,8 @@ class ShardReport(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
-    """A node's report about itself. `release` is its version. `largest_shard_bytes`: what the database
-    reported; None if it reports no sizes."""
+    """A node's report about itself. `release` is its version. `dispatch_paused_reason`: a code of `PAUSE_TEXTS`.
+    `largest_shard_bytes`: what the database reported; None if it reports no sizes."""
 
     release: str
     dispatching: bool
