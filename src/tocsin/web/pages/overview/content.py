@@ -17,8 +17,8 @@ PRESENT_S = 60.0
 _MINUTE_US = 60_000_000
 #: Timers overdue by more than this are reported; shorter delays are normal.
 _OVERDUE_S = 1.0
-#: Fires with a greater lag count as late, even if nothing is overdue any more. Lags are counted in classes, of which the first
-#: above this begins at 1.25 s.
+#: Fires with a greater lag count as late, even if nothing is overdue any more. Lags are counted in classes; the first
+#: one above this begins at 1.25 s.
 _LATE_MS = 1_000.0
 
 
