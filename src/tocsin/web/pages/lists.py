@@ -19,7 +19,7 @@ from tocsin.timers.service import ListRequest
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
-from tocsin.web.pages.overview.statistics import ChangeCounter
+from tocsin.statistics.counting import ChangeCounter
 from tocsin.web.pages.pages import compressed, render_rows
 from tocsin.web.pages.site import Part, RouteEntry, Site, preferred
 

@@ -49,6 +49,8 @@ NAVIGATION = (
 )
 
 #: Smaller responses are not compressed: they fit into one packet anyway.
+#: The documentation of the latest release; alerts link to the same runbooks.
+DOCS_URL = "https://tocsin.dev/docs/latest/"
 _COMPRESSED_BYTES_MIN = 1_024
 #: Rows of a list that are rendered on the event loop.
 _ROWS_AT_ONCE = 100
@@ -78,6 +80,7 @@ class Pages:
         )
         environment.globals.update(
             asset=assets.url,
+            docs=DOCS_URL,
             navigation=NAVIGATION,
             version=__version__,
             commit=short_commit(),
