@@ -70,7 +70,8 @@ class StatisticsReader(Refreshed):
         self._clock = clock
         self._observe = observe
         self._timeout_s = timeout_s
-        self._limits = keeper.statistics.limits
+        #: The limits of what is kept.
+        self.limits = keeper.statistics.limits
         self._own = keeper.incarnation.hex()
         self._turns = Turns()
         self._long_reads = asyncio.Lock()
@@ -97,7 +98,7 @@ class StatisticsReader(Refreshed):
         self.round += 1
 
     async def _read_new(self) -> None:
-        limits, now_us = self._limits, self._clock.now_us()
+        limits, now_us = self.limits, self._clock.now_us()
         hour_us = now_us - limits.minutes_in_memory * limits.minute_us
         for begins_us in [each for each in self._sums if each + limits.minute_us <= hour_us]:
             del self._sums[begins_us], self._seen[begins_us]
@@ -118,24 +119,24 @@ class StatisticsReader(Refreshed):
     async def _load(self, from_us: int, to_us: int) -> int:
         """Adds the other nodes' minutes in this range; returns the earliest one that they have stored late."""
         back_us = from_us
-        async for incarnation, minute in stored.minutes(self._store, from_us, to_us, self._limits, self._observe):
+        async for incarnation, minute in stored.minutes(self._store, from_us, to_us, self.limits, self._observe):
             slot = minute.slot
             seen = self._seen.setdefault(slot.begins_us, set())
             sums = self._sums.setdefault(slot.begins_us, Slot(slot.begins_us))
             if incarnation not in seen and incarnation != self._own:
                 seen.add(incarnation)
-                await self._turns.run(sums.add, slot, self._limits.places_max)
-                sums.keep_busiest(self._limits.namespaces_max)
+                await self._turns.run(sums.add, slot, self.limits.places_max)
+                sums.keep_busiest(self.limits.namespaces_max)
                 back_us = min(back_us, minute.backlog_us or back_us)
         return back_us
 
     def hour(self) -> Hour:
         """The last hour, as of the last `refresh`."""
-        statistics, now_us, width_us = self._keeper.statistics, self._clock.now_us(), self._limits.minute_us
+        statistics, now_us, width_us = self._keeper.statistics, self._clock.now_us(), self.limits.minute_us
         statistics.sample()
-        places_max = self._limits.places_max
+        places_max = self.limits.places_max
         begins = {slot.begins_us: slot for slot in statistics.minutes}
-        from_us = now_us - self._limits.minutes_in_memory * width_us
+        from_us = now_us - self.limits.minutes_in_memory * width_us
         slots = []
         for begins_us in sorted({*begins, *self._sums}):
             both = [slot for slot in (begins.get(begins_us), self._sums.get(begins_us)) if slot is not None]
@@ -165,11 +166,11 @@ class StatisticsReader(Refreshed):
         await self.refresh()
         if self.failure is not None:
             raise Unavailable(f"the statistics can't be read: {self.failure}")
-        if from_us >= self._clock.now_us() - (self._limits.minutes_in_memory - 1) * self._limits.minute_us:
+        if from_us >= self._clock.now_us() - (self.limits.minutes_in_memory - 1) * self.limits.minute_us:
             hour, result = self.hour(), Result()
             for slot in (*hour.slots, hour.open):
                 if from_us <= slot.begins_us < to_us:
-                    result.add(slot, width_us, wanted, self._limits.places_max)
+                    result.add(slot, width_us, wanted, self.limits.places_max)
             return result
         async with self._long_reads:
             try:
@@ -188,7 +189,7 @@ class StatisticsReader(Refreshed):
         return result
 
     async def _read_once(self, from_us: int, to_us: int, width_us: int, wanted: Wanted) -> Result:
-        limits, statistics, result = self._limits, self._keeper.statistics, Result()
+        limits, statistics, result = self.limits, self._keeper.statistics, Result()
         ten_us, places_max, merged = limits.ten_minutes_us, limits.places_max, set()
         if width_us == ten_us:
             async for slot in stored.ten_minutes(self._store, from_us, to_us, limits, self._observe):

@@ -141,6 +141,12 @@ UUID7 = Constraint(
     {"pattern": r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"}
 )
 NAME = Constraint({"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}, (), InputRules.namespace)
+#: A namespace, or `*`.
+NAME_OR_ALL = Constraint(
+    {"minLength": 1, "maxLength": 255, "pattern": r"^([A-Za-z0-9._:-]+|\*)$"},
+    (),
+    lambda rules, value: None if value == "*" else rules.namespace(value),
+)
 ID = Constraint(text_schema(LIMITS.id_chars_max), (), InputRules.timer_id)
 NEW_ID = Constraint(text_schema(LIMITS.id_chars_max), (), InputRules.new_timer_id)
 ID_PREFIX = Constraint(
