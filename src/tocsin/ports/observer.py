@@ -295,9 +295,7 @@ class StatisticsNotStored(Event, frozen=True):
     error: str
     level = WARNING
     line_limit = _STORE_FAILURES
-    counter = Counter(
-        "tocsin_statistics_write_failures", "Failed writes of statistics and outages, which are retried."
-    )
+    counter = Counter("tocsin_statistics_write_failures", "Failed writes of statistics and outages, which are retried.")
 
 
 class NodeNameShared(Event, frozen=True):

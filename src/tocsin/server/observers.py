@@ -50,9 +50,7 @@ class Observers:
     observe: Observer
 
 
-def observers(
-    settings: Settings, clock: Clock, limits: StatisticsLimits, more: Sequence[Observer] = ()
-) -> Observers:
+def observers(settings: Settings, clock: Clock, limits: StatisticsLimits, more: Sequence[Observer] = ()) -> Observers:
     """The observers of a node whose parts do not exist yet; `more` get the events of the engine as well."""
     gauges = Gauges()
     metrics = Metrics(gauges, settings.metrics_namespaces_max)

@@ -97,10 +97,11 @@ class StatisticsKeeper:
 
     async def _store_minutes(self) -> None:
         waiting = [slot for slot in self.statistics.minutes if slot.begins_us > self._stored_us]
+        late = [slot for slot in waiting[:-1] if not slot.idle]
+        backlog_us = late[0].begins_us if late else 0
         for slot in waiting:
             # Readers learn from the last one that there were others.
-            if not slot.idle or (len(waiting) > 1 and slot is waiting[-1]):
-                backlog_us = waiting[0].begins_us if len(waiting) > 1 else 0
+            if not slot.idle or (late and slot is waiting[-1]):
                 await stored.put_minute(self._store, self.incarnation, self.node, slot, backlog_us, self._limits)
             self._stored_us = slot.begins_us
 

@@ -33,8 +33,9 @@ Wanted = Callable[[str], bool]
 
 
 class Hour(NamedTuple):
-    """The last hour. `slots` are the complete minutes that have something, the earliest first; `open` is the present one, as far
-    as this node counted it. `last_minute` is the last minute of this node and the latest complete one of the others."""
+    """The last hour. `slots` are the complete minutes in which something happened, the earliest first; `open` is the present
+    one, as far as this node counted it. `last_minute` is the last minute of this node and the latest complete
+    one of the others."""
 
     at_us: int
     slots: list[Slot]
@@ -63,7 +64,9 @@ class Result:
 class StatisticsReader(Refreshed):
     """Reads, and keeps the last hour. `refresh` does not raise; `failure` is why the last read failed."""
 
-    def __init__(self, store: Records, keeper: StatisticsKeeper, clock: Clock, observe: Observer, timeout_s: float) -> None:
+    def __init__(
+        self, store: Records, keeper: StatisticsKeeper, clock: Clock, observe: Observer, timeout_s: float
+    ) -> None:
         super().__init__(_INTERVAL_S)
         self._store = store
         self._keeper = keeper
@@ -162,7 +165,8 @@ class StatisticsReader(Refreshed):
     # ------------------------------------------------------------------ any range
 
     async def read(self, from_us: int, to_us: int, width_us: int, wanted: Wanted) -> Result:
-        """The counts of slots of this width that begin in from_us ≤ begin < to_us; `from_us` begins one. Raises Unavailable."""
+        """The counts of slots of this width that begin in from_us ≤ begin < to_us; `from_us` begins one. Raises
+        Unavailable."""
         await self.refresh()
         if self.failure is not None:
             raise Unavailable(f"the statistics can't be read: {self.failure}")

@@ -145,9 +145,7 @@ async def put_outage(records: Records, incarnation: bytes, outage: Outage) -> No
 async def outages(records: Records, limits: StatisticsLimits, observe: Observer) -> dict[str, Outage]:
     """The newest outages by the key of their record, the latest first."""
     found = await records.records(OUTAGES, limit=limits.outages_max, descending=True)
-    return {
-        record.key: outage for record in found for outage in decoded(_outage_decoder, OUTAGES, [record], observe)
-    }
+    return {record.key: outage for record in found for outage in decoded(_outage_decoder, OUTAGES, [record], observe)}
 
 
 def outage_key(incarnation: bytes, outage: Outage) -> str:
@@ -168,5 +166,3 @@ async def purge(records: Records, now_us: int, limits: StatisticsLimits) -> None
     if len(newest) == limits.outages_max:
         more = await records.records(OUTAGES, "", newest[-1].key, limit=limits.records_read_max)
         await delete_all(records, OUTAGES, [record.key for record in more])
-
-

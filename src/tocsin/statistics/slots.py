@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-#: Upper bounds of the classes of latencies in milliseconds: 0.25 ms, each further one 1.5 times the previous. Records refer to
-#: the classes by their index, so these bounds never change.
+#: Upper bounds of the classes of latencies in milliseconds: 0.25 ms, each further one 1.5 times the previous. Records refer
+#: to the classes by their index, so these bounds never change.
 LATENCY_BOUNDS_MS = tuple(0.25 * 1.5**step for step in range(38))
 #: An attempt that begins later than this after its instant is late.
 LATE_US = 1_000_000
@@ -97,8 +97,8 @@ _COUNTED = (
 
 
 class Counts(msgspec.Struct, omit_defaults=True, gc=False):
-    """What happened to timers: created, updated, canceled; attempts by their outcome, with their lag, and how many of them were
-    late; timers that expired instead."""
+    """What happened to timers: created, updated, canceled; attempts by their outcome, with their lag, and how many of them
+    were late; timers that expired instead."""
 
     created: int = 0
     updated: int = 0

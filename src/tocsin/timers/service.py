@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from tocsin.model.condition import Condition
-from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
+from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
 from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.timer import Changes, Timer

@@ -22,11 +22,11 @@ class StatisticsHandlers:
 
     @Operation("getStatistics", "/api/v1/statistics/get", Role.READ, Reach.VISIBLE, body_optional=True)
     async def get(self, request: ApiRequest, sent: wire.GetStatistics) -> wire.Statistics:
-        """What happened, slot by slot, on all nodes: timers created, attempts by outcome, lag, failing destinations, and outages
-        in which nodes fired nothing. A key that is limited to namespaces gets the numbers of these only. Numbers of the minute
-        that is not over yet are those of the responding node. A slot counts the busiest 200 namespaces apart; those of the
-        others are in `*` only. Minutes are kept for 24 hours, then slots of ten minutes for 30 days; a node that is killed
-        loses its last minute."""
+        """What happened, slot by slot, on all nodes: timers created, attempts by outcome, lag, failing destinations, and
+        outages in which nodes fired nothing. A key that is limited to namespaces gets the numbers of these only. Of the
+        minute that is not over yet, only the responding node's numbers are known. A slot counts the busiest 200 namespaces
+        apart; those of the others are in `*` only. Minutes are kept for 24 hours, then slots of ten minutes for 30 days; a
+        node that is killed loses its last minute."""
         key, reader = request.key, self._reader
         namespace = wire.ALL if sent.namespace is UNSET else sent.namespace
         if namespace != wire.ALL:
@@ -42,6 +42,6 @@ class StatisticsHandlers:
             return key is None or key.allows(Role.READ, name)
 
         wanted = wire.statistics_range(sent, request.now_us, reader.limits)
-        found = await reader.read(*wanted, is_wanted)
+        found = await reader.read(*wanted[:3], is_wanted)
         outages = reader.outages(wanted.from_us, wanted.to_us)
         return wire.statistics_answer(wanted, found, outages, reader.limits.places_max, limited=limited)

@@ -34,8 +34,8 @@ async def relay_request(relay: Relay, scope: Scope, body: bytes, correlation_id:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebParts:
     """The use cases, the rules for what requests ask for, and who may ask. `hosts` are the hosts for which requests without a
-    key are accepted. `statistics` has the numbers of all nodes. `relay` sends requests that need the service agent to the node that runs it; None: there is no other
-    node, or no agent."""
+    key are accepted. `statistics` has the numbers of all nodes. `relay` sends requests that need the service
+    agent to the node that runs it; None: there is no other node, or no agent."""
 
     service: TimerService
     rules: InputRules

@@ -44,7 +44,9 @@ class GetStatistics(RequestStruct):
     from_: (
         Annotated[
             Instant,
-            about("The first slot is the one with this instant. Default: one hour before `to`, with tenMinutes one day."),
+            about(
+                "The first slot is the one with this instant. Default: one hour before `to`, with tenMinutes one day."
+            ),
         ]
         | UnsetType
     ) = msgspec.field(default=UNSET, name="from")
@@ -52,15 +54,17 @@ class GetStatistics(RequestStruct):
     resolution: (
         Annotated[
             StatisticsResolution,
-            about("`minute` reaches back 24 hours, `tenMinutes` 30 days. Default `minute`.", StatisticsResolution.MINUTE),
+            about(
+                "`minute` reaches back 24 hours, `tenMinutes` 30 days. Default `minute`.", StatisticsResolution.MINUTE
+            ),
         ]
         | UnsetType
     ) = UNSET
 
 
 class StatisticsSlot(ResponseStruct):
-    """What happened in a slot of time. Attempts are counted by their outcome, as `completed`, `rescheduled`, `retried`, `failed`
-    or `superseded` (the timer was changed meanwhile)."""
+    """What happened in a slot of time. Attempts are counted by their outcome, as `completed`, `rescheduled`, `retried`,
+    `failed` or `superseded` (the timer was changed meanwhile)."""
 
     at: Annotated[Instant, about("The start of the slot.")]
     created: Annotated[int, about("Timers created or replaced.")]
@@ -94,8 +98,8 @@ class FailingDestination(ResponseStruct):
 
 
 class Outage(ResponseStruct):
-    """An interval in which a node fired nothing. `late`, `lateMaxMs` and `createsRefused` are null for a key that is limited to
-    namespaces or tenants, and while the interval lasts."""
+    """An interval in which a node fired nothing. `late`, `lateMaxMs` and `createsRefused` are null for a key that is limited
+    to namespaces or tenants, and while the interval lasts."""
 
     node: str
     from_: Annotated[Instant, about("When it began.")] = msgspec.field(name="from")
@@ -112,14 +116,15 @@ class Outage(ResponseStruct):
     ] = None
     late_max_ms: Annotated[float | None, about("How late they were at most, in ms.")] = None
     creates_refused: Annotated[
-        int | None, about("Requests to create a timer or schedule that were answered with an error of the server meanwhile.")
+        int | None,
+        about("Requests to create a timer or schedule that were answered with an error of the server meanwhile."),
     ] = None
     counting: Annotated[bool, about("Whether more late attempts may be counted.")] = False
 
 
 class Statistics(ResponseStruct):
-    """Slots in which something happened, the earliest first, and over all of them the failing destinations, those with the most
-    failures first, and the outages, the latest first."""
+    """Slots in which something happened, the earliest first, and over all of them the failing destinations, those with the
+    most failures first, and the outages, the latest first."""
 
     from_: Annotated[Instant, about("The start of the first slot that was asked for.")] = msgspec.field(name="from")
     to: Annotated[Instant, about("The end of the range.")]
@@ -135,6 +140,7 @@ class Range(NamedTuple):
     from_us: int
     to_us: int
     width_us: int
+    resolution: StatisticsResolution
 
 
 #: What a request gets that names no beginning.
@@ -162,7 +168,8 @@ def statistics_range(sent: GetStatistics, now_us: int, known: StatisticsLimits) 
         raise InvalidInput(FieldError("from", f"is further back than these slots are kept, {kept}{remedy}"))
     if from_us >= to_us:
         raise InvalidInput(FieldError("from", "must be before `to`, and not in the future"))
-    return Range(from_us // width_us * width_us, to_us, width_us)
+    resolution = StatisticsResolution.MINUTE if minute else StatisticsResolution.TEN_MINUTES
+    return Range(from_us // width_us * width_us, to_us, width_us, resolution)
 
 
 def statistics_answer(
@@ -173,7 +180,7 @@ def statistics_answer(
     return Statistics(
         from_=format_instant(wanted.from_us),
         to=format_instant(wanted.to_us),
-        resolution=StatisticsResolution.MINUTE if wanted.width_us == StatisticsLimits().minute_us else StatisticsResolution.TEN_MINUTES,
+        resolution=wanted.resolution,
         slots=[_slot(at, counts) for at, counts in found.counts.items()],
         failing=[_failing(place, failures) for place, failures in most],
         outages=[_outage(each, limited=limited) for each in outages],

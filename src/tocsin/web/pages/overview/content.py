@@ -64,7 +64,9 @@ def _waiting(waiting: BoundedCount) -> str:
     return f"{waiting} overdue"
 
 
-def degraded(pauses: Sequence[Pause], others: Sequence[str], database: str, now_us: int, *, nodes: int) -> Health | None:
+def degraded(
+    pauses: Sequence[Pause], others: Sequence[str], database: str, now_us: int, *, nodes: int
+) -> Health | None:
     """The health sentence while nodes fire nothing, or are not ready for other reasons; None while all is well. `database` is
     the store's name and place."""
     if not pauses and not others:
@@ -214,15 +216,15 @@ class Minute:
 def minutes(slots: Sequence[Slot]) -> list[Minute]:
     """The statistics of each minute."""
     summed = [(slot.begins_us, slot.counts()) for slot in slots]
-    return [
-        Minute(at, sums.fires, sums.failed, sums.created, sums.lag.percentile_ms(0.99)) for at, sums in summed
-    ]
+    return [Minute(at, sums.fires, sums.failed, sums.created, sums.lag.percentile_ms(0.99)) for at, sums in summed]
 
 
 def outage_sentence(outage: Outage) -> str:
     """What an outage that has ended did to timers."""
     lasted = span((outage.to_us or outage.from_us) - outage.from_us)
-    late = f"{count(outage.late)} fired late, by at most {span(outage.late_max_us)}" if outage.late else "none fired late"
+    late = (
+        f"{count(outage.late)} fired late, by at most {span(outage.late_max_us)}" if outage.late else "none fired late"
+    )
     so_far = " so far" if outage.counting else ""
     refused = f"; {count(outage.creates_refused)} creates refused" if outage.creates_refused else ""
     return f"{PAUSE_TEXTS.get(outage.reason, outage.reason)}, for {lasted}: {late}{so_far}{refused}"

@@ -154,9 +154,7 @@ class Overview(Part):
         }
         span_us = self._limits_of_slots.minutes_in_memory * width_us
         outages = self._reader.outages(hour.at_us - span_us, hour.at_us)
-        shaded = [
-            [each.from_us / 1e6, None if each.to_us is None else each.to_us / 1e6, each.node] for each in outages
-        ]
+        shaded = [[each.from_us / 1e6, None if each.to_us is None else each.to_us / 1e6, each.node] for each in outages]
         return msgspec.json.encode({"width": width_s, "span": span_us / 1e6, "outages": shaded, **columns})
 
     @route("GET", "/ui/live/overview")

@@ -11,7 +11,6 @@ from tocsin.tasks import Refreshed
 from tocsin.timers.service import ListRequest, TimerService
 from tocsin.web.pages.presentation import count
 
-
 #: Timers of a namespace that are counted; a greater number is shown as "or more". Each costs reading a row.
 COUNTED_MAX = 500
 #: The minimum time between two reads of the store, however many overviews are open.
