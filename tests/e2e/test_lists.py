@@ -238,7 +238,7 @@ async def test_charts_do_not_move_and_show_isolated_values(shown: Window) -> Non
         """Statistics with one isolated value, and one lag ten thousand times the others'."""
         found = await (await route.fetch()).json()
         last = found["at"][-1] if found["at"] else await page.evaluate("Date.now() / 1000")
-        flat = {name: [0.0] * count for name, values in found.items() if isinstance(values, list) and name != "gaps"}
+        flat = {name: [0.0] * count for name, values in found.items() if isinstance(values, list) and name != "outages"}
         lags = {"p50": [2.0] * count, "p99": [90.0] * 150 + [1e6] + [90.0] * 149}
         alone = {"calls_p99": [None] * 150 + [7.0] + [None] * 149, "calls_p50": [None] * count}
         at = [last - count + number for number in range(count)]

@@ -43,7 +43,7 @@ class Overview(Part):
         self._paused = paused
         self._database = database
         self._limits_of_slots = site.statistics.limits
-        self._round = -1
+        self._turn = -1
         self._computed: dict[object, Any] = {}
 
     @route("GET", "/")
@@ -77,7 +77,7 @@ class Overview(Part):
 
     def _values(self) -> dict[str, Any]:
         hour, present = self._reader.hour(), self._nodes.present()
-        sums = total([*hour.slots, hour.open], self._limits_of_slots.places_max)
+        sums = total([hour.complete, hour.open], self._limits_of_slots.places_max)
         counts, minute = sums.counts(), hour.last_minute
         paused = self._paused.namespaces
         outages = self._reader.outages(hour.at_us - 3_600_000_000, hour.at_us)
@@ -96,7 +96,7 @@ class Overview(Part):
             "outages": [(each, content.outage_sentence(each)) for each in ended],
             "present": present,
             "sums": sums,
-            "version": f"{hour.slots[-1].begins_us if hour.slots else 0} {len(ended)} {sum(e.late for e in ended)}",
+            "points": f"{hour.slots[-1].begins_us if hour.slots else 0} {len(ended)} {sum(e.late for e in ended)}",
         }
 
     def _health(self, hour: Hour, present: Present) -> content.Health:
@@ -121,9 +121,10 @@ class Overview(Part):
         return compressed(context, self._shared(self._columns), media_type="application/json")
 
     def _shared(self, compute: Callable[[], T]) -> T:
-        """What `compute` returns, computed once after each read, however many pages are open."""
-        if self._round != self._reader.round:
-            self._round = self._reader.round
+        """What `compute` returns, computed once in an interval of live pages, however many are open."""
+        turn = round(asyncio.get_running_loop().time() / self._limits.live_interval_s)
+        if self._turn != turn:
+            self._turn = turn
             self._computed.clear()
         if compute not in self._computed:
             self._computed[compute] = compute()
@@ -173,7 +174,7 @@ class Overview(Part):
             "tone": shown.tone,
             "runbook": values["runbook"],
             "tiles": {tile.name: [tile.value, tile.note, tile.tone] for tile in tiles_shown},
-            "buckets": values["version"],
+            "buckets": values["points"],
         }
 
 
