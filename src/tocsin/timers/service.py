@@ -19,6 +19,7 @@ from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
 from tocsin.ports.forward import Forwarder, NodeReport, NodeVitals, Peers, Whereabouts, Write, WriteCompletion
+from tocsin.ports.store import StoreFacts
 from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import (
     ClusterView,
@@ -338,6 +339,10 @@ class TimerService:
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """The reports of the other nodes, by incarnation, without those that do not answer in time."""
         return {} if self.namespaces.peers is None else await self.namespaces.peers.reports()
+
+    async def store_facts(self) -> StoreFacts:
+        """What the database reports about itself. Raises Unavailable."""
+        return await self.namespaces.read(self._context.store.facts())
 
     @property
     def unfit(self) -> bool:

@@ -96,8 +96,14 @@ class Overview(Part):
             "outages": [(each, content.outage_sentence(each)) for each in ended],
             "present": present,
             "sums": sums,
-            "points": f"{hour.slots[-1].begins_us if hour.slots else 0} {len(ended)} {sum(e.late for e in ended)}",
+            "points": self._points(hour, len(ended), sum(each.late for each in ended)),
         }
+
+    def _points(self, hour: Hour, *more: int) -> str:
+        """Changes when charts and tables should be drawn again: with each minute, and now and then within one."""
+        last_us = hour.slots[-1].begins_us if hour.slots else 0
+        part = 0 if hour.open.idle else hour.at_us // self._limits_of_slots.part_us
+        return " ".join(map(str, (last_us, part, *more)))
 
     def _health(self, hour: Hour, present: Present) -> content.Health:
         reasons = [each for each in self._service.not_ready_because() if not each.startswith(_PAUSED)]
