@@ -122,8 +122,8 @@ class _Reading:
 
     def read(self, text: str) -> None:
         """Takes one clause after the other. Raises ValueError."""
-        for pattern, other in _SAME:
-            text = re.sub(pattern, other, text)
+        for word, other in _SAME:
+            text = re.sub(word, other, text)
         whole = text = text.strip()
         while text := re.sub(r"\A(?:[ ,;]|and |at (?=\d))+", "", text):
             for pattern, take in _CLAUSES:
@@ -279,8 +279,8 @@ class _Reading:
         self.hours = self.hours or set(range(24))
         if self.range:
             first, last = self.range
-            shown = {hour: ((hour, min(self.minutes)), (hour, max(self.minutes))) for hour in self.hours}
-            self.hours = {hour for hour, (begin, end) in shown.items() if begin >= first[:2] and end <= last[:2]}
+            begin, end = min(self.minutes), max(self.minutes)
+            self.hours = {hour for hour in self.hours if (hour, begin) >= first[:2] and (hour, end) <= last[:2]}
             if not self.hours:
                 raise ValueError("never runs between these times; write the earlier one first")
         if self.period == "week" and not self.weekdays:
@@ -291,25 +291,29 @@ class _Reading:
             self.months = {1}
 
 
+_OF_WHOLE = r"(?: (?:of|past) every (?:hour|minute))?"
+_UNIT = rf"(second|minute|hour|day|week|month|year)s?(?! {_WEEKDAY})"
+_SIXTY, _HOUR = _listed(r"[0-5]?[0-9]"), _listed(r"(?:[01]?[0-9]|2[0-3])")
+_IN_MONTHS = rf"(?: (?:of |in )?(?:every |a )?(?:months?|({_listed(_MONTH)})))?"
+
 _CLAUSES: list[tuple[re.Pattern[str], Callable[..., None]]] = [
     (re.compile(rf"{pattern}(?![\w:])"), take)
     for pattern, take in (
         (rf"every (?:(\d{{1,2}}) ?)?hours? (?:from|between) ({_TIME}) ?(?:to|and) ?({_TIME})", _Reading.hours_from),
-        (rf"every (?:(\d{{1,6}}) ?)?(second|minute|hour|day|week|month|year)s?(?! {_WEEKDAY})(?: from :(\d\d) to :(\d\d)(?: of every "
-         rf"(?:hour|minute))?)?({ELAPSED})?", _Reading.every),
+        (rf"every (?:(\d{{1,6}}) ?)?{_UNIT}(?: from :(\d\d) to :(\d\d){_OF_WHOLE})?({ELAPSED})?", _Reading.every),
         (r"every ((?:\d+(?:\.\d+)?(?:ms|us|[dhms]))+)", _Reading.duration),
-        (rf"(?:at )?(second|minute)s? ({_listed(r'[0-5]?[0-9]')})(?: (?:of|past) every (?:hour|minute))?", _Reading.values),
-        (rf"in minutes? ({_listed(r'[0-5]?[0-9]')})", _Reading.within_hour),
-        (rf"(?:at )?({_listed(r':[0-5][0-9]')})(?: of every hour)?", _Reading.within_hour),
-        (rf"in (hour)s? ({_listed(r'(?:[01]?[0-9]|2[0-3])')})", _Reading.values),
-        (rf"(?:from|between) ({_TIME}) ?(?:to|and|-) ?({_TIME})", _Reading.limits),
-        (rf"(?:on |every (?=\d|[a-z ]+ of ))?({_listed(_DATE)})(?: (?:of |in )?(?:every |a )?(?:months?|({_listed(_MONTH)})))?", _Reading.dates),
+        (rf"(?:at )?(second|minute)s? ({_SIXTY}){_OF_WHOLE}", _Reading.values),
+        (rf"in minutes? ({_SIXTY})", _Reading.within_hour),
+        (rf"(?:at )?({_listed(r':[0-5][0-9]')}){_OF_WHOLE}", _Reading.within_hour),
+        (rf"in (hour)s? ({_HOUR})", _Reading.values),
+        (rf"(?:from|between) ({_TIME}) ?(?:to|and) ?({_TIME})", _Reading.limits),
+        (rf"(?:on |every (?=\d|[a-z ]+ of ))?({_listed(_DATE)}){_IN_MONTHS}", _Reading.dates),
         (rf"if that is ({_listed(rf'(?:{_NTH} )?{_WEEKDAY}')})", _Reading.if_weekday),
         (rf"(?:on )?(?:every )?(weekdays?|{_listed(_WEEKDAY)})(?: in ({_listed(_MONTH)}))?", _Reading.on_weekdays),
         (rf"(?:in |every )?({_listed(_MONTH)})", _Reading.in_months),
         (rf"(?:at )?({_listed(_TIME)})", _Reading.at_times),
     )
-]  # fmt: skip
+]
 
 
 def _numbers(text: str, number_of: Callable[[str], int]) -> set[int]:
