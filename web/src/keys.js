@@ -1,7 +1,7 @@
 // Keyboard shortcuts: / n j k x r g ?. They do not apply while a field has the focus.
 import { dialogIsOpen } from "./toast.js";
 
-const PAGES = { o: "/", t: "/timers", d: "/schedules", l: "/calls", c: "/cluster", s: "/namespaces" };
+const PAGES = { o: "/", t: "/timers", d: "/schedules", l: "/calls", c: "/nodes", s: "/namespaces" };
 const GO_MS = 1200;
 let going = 0;
 
