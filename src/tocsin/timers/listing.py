@@ -57,10 +57,10 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
-    """What to list: timers of all namespaces of the scope, in one order. `execute_after` is inclusive, `execute_before` exclusive, in microseconds. `cursor` is that of the page
-    before. Empty `statuses` mean all. `reads_max` bounds the reads of the store that return fewer rows than asked for,
-    because few of the scanned rows match; after them the page is short. `bytes_max` bounds the records of the page, but for
-    one record more."""
+    """What to list: timers of all namespaces of the scope, in one order. `execute_after` is inclusive, `execute_before`
+    exclusive, in microseconds. `cursor` is that of the page before. Empty `statuses` mean all. `reads_max` bounds the reads
+    of the store that return fewer rows than asked for, because few of the scanned rows match; after them the page is short.
+    `bytes_max` bounds the records of the page, but for one record more."""
 
     scope: Scope
     statuses: frozenset[Status] = frozenset()
