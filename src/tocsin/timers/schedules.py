@@ -41,7 +41,7 @@ from tocsin.model.schedule import (
 )
 from tocsin.model.timer import Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, TimerView
+from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, Scope, TimerView
 
 if TYPE_CHECKING:
     from tocsin.tasks import Turns
@@ -83,11 +83,12 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleListRequest:
-    """What to list, in the order of ids. `cursor` is the id behind which the page begins. Empty `statuses` mean all live
+    """What to list, in the order of ids; of several namespaces, one namespace after the other. `cursor` is that of the page
+    before: the id behind which the page begins, or `namespace/id`. Empty `statuses` mean all live
     ones. `reads_max` bounds the reads of the store that return fewer matches than asked for; after them the page is
     short."""
 
-    namespace: str
+    scope: Scope
     statuses: frozenset[ScheduleStatus] = frozenset()
     id_prefix: str = ""
     cursor: str | None = None
@@ -197,9 +198,14 @@ class Schedules:
     async def _list(
         self, request: ScheduleListRequest, answer: Callable[[TimerView], T]
     ) -> tuple[builtins.list[T], str | None]:
-        matches = partial(_has_status, request.statuses) if request.statuses else None
-        wanted = IdListRequest(request.cursor or "", request.limit, request.id_prefix, matches, request.reads_max)
-        return await self._timers.list_schedules(request.namespace, wanted, answer)
+        matches, prefix, of_several = None, request.id_prefix, not isinstance(request.scope, str)
+        if request.statuses or (of_several and prefix):
+            # Only of one namespace are the ids with a prefix together.
+            matches = partial(_matches, request.statuses, prefix)
+        wanted = IdListRequest(
+            request.cursor or "", request.limit, "" if of_several else prefix, matches, request.reads_max, of_several
+        )
+        return await self._timers.list_schedules(request.scope, wanted, answer)
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
         """A page of the schedule's occurrences, newest first, the current one included. Raises InvalidInput for a bad
@@ -277,8 +283,10 @@ class Schedules:
         )
 
 
-def _has_status(statuses: frozenset[ScheduleStatus], timer: Timer) -> bool:
-    return timer.schedule is not None and status_of(timer.schedule.state) in statuses
+def _matches(statuses: frozenset[ScheduleStatus], id_prefix: str, timer: Timer) -> bool:
+    if timer.schedule is None or not timer.id.startswith(id_prefix):
+        return False
+    return not statuses or status_of(timer.schedule.state) in statuses
 
 
 def _not_found(namespace: str, schedule_id: str) -> ScheduleNotFound:
