@@ -74,8 +74,9 @@ function hasError(event) {
 }
 
 export function startForm() {
-  // The server suggests the reader's time zone for a schedule.
+  // The server suggests the reader's time zone for a schedule; the first page of all is too early for that.
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const known = document.cookie.includes("tocsin-zone=");
   document.cookie = `tocsin-zone=${zone};path=/;max-age=31536000;samesite=strict`;
   // Sets the zone fields whenever a form's data is read.
   document.addEventListener("formdata", ({ target, formData }) => {
@@ -112,6 +113,13 @@ export function startForm() {
     showDelays(form);
   });
   setUpForm();
+  // Once htmx listens, too.
+  document.addEventListener("DOMContentLoaded", () => {
+    const field = !known && document.querySelector("form[data-fresh] input[name='zone']");
+    if (!field || field.value === zone) return;
+    field.value = zone;
+    changed(field);
+  });
 }
 
 // Sets up the page's form, which a script may just have replaced.

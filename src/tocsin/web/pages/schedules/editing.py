@@ -129,6 +129,8 @@ class ScheduleEditing(CallbackEditing[ScheduleForm, ScheduleView]):
         created_at = context.now_us if view is None else view.timer.created_at
         found.preview = preview(definition, form.zone or "UTC", created_at, context.now_us)
         found.when, found.first = spoken(form.cron, form.zone), found.preview.first
+        for row in found.preview.instants[:1]:
+            found.first += "" if row.time in found.when else f" at {row.time}"
         if timer is None:
             return found
         first, *following = [each.at for each in found.preview.instants] or [context.now_us]

@@ -192,7 +192,7 @@ def _date(at: datetime, now: datetime) -> str:
 
 def _day(at: datetime, now: datetime) -> str:
     days = (at.date() - now.date()).days
-    return {0: f"today at {clock(at)}", 1: "tomorrow"}.get(days, f"on {_date(at, now)}")
+    return {0: "today", 1: "tomorrow"}.get(days, f"on {_date(at, now)}")
 
 
 def _utc(utc: datetime, local: datetime) -> str:
