@@ -35,7 +35,7 @@ async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
     assert following is not None
     assert ids((await browser.get(f"/ui/more{following[1].replace('&amp;', '&')}")).text) == ["report-3", "sweep"]
     # The schedule whose id is the search text comes first; then those whose ids begin with it.
-    assert ids((await browser.get("/schedules?q=report&rows=3")).text) == ["report", "report-1", "report-2", "report-3"]
+    assert ids((await browser.get("/schedules?namespace=default&q=report&rows=3")).text) == ["report", "report-1", "report-2", "report-3"]
     assert ids((await browser.get("/schedules?q=report-")).text) == ["report-1", "report-2", "report-3"]
     assert "No matching schedules" in (await browser.get("/schedules?q=report-4")).text
     fresh = (await browser.get("/ui/fresh/schedules?namespace=default&rows=2")).json()

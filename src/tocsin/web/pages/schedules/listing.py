@@ -62,7 +62,8 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleView]):
         exact = await self.named(context, filters) if filters.search and not filters.cursor else []
         budget = TimeBudget(self._limits.list_search_timeout_s)
         found = await in_order(self._site.schedules.list, request, budget, str)
-        return replace(found, exact=exact)
+        named = {key_of(view.timer) for view in exact}
+        return replace(found, rows=[view for view in found.rows if key_of(view.timer) not in named], exact=exact)
 
     async def find_ids(self, context: RequestContext, filters: ScheduleFilters) -> tuple[Sequence[str], bool]:
         found = await self.find(context, filters)
