@@ -205,8 +205,8 @@ def status(of: dict[str, Any]) -> str:
     return f"{of['status']} ({reason})" if reason else str(of["status"])
 
 
-def namespace_column(listed: str, shown: str = "namespace") -> tuple[str, ...]:
-    """The column of namespaces, by default its heading, in a list of all of them; a list of one has none."""
+def scope_column(listed: str | None, shown: str) -> tuple[str, ...]:
+    """The column of namespaces or tenants in a list of all of them; a list of one has none."""
     from tocsin.model.access import EVERY
 
     return (shown,) if listed == EVERY else ()

@@ -258,10 +258,19 @@ def list_timers(
         answer,
         as_json,
         "timers",
-        (*output.namespace_column(filters.namespace), "id", "status", "due", "", "attempts", "last error", *last),
+        (
+            *output.scope_column(filters.namespace, "namespace"),
+            "id",
+            "status",
+            "due",
+            "",
+            "attempts",
+            "last error",
+            *last,
+        ),
         (
             (
-                *output.namespace_column(filters.namespace, timer["namespace"]),
+                *output.scope_column(filters.namespace, timer["namespace"]),
                 timer["id"],
                 output.status(timer),
                 timer["executeAt"],
