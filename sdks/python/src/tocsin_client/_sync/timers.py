@@ -141,7 +141,7 @@ class Timers(Part):
         execute_before: Instant | Unset = UNSET,
         limit: int | Unset = UNSET,
     ) -> Pages[Timer]:
-        """All timers that match, of one namespace or of all that the key has access to (`*`), ordered by `execute_at`; `limit`
+        """All timers that match, of one namespace or of all that the key may see (`*`), ordered by `execute_at`; `limit`
         is the size of a page."""
 
         def fetch(cursor: str | None) -> Steps[tuple[list[Timer], str | None]]:
