@@ -25,12 +25,12 @@ const duration = (ms) => {
 const short = (value) => (value >= 1e6 ? `${+(value / 1e6).toFixed(1)}M` : value >= 1000 ? `${+(value / 1000).toFixed(1)}k` : `${+value.toFixed(value < 10 ? 1 : 0)}`);
 
 const CHARTS = {
-  fires: { series: [["done", "done", "succeeded", true], ["retried", "retrying", "retried"], ["failed", "failed", "failed"]] },
-  lag: { series: [["p50", "pending", "p50"], ["p99", "firing", "p99"]], log: true },
-  created: { series: [["created", "firing", "created", true]] },
+  fires: { series: [["done", "done", "succeeded", true], ["retried", "waiting", "retried"], ["failed", "failed", "failed"]] },
+  lag: { series: [["p50", "soft", "p50"], ["p99", "accent", "p99"]], log: true },
+  created: { series: [["created", "accent", "created", true]] },
   calls: { series: [["calls_succeeded", "done", "succeeded", true], ["calls_failed", "failed", "failed"]] },
-  callsLag: { series: [["calls_p50", "pending", "p50"], ["calls_p99", "firing", "p99"]], log: true },
-  window: { series: [["window", "firing", "in memory", true], ["overdue", "failed", "oldest overdue", false, "seconds"]] },
+  callsLag: { series: [["calls_p50", "soft", "p50"], ["calls_p99", "accent", "p99"]], log: true },
+  window: { series: [["window", "accent", "in memory", true], ["overdue", "failed", "oldest overdue", false, "seconds"]] },
 };
 
 // A value without neighbours makes no line, so it is drawn as a point, however dense the points are.
@@ -56,8 +56,8 @@ function powers(plot, axis, low, high) {
 const drawn = (wanted, values) => (wanted.log ? values.map((value) => (value === null ? null : Math.max(value, MS_MIN))) : values);
 
 function options(wanted, width, statistics) {
-  const ink = colour("ink-soft");
-  const edge = colour("edge");
+  const ink = colour("faint");
+  const edge = colour("line");
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
   const axis = { stroke: ink, font, grid: { stroke: edge, width: 1 }, ticks: { show: false } };
   const two = wanted.series.some(([, , , , scale]) => scale);
@@ -93,7 +93,7 @@ function options(wanted, width, statistics) {
 function shade({ ctx, bbox, valToPos, scales }, gaps) {
   const place = (at, otherwise) => (at === null ? otherwise : valToPos(at, "x", true));
   ctx.save();
-  ctx.fillStyle = faint(colour("suspended"), 0.18);
+  ctx.fillStyle = faint(colour("waiting"), 0.18);
   for (const [from, to] of gaps) {
     const left = Math.max(place(from, bbox.left), bbox.left);
     const right = Math.min(place(to, bbox.left + bbox.width), bbox.left + bbox.width);

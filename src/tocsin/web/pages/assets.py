@@ -15,6 +15,7 @@ _TYPES = {
     "js": b"text/javascript; charset=utf-8",
     "css": b"text/css; charset=utf-8",
     "svg": b"image/svg+xml",
+    "woff2": b"font/woff2",
     "map": b"application/json",
 }
 

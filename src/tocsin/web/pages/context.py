@@ -18,6 +18,8 @@ from tocsin.web.http.errors import Forbidden
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages.admin.sessions import Principal
 
+#: Stands for all namespaces in an address.
+ALL_NAMESPACES = "*"
 #: More fields than this make a form invalid; the pages' own forms have far fewer.
 FORM_FIELDS_MAX = 20_000
 #: Digits of a number that are read; Python refuses to convert thousands.
@@ -111,6 +113,11 @@ class RequestContext:
         """The actor that the audit trail records."""
         key = self.principal.key
         return Actor(None if key is None else key.key_id, self.address, AuditSource.PAGES)
+
+    @property
+    def scope(self) -> str:
+        """The namespace to which the page's address narrows what it shows; empty for all of them."""
+        return self.query.exact("namespace").removeprefix(ALL_NAMESPACES)
 
     @property
     def path(self) -> str:

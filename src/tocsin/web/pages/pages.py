@@ -31,22 +31,33 @@ from tocsin.web.pages.schedules import presentation as schedules
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """An entry of the navigation. `permits` returns whether a principal has a role, here `read`, on what the page shows."""
+    """An entry of the rail. `permits` returns whether a principal has a role, here `read`, on what the page shows; `scoped`:
+    the page shows one namespace if the scope is one."""
 
     path: str
     title: str
     icon: str
     permits: Callable[[Principal, str], bool]
+    scoped: bool = False
 
 
-NAVIGATION = (
-    NavigationEntry("/", "Overview", "activity", Principal.may),
-    NavigationEntry("/timers", "Timers", "bell", Principal.may_somewhere),
-    NavigationEntry("/schedules", "Schedules", "calendar", Principal.may_somewhere),
-    NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
-    NavigationEntry("/cluster", "Cluster", "grid", Principal.may),
-    NavigationEntry("/namespaces", "Namespaces", "layers", Principal.may_somewhere),
-)
+#: What people work with, and what they work on, by the heading of the group.
+NAVIGATION = {
+    "": (
+        NavigationEntry("/", "Now", "now", Principal.may, scoped=True),
+        NavigationEntry("/timers", "Timers", "clock", Principal.may_somewhere, scoped=True),
+        NavigationEntry("/schedules", "Schedules", "calendar", Principal.may_somewhere, scoped=True),
+        NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
+    ),
+    "System": (
+        NavigationEntry("/nodes", "Nodes", "nodes", Principal.may),
+        NavigationEntry("/namespaces", "Namespaces", "layers", Principal.may_somewhere),
+        NavigationEntry("/docs", "API reference", "book", lambda _principal, _role: True),
+    ),
+}
+
+#: The paths whose address has the scope.
+SCOPED_PATHS = frozenset(entry.path for entries in NAVIGATION.values() for entry in entries if entry.scoped)
 
 #: Smaller responses are not compressed: they fit into one packet anyway.
 _COMPRESSED_BYTES_MIN = 1_024

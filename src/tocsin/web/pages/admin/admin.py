@@ -53,14 +53,14 @@ class Administration(Part):
         super().__init__(site)
         self._requests = NamespaceRequests(site.service, site.parser, site.audit)
 
-    @route("GET", "/cluster")
+    @route("GET", "/nodes")
     async def cluster(self, context: RequestContext) -> Response:
         """Nodes and the shard map; a script reloads the live part periodically."""
         context.permit(Role.READ)
         view = await self._service.cluster()
         colours = {node.node: index % _OWNER_COLOURS for index, node in enumerate(view.nodes)}
         template = "admin/cluster_live.html" if context.fragment else "admin/cluster.html"
-        return self._pages.page(template, context, title="Cluster", cluster=view, colours=colours)
+        return self._pages.page(template, context, title="Nodes", cluster=view, colours=colours)
 
     @route("GET", "/namespaces")
     async def namespaces(self, context: RequestContext) -> Response:
