@@ -252,7 +252,7 @@ def list_timers(
     """List timers in the order in which they are due. `export` writes all of them, however many."""
     from tocsin.cli.rows import last_columns
 
-    answer = server.post("/timers/list", filters.query(limit=limit, cursor=cursor))
+    answer = server.post("/timers/list", {**filters.query(limit=limit, cursor=cursor), "explain": True})
     last = last_columns(answer["timers"])
     output.print_page(
         answer,

@@ -18,6 +18,7 @@ import java.util.Map;
  * @param idPrefix Prefix of the timers' ids.
  * @param executeAfter An RFC 3339 instant with a time zone.
  * @param executeBefore An RFC 3339 instant with a time zone.
+ * @param explain Adds to each timer that is due what it does now, or waits for (explanation).
  * @param limit Maximum number of timers on the page. Default 100.
  * @param cursor <code>nextCursor</code> of the previous page.
  */
@@ -28,6 +29,7 @@ public record ListTimers(
         Field<String> idPrefix,
         Field<Instant> executeAfter,
         Field<Instant> executeBefore,
+        Field<Boolean> explain,
         Field<Long> limit,
         Field<String> cursor) {
 
@@ -40,6 +42,7 @@ public record ListTimers(
     public static ListTimers in(String namespace) {
         return new ListTimers(
                 namespace,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -73,6 +76,7 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                explain,
                 limit,
                 cursor);
     }
@@ -101,6 +105,7 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                explain,
                 limit,
                 cursor);
     }
@@ -129,6 +134,7 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                explain,
                 limit,
                 cursor);
     }
@@ -157,6 +163,7 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                explain,
                 limit,
                 cursor);
     }
@@ -185,6 +192,36 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                explain,
+                limit,
+                cursor);
+    }
+
+    /**
+     * Adds to each timer that is due what it does now, or waits for (explanation).
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListTimers explain(boolean value) {
+        return explain(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param explain Adds to each timer that is due what it does now, or waits for (explanation).
+     * @return a copy with it
+     */
+    public ListTimers explain(Field<Boolean> explain) {
+        return new ListTimers(
+                namespace,
+                status,
+                tags,
+                idPrefix,
+                executeAfter,
+                executeBefore,
+                explain,
                 limit,
                 cursor);
     }
@@ -213,6 +250,7 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                explain,
                 limit,
                 cursor);
     }
@@ -241,6 +279,7 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                explain,
                 limit,
                 cursor);
     }
@@ -258,6 +297,7 @@ public record ListTimers(
         idPrefix.putInto(sent, "idPrefix", Json::of);
         executeAfter.putInto(sent, "executeAfter", Values::toJson);
         executeBefore.putInto(sent, "executeBefore", Values::toJson);
+        explain.putInto(sent, "explain", Json::of);
         limit.putInto(sent, "limit", Json::of);
         cursor.putInto(sent, "cursor", Json::of);
         return Json.object(sent);
