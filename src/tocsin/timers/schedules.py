@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -44,6 +43,7 @@ from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, TimerView
 
 if TYPE_CHECKING:
+    from tocsin.model.run import Run
     from tocsin.tasks import Turns
     from tocsin.timers.history import RunPage
 from tocsin.timers.service import TimerService
@@ -84,7 +84,7 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
 @dataclass(frozen=True, slots=True)
 class ScheduleListRequest:
     """What to list, in the order of ids. `cursor` is the id behind which the page begins. Empty `statuses` mean all live
-    ones. `reads_max` bounds the reads of the store that return fewer matches than asked for; after them the page is
+    ones. `failing`: only those whose last occurrence failed. `reads_max` bounds the reads of the store that return fewer matches than asked for; after them the page is
     short."""
 
     namespace: str
@@ -93,6 +93,19 @@ class ScheduleListRequest:
     cursor: str | None = None
     limit: int = 100
     reads_max: int = LIST_READS_MAX
+    failing: bool = False
+
+    def matches(self, timer: Timer) -> bool:
+        """Whether a live schedule is among those that are listed, apart from its id."""
+        schedule = timer.schedule
+        if schedule is None or (self.statuses and status_of(schedule.state) not in self.statuses):
+            return False
+        return not self.failing or has_failed(schedule.state.last)
+
+
+def has_failed(last: LastOccurrence | None) -> bool:
+    """Whether the last occurrence of a schedule failed or expired."""
+    return last is not None and last.outcome in (Status.FAILED, Status.EXPIRED)
 
 
 class Schedules:
@@ -197,7 +210,7 @@ class Schedules:
     async def _list(
         self, request: ScheduleListRequest, answer: Callable[[TimerView], T]
     ) -> tuple[builtins.list[T], str | None]:
-        matches = partial(_has_status, request.statuses) if request.statuses else None
+        matches = request.matches if request.statuses or request.failing else None
         wanted = IdListRequest(request.cursor or "", request.limit, request.id_prefix, matches, request.reads_max)
         return await self._timers.list_schedules(request.namespace, wanted, answer)
 
@@ -210,6 +223,11 @@ class Schedules:
         if not page.runs and cursor is None:
             raise _not_found(namespace, schedule_id)
         return page
+
+    async def latest_outcomes(self, view: ScheduleView, limit: int, bytes_max: int) -> builtins.list[Run]:
+        """The occurrences of the schedule that ended last, newest first: at most `limit`, and fewer once their records have
+        `bytes_max` bytes. One read of the store."""
+        return await self._timers.latest_runs(view.shard_id, view.uuid, limit, bytes_max)
 
     @property
     def occurrences_kept(self) -> int:
@@ -275,10 +293,6 @@ class Schedules:
             view.outcome is Outcome.EXISTING,
             view.suspended if state.paused is None else None,
         )
-
-
-def _has_status(statuses: frozenset[ScheduleStatus], timer: Timer) -> bool:
-    return timer.schedule is not None and status_of(timer.schedule.state) in statuses
 
 
 def _not_found(namespace: str, schedule_id: str) -> ScheduleNotFound:
