@@ -517,7 +517,7 @@ func (v *UpdateTimer) UnmarshalJSON(data []byte) error {
 
 // ListTimers: Filters of a list of timers; a timer must match all of them.
 type ListTimers struct {
-	// The namespace's name.
+	// The namespace's name; *: all that the API key has access to.
 	Namespace string
 	// A status, or several: timers with any of them match.
 	Status []TimerStatus
@@ -793,9 +793,9 @@ func (v *UpdateSchedule) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// ListSchedules: Which schedules of a namespace are listed.
+// ListSchedules: Which schedules are listed.
 type ListSchedules struct {
-	// The namespace's name.
+	// The namespace's name; *: all that the API key has access to.
 	Namespace string
 	// active, paused, or both: schedules with any of them match. Ended ones are not listed.
 	Status LiveScheduleStatus

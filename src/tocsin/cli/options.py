@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="The timers' namespace.")]
+ListedNamespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="The timers' namespace; '*': all namespaces that the key has access to.",
+    ),
+]
 Tenant = Annotated[
     str | None,
     typer.Option(
@@ -114,9 +123,9 @@ def client_of(server: str, key: str | None, **more: Any) -> Client:
 
 @dataclass(frozen=True)
 class TimerFilterOptions:
-    """Which timers of a namespace are listed."""
+    """Which timers are listed."""
 
-    namespace: Namespace = "default"
+    namespace: ListedNamespace = "default"
     status: Annotated[
         list[str] | None,
         typer.Option(

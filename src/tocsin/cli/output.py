@@ -205,6 +205,13 @@ def status(of: dict[str, Any]) -> str:
     return f"{of['status']} ({reason})" if reason else str(of["status"])
 
 
+def namespace_column(listed: str, shown: str = "namespace") -> tuple[str, ...]:
+    """The column of namespaces, by default its heading, in a list of all of them; a list of one has none."""
+    from tocsin.model.access import EVERY
+
+    return (shown,) if listed == EVERY else ()
+
+
 def relative(instant: str | None) -> str:
     """The approximate distance of an instant from now: `in 5m`, `2h ago`."""
     if not instant:

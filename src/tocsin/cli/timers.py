@@ -258,9 +258,10 @@ def list_timers(
         answer,
         as_json,
         "timers",
-        ("id", "status", "due", "", "attempts", "last error", *last),
+        (*output.namespace_column(filters.namespace), "id", "status", "due", "", "attempts", "last error", *last),
         (
             (
+                *output.namespace_column(filters.namespace, timer["namespace"]),
                 timer["id"],
                 output.status(timer),
                 timer["executeAt"],

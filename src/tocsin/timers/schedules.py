@@ -40,7 +40,7 @@ from tocsin.model.schedule import (
 )
 from tocsin.model.timer import Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, TimerView
+from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, Scope, TimerView
 
 if TYPE_CHECKING:
     from tocsin.model.run import Run
@@ -83,11 +83,12 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleListRequest:
-    """What to list, in the order of ids. `cursor` is the id behind which the page begins. Empty `statuses` mean all live
-    ones. `failing`: only those whose last occurrence failed. `reads_max` bounds the reads of the store that return fewer matches than asked for; after them the page is
-    short."""
+    """What to list, in the order of ids; of several namespaces, one namespace after the other. `cursor` is that of the page
+    before: the id behind which the page begins, or `namespace/id`. Empty `statuses` mean all live ones. `failing`: only those
+    whose last occurrence failed. `reads_max` bounds the reads of the store that return fewer matches than asked for; after
+    them the page is short."""
 
-    namespace: str
+    scope: Scope
     statuses: frozenset[ScheduleStatus] = frozenset()
     id_prefix: str = ""
     cursor: str | None = None
@@ -96,9 +97,11 @@ class ScheduleListRequest:
     failing: bool = False
 
     def matches(self, timer: Timer) -> bool:
-        """Whether a live schedule is among those that are listed, apart from its id."""
+        """Whether a live schedule is among those that are listed."""
         schedule = timer.schedule
-        if schedule is None or (self.statuses and status_of(schedule.state) not in self.statuses):
+        if schedule is None or not timer.id.startswith(self.id_prefix):
+            return False
+        if self.statuses and status_of(schedule.state) not in self.statuses:
             return False
         return not self.failing or has_failed(schedule.state.last)
 
@@ -210,9 +213,14 @@ class Schedules:
     async def _list(
         self, request: ScheduleListRequest, answer: Callable[[TimerView], T]
     ) -> tuple[builtins.list[T], str | None]:
-        matches = request.matches if request.statuses or request.failing else None
-        wanted = IdListRequest(request.cursor or "", request.limit, request.id_prefix, matches, request.reads_max)
-        return await self._timers.list_schedules(request.namespace, wanted, answer)
+        matches, prefix, of_several = None, request.id_prefix, not isinstance(request.scope, str)
+        if request.statuses or request.failing or (of_several and prefix):
+            # Only of one namespace are the ids with a prefix together.
+            matches = request.matches
+        wanted = IdListRequest(
+            request.cursor or "", request.limit, "" if of_several else prefix, matches, request.reads_max, of_several
+        )
+        return await self._timers.list_schedules(request.scope, wanted, answer)
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
         """A page of the schedule's occurrences, newest first, the current one included. Raises InvalidInput for a bad

@@ -8,20 +8,20 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TypeVar
 
 import msgspec
 
 from tocsin.model.condition import Condition
-from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
-from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
+from tocsin.model.errors import NamespaceNotFound, TimerNotFound, TimerNotPending, TocsinError, Unavailable
+from tocsin.model.ids import timer_uuid
 from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.run import Run
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
 from tocsin.ports.forward import Forwarder, NodeReport, Peers, Whereabouts, Write, WriteCompletion
 from tocsin.ports.statistics import StatisticsReport
+from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow
 from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import (
     ClusterView,
@@ -43,6 +43,7 @@ from tocsin.timers.listing import (
     PAGES_READ_MAX,
     IdListRequest,
     ListRequest,
+    Scope,
     TimerView,
     list_page,
     page_by_id,
@@ -273,23 +274,40 @@ class TimerService:
             return await self.namespaces.read(read)
 
     async def list_schedules(
-        self, namespace: str, request: IdListRequest, answer: Callable[[TimerView], T]
+        self, scope: Scope, request: IdListRequest, answer: Callable[[TimerView], T]
     ) -> tuple[list[T], str | None]:
-        """What `answer` makes of a page of live schedules, but for those whose record can't be read, and the id behind which
-        the next page begins if one may follow. Raises NamespaceNotFound, Unavailable."""
-        await self.namespaces.ensure_known(namespace)
-        known, total = self.namespaces.get(namespace), self._supervisor.total_shards
-        arc = namespace_hash(namespace)
-        shards = shards_of_namespace(arc, known.num_shards, total)
-        read = partial(self._context.store.list_schedules, namespace, shards)
+        """What `answer` makes of a page of live schedules, but for those whose record can't be read, and the cursor of the
+        next page if one may follow. The request is one of several namespaces unless the scope is one. Raises
+        NamespaceNotFound, Unavailable."""
+        names, shards = await self._extent(scope)
+
+        async def read(after: str, limit: int) -> Sequence[StoredRow]:
+            rows = await self.namespaces.read(self._schedules(names, shards, request, after, limit))
+            await self.namespaces.known_among({_namespace_of(row) for row in rows})
+            return rows
+
         async with self._pages:
-            views, cursor = await page_by_id(
-                request,
-                lambda after_id, limit: self.namespaces.read(read(after_id, limit)),
-                lambda uuid: shard_of(arc, uuid, known.num_shards, total),
-            )
+            views, cursor = await page_by_id(request, read, self._shard_of_row)
             readable = (view for view in views if view.timer.schedule is not None)
             return await self.turns.each(map(answer, readable)), cursor
+
+    async def _schedules(
+        self, names: tuple[str, ...] | None, shards: Sequence[int], request: IdListRequest, after: str, limit: int
+    ) -> Sequence[StoredRow]:
+        """The first schedules behind a cursor, of all namespaces or of these, which are read one after the other."""
+        store = self._context.store
+        if request.of_several:
+            first, _, after_id = after.partition("/")
+        else:
+            first, after_id = "", after
+        if names is None:
+            return await store.list_all_schedules(shards, (first, after_id) if after else None, limit)
+        rows: list[StoredRow] = []
+        for name in names:
+            if name >= first and len(rows) < limit:
+                behind = "" if request.of_several and name > first else after_id
+                rows += await store.list_schedules(name, self.namespaces.shards_of([name]), behind, limit - len(rows))
+        return rows
 
     # ------------------------------------------------------------------ writes, here and at other nodes
 
@@ -360,21 +378,45 @@ class TimerService:
     async def list_answers(self, request: ListRequest, answer: Callable[[TimerView], T]) -> tuple[list[T], str | None]:
         """Like `list`, with what `answer` makes of each timer. While answers wait for other requests' turns, no further page
         is read in place of theirs."""
-        await self.namespaces.ensure_known(request.namespace)
         async with self._pages:
             views, cursor = await self._page(request)
             return await self.turns.each(map(answer, views)), cursor
 
     async def _page(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
-        namespace, total = self.namespaces.get(request.namespace), self._supervisor.total_shards
-        return await list_page(
-            request, namespace, total, lambda query: self.namespaces.read(self._context.store.list(query))
-        )
+        names, shards = await self._extent(request.scope)
+
+        async def read(query: ListQuery) -> Listed:
+            page = await self.namespaces.read(self._context.store.list(query))
+            await self.namespaces.known_among({row.namespace for row in page.rows})
+            return page
+
+        return await list_page(request, names, shards, read, self._shard_of_row)
+
+    async def _extent(self, scope: Scope) -> tuple[tuple[str, ...] | None, Sequence[int]]:
+        """The namespaces of a scope, None for all, and the shards in which they may have timers. Raises NamespaceNotFound,
+        Unavailable."""
+        if scope is None:
+            return None, range(self._supervisor.total_shards)
+        if isinstance(scope, str):
+            await self.namespaces.ensure_known(scope)
+        names = (scope,) if isinstance(scope, str) else await self.namespaces.known_among(scope)
+        return names, self.namespaces.shards_of(names)
+
+    def _shard_of_row(self, row: StoredRow | HistoryRow) -> int | None:
+        """The row's shard; None if its namespace can't be read."""
+        try:
+            return self.namespaces.shard_of(_namespace_of(row), row.uuid)
+        except (NamespaceNotFound, Unavailable):
+            return None
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         """A page in execute order, and the cursor of the next page if one may follow. Raises InvalidInput for a bad cursor,
         NamespaceNotFound, Unavailable."""
-        await self.namespaces.ensure_known(request.namespace)
         async with self._pages:
             return await self._page(request)
+
+
+def _namespace_of(row: StoredRow | HistoryRow) -> str:
+    """Also of a schedule's row."""
+    return row.namespace.removesuffix(SCHEDULES_SUFFIX)

@@ -215,7 +215,7 @@ export interface UpdateTimer {
 
 /** Filters of a list of timers; a timer must match all of them. */
 export interface ListTimers {
-  /** The namespace's name. */
+  /** The namespace's name; `*`: all that the API key has access to. */
   readonly namespace: string;
   /** A status, or several: timers with any of them match. */
   readonly status?: readonly TimerStatus[] | undefined;
@@ -381,9 +381,9 @@ export interface UpdateSchedule {
   readonly pauseAfterFailures?: number | undefined;
 }
 
-/** Which schedules of a namespace are listed. */
+/** Which schedules are listed. */
 export interface ListSchedules {
-  /** The namespace's name. */
+  /** The namespace's name; `*`: all that the API key has access to. */
   readonly namespace: string;
   /** active, paused, or both: schedules with any of them match. Ended ones are not listed. */
   readonly status?: LiveScheduleStatus | undefined;

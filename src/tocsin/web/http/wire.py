@@ -27,6 +27,9 @@ Instant = Annotated[str, about("An RFC 3339 instant with a time zone.", "2027-01
 ExecuteAt = Annotated[str, about("An RFC 3339 instant with a time zone.", "2027-01-31T12:00:00Z"), limits.EXECUTE_AT]
 Delay = Annotated[str, about("A duration: 500ms, 30s, 5m, 1h30m, 7d.", "30s"), limits.AHEAD]
 NamespaceName = Annotated[str, about("The namespace's name.", "default"), limits.NAME]
+ListedNamespace = Annotated[
+    str, about("The namespace's name; `*`: all that the API key has access to.", "default"), limits.NAME_OR_EVERY
+]
 TimerId = Annotated[str, about("The timer's id, unique in its namespace.", "order-17-reminder"), limits.ID]
 NewTimerId = Annotated[TimerId, limits.NEW_ID]
 #: The id's alias: `id` and `timerId` mean the same in every request. The OpenAPI document describes one of them.
@@ -220,7 +223,7 @@ class UpdateTimer(CallbackFields[None]):
 class ListTimers(RequestStruct):
     """Filters of a list of timers; a timer must match all of them."""
 
-    namespace: NamespaceName
+    namespace: ListedNamespace
     status: (
         Annotated[
             Status | list[Status],

@@ -29,6 +29,7 @@ from tocsin.web.pages.schedules.actions import ScheduleActions
 from tocsin.web.pages.schedules.detail import ScheduleDetail
 from tocsin.web.pages.schedules.editing import ScheduleEditing
 from tocsin.web.pages.schedules.listing import ScheduleList
+from tocsin.web.pages.shell import Shell
 from tocsin.web.pages.site import Site
 from tocsin.web.pages.timers.actions import TimerActions
 from tocsin.web.pages.timers.bulk import BulkActions
@@ -85,6 +86,7 @@ def compose(
         ScheduleList(site),
         ScheduleEditing(site),
         ScheduleActions(site, schedule),
+        Shell(site),
         Administration(site),
         CallList(site),
         CallSubmission(site),

@@ -57,6 +57,9 @@ NAVIGATION = {
     ),
 }
 
+#: The paths whose address has the scope.
+SCOPED_PATHS = frozenset(entry.path for entries in NAVIGATION.values() for entry in entries if entry.scoped)
+
 #: Smaller responses are not compressed: they fit into one packet anyway.
 _COMPRESSED_BYTES_MIN = 1_024
 #: Rows of a list that are rendered on the event loop.

@@ -384,7 +384,7 @@ class UpdateTimer:
 class ListTimers:
     """Filters of a list of timers; a timer must match all of them."""
 
-    #: The namespace's name.
+    #: The namespace's name; `*`: all that the API key has access to.
     namespace: str
     #: A status, or several: timers with any of them match.
     status: Sequence[TimerStatus] | Unset = UNSET
@@ -681,9 +681,9 @@ class UpdateSchedule:
 
 @dataclass(kw_only=True, slots=True)
 class ListSchedules:
-    """Which schedules of a namespace are listed."""
+    """Which schedules are listed."""
 
-    #: The namespace's name.
+    #: The namespace's name; `*`: all that the API key has access to.
     namespace: str
     #: active, paused, or both: schedules with any of them match. Ended ones are not listed.
     status: LiveScheduleStatus | Unset = UNSET

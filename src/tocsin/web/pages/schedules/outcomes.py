@@ -86,7 +86,7 @@ def occurrence_path(namespace: str, schedule_id: str, at: int) -> str:
 
 
 def entry_path(entry: Entry, namespace: str, schedule_id: str) -> str:
-    """The path of the entry's page. Occurrences that are not regular may have another one's instant, so their names follow."""
+    """The path of the entry's page. Occurrences that are not regular may have another one's instant, so its name follows."""
     path, run = occurrence_path(namespace, schedule_id, entry.at), entry.run
     if entry.missed is not None or source_of(run.firing) is Source.REGULAR:
         return path

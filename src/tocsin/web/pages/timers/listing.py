@@ -101,7 +101,7 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
         return await self._service.get_many(scope, ids)
 
     async def find(self, context: RequestContext, filters: TimerFilters) -> Listing[TimerView]:
-        request = self.request(filters, context.now_us)
+        request = self.request(context, filters)
         exact = await self._exact(filters) if filters.search and not filters.cursor else None
         found = await self._search(filters, request, context.now_us)
         if exact is None:
@@ -110,7 +110,7 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
 
     async def find_ids(self, context: RequestContext, filters: TimerFilters) -> tuple[Sequence[str], bool]:
         """`until` in the query (milliseconds) is the due time up to which the page shows an earliest-first list."""
-        request = self.request(filters, context.now_us)
+        request = self.request(context, filters)
         until = context.query.get("until")
         if filters.order == "asc" and until.isdecimal():
             bounds = [bound for bound in (request.execute_before, int(until[:_MS_DIGITS_MAX]) * 1_000) if bound]
@@ -118,9 +118,9 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
         found = await self._search(filters, request, context.now_us)
         return [view.timer.id for view in found.rows], found.cursor is not None
 
-    def request(self, filters: TimerFilters, now_us: int) -> ListRequest:
+    def request(self, context: RequestContext, filters: TimerFilters) -> ListRequest:
         """The request to the service. Raises InvalidInput."""
-        return self._parser.list_request(filters.api_request(now_us))
+        return self._parser.list_request(filters.api_request(context.now_us), context.principal.key)
 
     async def _search(self, filters: TimerFilters, request: ListRequest, now_us: int) -> Listing[TimerView]:
         budget = TimeBudget(self._limits.list_search_timeout_s)

@@ -12,7 +12,7 @@ import java.util.Map;
 /**
  * Filters of a list of timers; a timer must match all of them.
  *
- * @param namespace The namespace's name.
+ * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
  * @param status A status, or several: timers with any of them match.
  * @param tags A timer must have all of these tags.
  * @param idPrefix Prefix of the timers' ids.
@@ -34,7 +34,7 @@ public record ListTimers(
     /**
      * Starts with the required members; the others are absent.
      *
-     * @param namespace The namespace's name.
+     * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
      * @return the request
      */
     public static ListTimers in(String namespace) {
