@@ -137,8 +137,12 @@ class Strip:
     p50_us: int | None
     words: str
 
-    width = STRIP_CELLS * _PITCH
     height = _HEIGHT
+
+    @property
+    def width(self) -> int:
+        """In pixels."""
+        return len(self.cells) * _PITCH
 
 
 def strip(view: ScheduleView, runs: Sequence[Run]) -> Strip:
