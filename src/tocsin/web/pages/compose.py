@@ -29,6 +29,7 @@ from tocsin.web.pages.schedules.actions import ScheduleActions
 from tocsin.web.pages.schedules.detail import ScheduleDetail
 from tocsin.web.pages.schedules.editing import ScheduleEditing
 from tocsin.web.pages.schedules.listing import ScheduleList
+from tocsin.web.pages.schedules.occurrence import ScheduleOccurrence
 from tocsin.web.pages.shell import Shell
 from tocsin.web.pages.site import Site
 from tocsin.web.pages.timers.actions import TimerActions
@@ -93,6 +94,7 @@ def compose(
         CallActions(site, call),
         # Last, because their patterns match any path under /calls, /schedules and /timers.
         call,
+        ScheduleOccurrence(site, schedule),
         schedule,
         timer,
     )

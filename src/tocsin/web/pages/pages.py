@@ -26,6 +26,7 @@ from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls import presentation as calls
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import utc_field
+from tocsin.web.pages.schedules import outcomes
 from tocsin.web.pages.schedules import presentation as schedules
 
 
@@ -94,6 +95,7 @@ class Pages:
             commit=short_commit(),
             calls=calls,
             schedules=schedules,
+            outcomes=outcomes,
             schedule_sentence=sentence,
             state_of=lambda view, now_us: presentation.state_of(view, now_us, paused=is_paused(view.timer.namespace)),
             relative=presentation.relative,
