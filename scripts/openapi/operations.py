@@ -215,6 +215,13 @@ OPERATIONS: dict[str, dict[str, About]] = {
             example={"action": ["key_created", "key_deleted"], "limit": 100},
         ),
     },
+    "Statistics": {
+        "getStatistics": About(
+            "Get what happened, by minute",
+            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            example={"namespace": "*", "from": "2027-01-31T11:00:00Z"},
+        ),
+    },
     "Service calls": {
         "submitServiceCall": About(
             "Submit a service call",
@@ -244,6 +251,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
             "List service calls, newest first",
             errors=("STORE_FAILURE",),
             parameters={
+                "tenantId": "The tenant: a UUID of version 7; `*`: all that the API key has access to.",
                 "status": "A status, or several, separated by commas or as repeated parameters.",
                 "tag": "A tag that calls must have; if repeated, all of the tags.",
                 "name": "Part of the call's name; ASCII letters match in either case.",

@@ -2,7 +2,7 @@
 // Nothing moves: rows change in place, and new rows wait behind a button.
 import { clock, nowMs, serverShows, showTimes } from "./times.js";
 import { Idiomorph } from "idiomorph";
-import { above, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
+import { above, anyStale, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
 import { post } from "./toast.js";
 
 const LOST_AFTER_MS = 3000;
@@ -154,9 +154,12 @@ async function refreshRows(results) {
     for (const chunk of new Set(rows.map((row) => row.parentElement))) chunk.dataset.changed = changed;
   } catch {
     lost();
+    return;
   } finally {
     refreshing = false;
   }
+  // Others may have come into view meanwhile.
+  if (anyStale()) refreshRows(results);
   // A timer whose callback has just ended is stored a moment later.
   const isDue = (row) => row.dataset.due || row.querySelector("[data-due]");
   if (rows.some((row) => isDue(row) && row.querySelector(".state")?.dataset.tone === "firing")) repeatRefresh(results);
@@ -270,9 +273,8 @@ function updateOverview(news) {
     tile.querySelector("b").textContent = value;
     tile.querySelector("span").textContent = note;
   }
-  refreshVersioned(document.getElementById("gaps"), news.gaps);
-  refreshVersioned(document.getElementById("nodes"), news.nodes);
-  const points = `${news.buckets} ${news.gaps}`;
+  document.getElementById("runbook").hidden = !news.runbook;
+  const points = news.buckets;
   if (lastPoints !== null && lastPoints !== points) {
     document.dispatchEvent(new CustomEvent("tocsin:statistics"));
     refreshVersioned(document.getElementById("tables"), points);
@@ -280,7 +282,7 @@ function updateOverview(news) {
   lastPoints = points;
 }
 
-// Reloads a part of the overview, such as the gaps or the tables, if its version has changed.
+// Reloads a part of the overview, such as the tables, if its version has changed.
 function refreshVersioned(part, version) {
   if (part.dataset.v === version || part.contains(document.activeElement)) return;
   refreshPart(part, location.pathname + location.search);

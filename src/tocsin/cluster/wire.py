@@ -18,8 +18,7 @@ from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.schedule import Edit, Put, ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
-from tocsin.ports.forward import NodeReport, Whereabouts, Write, WriteKind, Written
-from tocsin.ports.statistics import StatisticsReport
+from tocsin.ports.forward import Located, NodeReport, Whereabouts, Write, WriteKind, Written
 from tocsin.ports.store import GENERATION_BYTES
 
 
@@ -53,11 +52,9 @@ class PeerWrites(msgspec.Struct, tag="o", array_like=True):
 
 
 class ReportRequest(msgspec.Struct, tag="q", array_like=True):
-    """Asks for the node's report and, unless `statistics_after` is None, its statistics in slots that began after that
-    instant."""
+    """Asks for the node's report."""
 
     id: int
-    statistics_after: int | None = None
 
 
 class OwnershipChanged(msgspec.Struct, tag="l", array_like=True):
@@ -70,12 +67,11 @@ class RefreshNamespaces(msgspec.Struct, tag="n", array_like=True):
     id: int
 
 
-class LocateTimer(msgspec.Struct, tag="w", array_like=True):
-    """Asks the owner of a shard where one of its timers is."""
+class LocateTimers(msgspec.Struct, tag="c", array_like=True):
+    """Asks the owner of shards where their timers are, each named by its shard and uuid."""
 
     id: int
-    shard_id: int
-    uuid: bytes
+    timers: Located
 
 
 class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
@@ -126,11 +122,10 @@ class WriteResults(msgspec.Struct, tag="a", array_like=True):
 
 
 class PeerReport(msgspec.Struct, tag="r", array_like=True):
-    """The node's report and, if requested, its statistics."""
+    """The node's report."""
 
     id: int
     report: NodeReport
-    statistics: StatisticsReport | None = None
 
 
 class NamespacesRefreshed(msgspec.Struct, tag="m", array_like=True):
@@ -139,11 +134,11 @@ class NamespacesRefreshed(msgspec.Struct, tag="m", array_like=True):
     id: int
 
 
-class TimerLocated(msgspec.Struct, tag="p", array_like=True):
-    """What the node knows of the timer; nothing if it does not own the shard."""
+class TimersLocated(msgspec.Struct, tag="d", array_like=True):
+    """What the node knows of each timer; nothing if it does not own its shard."""
 
     id: int
-    whereabouts: Whereabouts | None = None
+    whereabouts: list[Whereabouts | None]
 
 
 class RelayedResponse(msgspec.Struct, tag="k", array_like=True):
@@ -161,8 +156,8 @@ class Goodbye(msgspec.Struct, tag="b", array_like=True):
     last_id: int
 
 
-PeerRequest = PeerWrites | ReportRequest | OwnershipChanged | RefreshNamespaces | LocateTimer | RelayedRequest
-PeerReply = Tick | WriteResults | PeerReport | NamespacesRefreshed | TimerLocated | RelayedResponse | Goodbye
+PeerRequest = PeerWrites | ReportRequest | OwnershipChanged | RefreshNamespaces | LocateTimers | RelayedRequest
+PeerReply = Tick | WriteResults | PeerReport | NamespacesRefreshed | TimersLocated | RelayedResponse | Goodbye
 
 _encoder = msgspec.msgpack.Encoder()
 _requests: msgspec.msgpack.Decoder[PeerRequest] = msgspec.msgpack.Decoder(PeerRequest)

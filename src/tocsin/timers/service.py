@@ -6,6 +6,7 @@ Parameters and results are domain values; texts, HTTP statuses and JSON belong t
 from __future__ import annotations
 
 import asyncio
+import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -15,10 +16,10 @@ from tocsin.model.condition import Condition
 from tocsin.model.errors import NamespaceNotFound, TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.model.ids import timer_uuid
 from tocsin.model.redaction import with_headers, with_url, withheld
+from tocsin.model.run import Run
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
-from tocsin.ports.forward import Forwarder, NodeReport, Peers, Whereabouts, Write, WriteCompletion
-from tocsin.ports.statistics import StatisticsReport
+from tocsin.ports.forward import Forwarder, Located, NodeReport, Peers, Whereabouts, Write, WriteCompletion
 from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow
 from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import (
@@ -36,7 +37,7 @@ from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import Explanation, explain
-from tocsin.timers.history import RunPage, runs_of
+from tocsin.timers.history import RunPage, latest_ended, runs_of
 from tocsin.timers.listing import (
     PAGES_READ_MAX,
     IdListRequest,
@@ -48,7 +49,7 @@ from tocsin.timers.listing import (
     view_of_stored,
     views_of_stored,
 )
-from tocsin.timers.locating import ask_owner, located_here
+from tocsin.timers.locating import Owners
 from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.redacted import restore_secrets
 from tocsin.timers.writing import BatchedCreate, EngineWrite, Outcomes, WriteClient, Writes, create_op
@@ -56,6 +57,9 @@ from tocsin.timers.writing import BatchedCreate, EngineWrite, Outcomes, WriteCli
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
+
+#: How long the owner of a timer's shard may take to answer, for the explanation of one timer, and of a page of a list.
+_EXPLAIN_TIMEOUT_US, _LISTED_TIMEOUT_US = 1_000_000, 200_000
 
 UuidOf = Callable[[str, str], bytes]
 
@@ -86,12 +90,13 @@ class TimerService:
         #: The pages of lists and of runs that may be read at once, and made into answers.
         self._pages = asyncio.Semaphore(PAGES_READ_MAX)
         self._writes = Writes(context, supervisor)
+        self._owners = Owners(supervisor, context.clock)
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_agent, self._largest_shard_bytes = has_agent, largest_shard_bytes
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
-        self._writes.forwarder, self.namespaces.peers = forwarder, peers
+        self._writes.forwarder, self.namespaces.peers, self._owners.peers = forwarder, peers, peers
         self._supervisor.results.submit = self.write
 
     @property
@@ -191,13 +196,31 @@ class TimerService:
         if only the owner of its shard can't be asked, the explanation states that."""
         shard_id, uuid = await self._locate(namespace, timer_id)
         # In this order: what has left the owner's memory since is in the store.
-        asked = await ask_owner(self._supervisor, self.namespaces.peers, shard_id, uuid)
+        (asked,) = await self._owners.ask([(shard_id, uuid)], _EXPLAIN_TIMEOUT_US)
         view = await self.get(namespace, timer_id)
         return explain(view, self.namespaces.get(namespace), asked, self._context.clock.now_us())
 
-    def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
-        """What this node knows of a timer in its memory; None if it does not own the shard."""
-        return located_here(self._supervisor, shard_id, uuid)
+    async def explained(self, views: Sequence[TimerView]) -> list[TimerView]:
+        """The timers, those that are due with their explanation. Each owner of their shards is asked once, and not for long.
+        What an owner has stored after the timers were read, they do not show yet."""
+        now_us = self.now_us()
+        due = [view for view in views if view.is_due(now_us)]
+        if not due:
+            return [*views]
+        asked = await self._owners.ask([(view.shard_id, view.uuid) for view in due], _LISTED_TIMEOUT_US)
+        of_uuid = {view.uuid: each for view, each in zip(due, asked, strict=True)}
+
+        def completed(view: TimerView) -> TimerView:
+            if not view.is_due(now_us):
+                return view
+            namespace = self.namespaces.get(view.timer.namespace)
+            return msgspec.structs.replace(view, explanation=explain(view, namespace, of_uuid[view.uuid], now_us))
+
+        return await self.turns.each(map(completed, views))
+
+    def locate(self, timers: Located) -> list[Whereabouts | None]:
+        """What this node knows of each of the timers in its memory; None if it does not own the shard."""
+        return self._owners.locate(timers)
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; `[redacted]` has the same meaning as in `create`. Raises TimerNotFound, TimerNotPending,
@@ -265,12 +288,18 @@ class TimerService:
         async with self._pages:
             return await self.namespaces.read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
 
+    async def latest_runs(self, shard_id: int, uuid: bytes, limit: int, bytes_max: int) -> builtins.list[Run]:
+        """The runs of a row that ended last, newest first, as `latest_ended` reads them. Raises Unavailable."""
+        async with self._pages:
+            read = latest_ended(self._context.store, shard_id, uuid, limit, bytes_max)
+            return await self.namespaces.read(read)
+
     async def list_schedules(
-        self, scope: Scope, request: IdListRequest, answer: Callable[[TimerView], T]
+        self, scope: Scope, request: IdListRequest, answer: Callable[[TimerView], T], *, explained: bool = False
     ) -> tuple[list[T], str | None]:
         """What `answer` makes of a page of live schedules, but for those whose record can't be read, and the cursor of the
-        next page if one may follow. The request is one of several namespaces unless the scope is one. Raises
-        NamespaceNotFound, Unavailable."""
+        next page if one may follow. The request is one of several namespaces unless the scope is one. `explained` is as in
+        `list_answers`. Raises NamespaceNotFound, Unavailable."""
         names, shards = await self._extent(scope)
 
         async def read(after: str, limit: int) -> Sequence[StoredRow]:
@@ -280,7 +309,9 @@ class TimerService:
 
         async with self._pages:
             views, cursor = await page_by_id(request, read, self._shard_of_row)
-            readable = (view for view in views if view.timer.schedule is not None)
+            readable = [view for view in views if view.timer.schedule is not None]
+            if explained:
+                readable = await self.explained(readable)
             return await self.turns.each(map(answer, readable)), cursor
 
     async def _schedules(
@@ -326,8 +357,7 @@ class TimerService:
 
     async def cluster(self) -> ClusterView:
         """Nodes, shards and owners, with the reports of the nodes that answer in time."""
-        others = await self.namespaces.peers.reports() if self.namespaces.peers is not None else {}
-        alone = self._context.store.capabilities.exclusive
+        others, alone = await self.reports(), self._context.store.capabilities.exclusive
         return cluster_view(self._supervisor, self.report(), others, alone=alone)
 
     def owners(self) -> OwnersView:
@@ -349,11 +379,9 @@ class TimerService:
         of this node."""
         return {} if self._context.store.capabilities.exclusive else others_alive(self._supervisor)
 
-    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport]:
-        """Another node's report, and its statistics after an instant; None if its release has none. Raises Unavailable."""
-        if self.namespaces.peers is None:
-            raise Unavailable("this node is not connected to other nodes")
-        return await self.namespaces.peers.statistics(incarnation, after_us)
+    async def reports(self) -> Mapping[bytes, NodeReport]:
+        """The reports of the other nodes, by incarnation, without those that do not answer in time."""
+        return {} if self.namespaces.peers is None else await self.namespaces.peers.reports()
 
     @property
     def unfit(self) -> bool:
@@ -367,11 +395,15 @@ class TimerService:
         context = self._context
         return not_ready_because(self._supervisor, alone=context.store.capabilities.exclusive, full=context.store_full)
 
-    async def list_answers(self, request: ListRequest, answer: Callable[[TimerView], T]) -> tuple[list[T], str | None]:
-        """Like `list`, with what `answer` makes of each timer. While answers wait for other requests' turns, no further page
-        is read in place of theirs."""
+    async def list_answers(
+        self, request: ListRequest, answer: Callable[[TimerView], T], *, explained: bool = False
+    ) -> tuple[list[T], str | None]:
+        """Like `list`, with what `answer` makes of each timer; with `explained` they are like those of that method. While
+        answers wait for other requests' turns, no further page is read in place of theirs."""
         async with self._pages:
             views, cursor = await self._page(request)
+            if explained:
+                views = await self.explained(views)
             return await self.turns.each(map(answer, views)), cursor
 
     async def _page(self, request: ListRequest) -> tuple[list[TimerView], str | None]:

@@ -114,11 +114,7 @@ class RequestForm:
 
     def lines(self, plan: str) -> dict[str, str]:
         """What the summary lines of the form show, by their names; `plan` is that of the attempts, in words."""
-        return {
-            "headers": ", ".join(name for name, _ in self.headers) or "None",
-            "retries": plan,
-            "tags": self.tags or "None",
-        }
+        return {"headers": ", ".join(name for name, _ in self.headers) or "None", "retries": plan}
 
     def due(self) -> dict[str, str]:
         """`{"delay": …}` or `{"executeAt": …}`, as the API takes them. Raises InvalidInput."""

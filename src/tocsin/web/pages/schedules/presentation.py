@@ -75,6 +75,11 @@ def state_of(view: ScheduleView, now_us: int) -> State:
     return State("retrying", "retrying") if view.timer.attempts else State("active", "pending")
 
 
+def waits_for_resumption(view: ScheduleView) -> bool:
+    """Whether the current occurrence does not fire because the schedule is paused."""
+    return view.status is ScheduleStatus.PAUSED and not _triggered(view)
+
+
 def _triggered(view: ScheduleView) -> bool:
     schedule = view.timer.schedule
     return schedule is not None and schedule.state.source is Source.TRIGGER
