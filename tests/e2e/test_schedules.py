@@ -107,7 +107,9 @@ async def test_sentence_becomes_a_schedule_with_its_seven_instants(shown: Window
     await expect(page.locator("#outcome")).to_have_text("Enter the URL to send to.")
     # What is not understood is said beside the field, with what is, and nothing is stored.
     await say.fill("every weekday at nine")
-    await expect(page.locator("#wrong-say")).to_contain_text("understood up to “every weekday”, but not “at nine”; write it")
+    await expect(page.locator("#wrong-say")).to_contain_text(
+        "understood up to “every weekday”, but not “at nine”; write it"
+    )
     await expect(say).to_have_attribute("aria-invalid", "true")
     await say.fill("every weekday at 9 in New York")
     await expect(page.locator("input[name='cron']")).to_have_value("0 9 * * MON-FRI")
@@ -121,11 +123,15 @@ async def test_sentence_becomes_a_schedule_with_its_seven_instants(shown: Window
     asked = {"cron": "0 9 * * MON-FRI", "timeZone": "Europe/Berlin", "count": 7}
     status, answer = await api("schedules/preview", **asked)
     assert status == 200
-    shown_at = await seven.locator(".relative-time").evaluate_all("each => each.map(one => Number(one.dataset.relative))")
+    shown_at = await seven.locator(".relative-time").evaluate_all(
+        "each => each.map(one => Number(one.dataset.relative))"
+    )
     assert [format_instant(1_000 * at) for at in shown_at] == answer["instants"]
     await expect(seven.first).to_contain_text("09:00")
     await page.locator("input[name='url']").fill(f"{URL}/daily?key=1")
-    await expect(page.locator("#outcome")).to_contain_text("Sends POST /hook/daily every weekday at 09:00 in Berlin, first ")
+    await expect(page.locator("#outcome")).to_contain_text(
+        "Sends POST /hook/daily every weekday at 09:00 in Berlin, first "
+    )
     await shown.picture("schedule-sentence")
     assert await shown.faults() == []
     schedule_id = await page.locator("input[name='id']").input_value()

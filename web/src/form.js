@@ -61,10 +61,11 @@ function startEditor(form) {
   return place.editor;
 }
 
-// The errors of fields in the answer to a form's input. One of the field at hand waits until the user leaves it, but for the
-// fields of a rule, whose preview is gone meanwhile.
-function hasError(event) {
+// A part of the answer to a form's input. What hasn't changed stays: a click on it goes on, and nothing is read out again. The
+// error of the field at hand waits until the user leaves it, but for the fields of a rule, whose preview is gone meanwhile.
+function beforeSwap(event) {
   const { fragment, target } = event.detail;
+  if (fragment.firstElementChild && target.isEqualNode?.(fragment.firstElementChild)) event.detail.shouldSwap = false;
   if (!target.id?.startsWith("wrong-")) return;
   const field = document.getElementById(`field-${target.id.slice(6)}`);
   const wrong = fragment.textContent.trim() !== "";
@@ -85,7 +86,7 @@ export function startForm() {
     }
   });
   for (const type of ["input", "change", "tocsin:zone"]) document.addEventListener(type, showDates);
-  document.addEventListener("htmx:oobBeforeSwap", hasError);
+  document.addEventListener("htmx:oobBeforeSwap", beforeSwap);
   const within = (type, handle) => document.addEventListener(type, (event) => {
     const form = event.target.closest("form[data-form]");
     if (form) handle(event, form);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, ClassVar, Self
@@ -75,8 +76,8 @@ class ScheduleForm(CallbackForm):
     zone: str = "UTC"
     said: str = ""
     was: str = ""
-    #: Why the sentence or the zone isn't understood.
-    misread: dict[str, str] = field(default_factory=dict, init=False)
+    #: Why the sentence isn't understood; empty if it is.
+    misread: str = field(default="", init=False)
     anchor: str = ""
     start: str = ""
     end: str = ""
@@ -124,7 +125,7 @@ class ScheduleForm(CallbackForm):
             try:
                 rule = read_sentence(found.say)
             except ValueError as error:
-                found.misread["say"] = str(error)
+                found.misread = str(error)
                 return found
             found.cron = rule.cron or format_duration(rule.every_us or 0)
             found.zone = rule.zone or found.zone
@@ -135,10 +136,8 @@ class ScheduleForm(CallbackForm):
 
     def rewrite(self) -> None:
         """Says what the other fields mean, if they are valid."""
-        try:
+        with suppress(ValueError):
             self.zone = find_zone(self.zone or "UTC")
-        except ValueError as error:
-            self.misread["timeZone"] = str(error)
         self.say = self.said = spoken(self.cron, self.zone)
         self.was = f"{self.cron}|{self.zone}"
 
@@ -178,8 +177,10 @@ class ScheduleForm(CallbackForm):
         try:
             zone = time_zone(self.zone or "UTC")
         except ValueError as error:
-            self.misread.setdefault("timeZone", str(error))
-        errors += [FieldError(path, reason) for path, reason in self.misread.items()]
+            if "timeZone" not in body:
+                errors.append(FieldError("timeZone", str(error)))
+            # Otherwise the API refuses it, together with other fields.
+        errors += [FieldError("say", self.misread)] if self.misread else []
         for name, path in self.paths.items():
             if (text := getattr(self, name)) and not (name == "anchor" and not self.is_interval):
                 body[path] = local_instant(path, text, zone, errors)

@@ -122,7 +122,7 @@ def version(view: ScheduleView) -> str:
 
 #: Instants that a preview lists: enough to see a week.
 _INSTANTS = 7
-#: Other schedules with the same instant are counted up to this number, which one read of the store finds.
+#: Other schedules with the same instant are counted up to this number: more don't change the advice.
 OTHERS_MAX = 100
 
 
