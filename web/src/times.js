@@ -61,7 +61,7 @@ function zoneWords(atMs = nowMs()) {
 const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
 export function showTimes(within = document) {
-  for (const element of within.querySelectorAll("time[data-at]")) {
+  for (const element of within.querySelectorAll(":is(time, text)[data-at]")) {
     const ms = Number(element.dataset.at);
     put(element, element.dataset.form === "minute" ? formatted(ms).slice(11, 16) : formatted(ms));
   }
