@@ -227,6 +227,10 @@ export interface ListTimers {
   readonly executeAfter?: InstantLike | undefined;
   /** An RFC 3339 instant with a time zone. */
   readonly executeBefore?: InstantLike | undefined;
+  /** A part of the callback's host and path; case does not matter. */
+  readonly destination?: string | undefined;
+  /** A part of the last error; case does not matter. */
+  readonly error?: string | undefined;
   /** Adds to each timer that is due what it does now, or waits for (explanation). */
   readonly explain?: boolean | undefined;
   /** Maximum number of timers on the page. Default 100. */

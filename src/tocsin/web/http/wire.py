@@ -236,6 +236,10 @@ class ListTimers(RequestStruct):
     id_prefix: Annotated[str, about("Prefix of the timers' ids."), limits.ID_PREFIX] | UnsetType = UNSET
     execute_after: Instant | UnsetType = UNSET
     execute_before: Instant | UnsetType = UNSET
+    destination: (
+        Annotated[str, about("A part of the callback's host and path; case does not matter."), limits.PART] | UnsetType
+    ) = UNSET
+    error: Annotated[str, about("A part of the last error; case does not matter."), limits.PART] | UnsetType = UNSET
     explain: (
         Annotated[bool, about("Adds to each timer that is due what it does now, or waits for (explanation).")]
         | UnsetType

@@ -18,6 +18,8 @@ import java.util.Map;
  * @param idPrefix Prefix of the timers' ids.
  * @param executeAfter An RFC 3339 instant with a time zone.
  * @param executeBefore An RFC 3339 instant with a time zone.
+ * @param destination A part of the callback's host and path; case does not matter.
+ * @param error A part of the last error; case does not matter.
  * @param explain Adds to each timer that is due what it does now, or waits for (explanation).
  * @param limit Maximum number of timers on the page. Default 100.
  * @param cursor <code>nextCursor</code> of the previous page.
@@ -29,6 +31,8 @@ public record ListTimers(
         Field<String> idPrefix,
         Field<Instant> executeAfter,
         Field<Instant> executeBefore,
+        Field<String> destination,
+        Field<String> error,
         Field<Boolean> explain,
         Field<Long> limit,
         Field<String> cursor) {
@@ -42,6 +46,8 @@ public record ListTimers(
     public static ListTimers in(String namespace) {
         return new ListTimers(
                 namespace,
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -76,6 +82,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 explain,
                 limit,
                 cursor);
@@ -105,6 +113,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 explain,
                 limit,
                 cursor);
@@ -134,6 +144,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 explain,
                 limit,
                 cursor);
@@ -163,6 +175,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 explain,
                 limit,
                 cursor);
@@ -192,6 +206,70 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
+                explain,
+                limit,
+                cursor);
+    }
+
+    /**
+     * A part of the callback's host and path; case does not matter.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListTimers destination(String value) {
+        return destination(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param destination A part of the callback's host and path; case does not matter.
+     * @return a copy with it
+     */
+    public ListTimers destination(Field<String> destination) {
+        return new ListTimers(
+                namespace,
+                status,
+                tags,
+                idPrefix,
+                executeAfter,
+                executeBefore,
+                destination,
+                error,
+                explain,
+                limit,
+                cursor);
+    }
+
+    /**
+     * A part of the last error; case does not matter.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListTimers error(String value) {
+        return error(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param error A part of the last error; case does not matter.
+     * @return a copy with it
+     */
+    public ListTimers error(Field<String> error) {
+        return new ListTimers(
+                namespace,
+                status,
+                tags,
+                idPrefix,
+                executeAfter,
+                executeBefore,
+                destination,
+                error,
                 explain,
                 limit,
                 cursor);
@@ -221,6 +299,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 explain,
                 limit,
                 cursor);
@@ -250,6 +330,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 explain,
                 limit,
                 cursor);
@@ -279,6 +361,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 explain,
                 limit,
                 cursor);
@@ -297,6 +381,8 @@ public record ListTimers(
         idPrefix.putInto(sent, "idPrefix", Json::of);
         executeAfter.putInto(sent, "executeAfter", Values::toJson);
         executeBefore.putInto(sent, "executeBefore", Values::toJson);
+        destination.putInto(sent, "destination", Json::of);
+        error.putInto(sent, "error", Json::of);
         explain.putInto(sent, "explain", Json::of);
         limit.putInto(sent, "limit", Json::of);
         cursor.putInto(sent, "cursor", Json::of);
