@@ -94,6 +94,7 @@ class Pages:
             commit=short_commit(),
             calls=calls,
             schedules=schedules,
+            is_paused=is_paused,
             schedule_sentence=sentence,
             state_of=lambda view, now_us: presentation.state_of(view, now_us, paused=is_paused(view.timer.namespace)),
             relative=presentation.relative,

@@ -44,7 +44,9 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleView]):
     rows_path = "/ui/schedules/rows"
     live_path = "/ui/live/schedules"
     filters_type = ScheduleFilters
-    version = staticmethod(version)
+
+    def version(self, row: ScheduleView) -> str:
+        return version(row, paused=self._service.namespaces.is_paused(row.timer.namespace))
 
     async def get_named(self, namespace: str, ids: Sequence[str]) -> Mapping[str, ScheduleView]:
         found = await self._site.schedules.get_many(namespace, ids)
@@ -58,6 +60,7 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleView]):
             id_prefix=filters.search,
             cursor=filters.cursor or ("" if filters.several else filters.search) or None,
             limit=filters.rows,
+            explained=True,
         )
         exact = await self.named(context, filters) if filters.search and not filters.cursor else []
         budget = TimeBudget(self._limits.list_search_timeout_s)

@@ -10,7 +10,7 @@ from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus, Source, instants, source_of
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.schedules import sentence
-from tocsin.web.pages.presentation import State, count, path_below
+from tocsin.web.pages.presentation import State, count, doing, path_below, version_of_doing
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The tones of an occurrence's outcomes.
@@ -57,17 +57,22 @@ def zone_of(definition: Definition) -> str:
     return definition.time_zone if definition.cron is not None else "UTC"
 
 
-def state_of(view: ScheduleView, now_us: int) -> State:
-    """The state of a schedule at an instant. One whose occurrence is due and not finished is due itself."""
+def state_of(view: ScheduleView, now_us: int, *, paused: bool) -> State:
+    """The state of a schedule at an instant. `paused`: its namespace is. One whose occurrence is due and not finished is due
+    itself, or what its explanation says."""
     if view.status is ScheduleStatus.ENDED:
         return State("ended", "canceled")
-    due = view.next_attempt_at is not None and view.next_attempt_at <= now_us
-    if view.status is ScheduleStatus.PAUSED and not (due and _triggered(view)):
+    due, known = view.next_attempt_at is not None and view.next_attempt_at <= now_us, doing(view.explanation)
+    if known is not None and known.tone == "firing":
+        return known
+    if paused or (view.status is ScheduleStatus.PAUSED and not (due and _triggered(view))):
         return State("paused", "suspended")
+    if known is not None:
+        return known
     if view.suspended is not None:
         return State("suspended", "suspended")
     if due:
-        return State("due", "firing")
+        return State("due", "due")
     return State("retrying", "retrying") if view.timer.attempts else State("active", "pending")
 
 
@@ -101,13 +106,14 @@ def schedule_path(namespace: str, schedule_id: str) -> str:
     return path_below("/schedules", namespace, schedule_id)
 
 
-def version(view: ScheduleView) -> str:
-    """A version that changes whenever what a row of the list shows does."""
+def version(view: ScheduleView, *, paused: bool) -> str:
+    """A version that changes whenever what a row of the list shows does. `paused`: its namespace is."""
     following = view.next_instants[0] if view.next_instants else 0
     ended_at = view.last_occurrence.finished_at if view.last_occurrence else 0
     return (
         f"{view.updated_at:x}.{ended_at:x}.{view.next_attempt_at or 0:x}.{following:x}.{view.timer.attempts:x}"
         f".{view.status[0]}{view.triggers:x}.{view.backfills:x}.{sum(view.missed.values()):x}"
+        f"{version_of_doing(view.explanation)}{'p' if paused else ''}"
     )
 
 
