@@ -139,7 +139,7 @@ def test_instants_are_shown_in_the_schedules_zone() -> None:
 
 def test_state_and_version_follow_the_occurrence_at_hand() -> None:
     def word(of: ScheduleView, now_us: int, *, paused: bool = False) -> str:
-        return state_of(of, now_us, paused=paused).word
+        return state_of(msgspec.structs.replace(of, namespace_paused=paused), now_us).word
 
     active = view(DEFINITION)
     assert word(active, NOW) == "active"
@@ -154,7 +154,7 @@ def test_state_and_version_follow_the_occurrence_at_hand() -> None:
     waiting = msgspec.structs.replace(
         active, explanation=replace(firing, state=TimerState.WAITING, waits_for=WaitsFor.DESTINATION, attempt=None)
     )
-    assert state_of(waiting, NOW + 1, paused=False) == State("waiting", "waiting", "for its destination")
+    assert state_of(waiting, NOW + 1) == State("waiting", "waiting", "for its destination")
     ended = view(DEFINITION, last_occurrence=LastOccurrence(NOW, Source.REGULAR, "completed", NOW + 5, 1))
-    shown = {version(each, paused=False) for each in (active, stopped, ended, fired, waiting)}
-    assert len({*shown, version(active, paused=True)}) == 6
+    halted = msgspec.structs.replace(active, namespace_paused=True)
+    assert len({version(each) for each in (active, stopped, ended, fired, waiting, halted)}) == 6

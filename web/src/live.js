@@ -2,7 +2,7 @@
 // Nothing moves: rows change in place, and new rows wait behind a button.
 import { clock, nowMs, serverShows, showTimes } from "./times.js";
 import { Idiomorph } from "idiomorph";
-import { above, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
+import { above, anyStale, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
 import { post } from "./toast.js";
 
 const LOST_AFTER_MS = 3000;
@@ -156,9 +156,12 @@ async function refreshRows(results) {
     for (const chunk of new Set(rows.map((row) => row.parentElement))) chunk.dataset.changed = changed;
   } catch {
     lost();
+    return;
   } finally {
     refreshing = false;
   }
+  // Others may have come into view meanwhile.
+  if (anyStale()) refreshRows(results);
   // A timer whose callback has just ended is stored a moment later.
   const isDue = (row) => row.dataset.due || row.querySelector("[data-due]");
   if (rows.some((row) => isDue(row) && unsettled.includes(row.querySelector(".state")?.dataset.tone))) repeatRefresh(results);

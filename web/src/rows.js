@@ -50,6 +50,9 @@ export function rowsInView() {
   return (places.length ? places : parts().slice(0, 4)).flatMap((chunk) => [...chunk.rows]).filter((row) => row.dataset.v);
 }
 
+// Whether something in view was last refreshed before the latest change.
+export const anyStale = () => [...inView].some((part) => part.isConnected && part.dataset.changed !== results()?.dataset.changed);
+
 // The start of the list up to the first missing chunk, for finding new rows: its cursor, its ids, and whether more rows
 // follow.
 export function head() {
@@ -71,8 +74,8 @@ const near = new IntersectionObserver((entries) => {
     if (!isIntersecting) { inView.delete(target); continue; }
     inView.add(target);
     showTimes(target);
-    if (target.dataset.changed !== results()?.dataset.changed) document.dispatchEvent(new CustomEvent("tocsin:stale"));
   }
+  if (anyStale()) document.dispatchEvent(new CustomEvent("tocsin:stale"));
 }, { rootMargin: NEAR });
 
 const ahead = new IntersectionObserver((entries) => {
@@ -102,7 +105,8 @@ function adopt(chunk) {
       if (known.has(id)) row.remove();
       else known.add(id);
     }
-    part.dataset.changed = results().dataset.changed;
+    // Of an incomplete list each row is fetched once more when it comes into view.
+    part.dataset.changed = "incomplete" in results().dataset ? "" : results().dataset.changed;
     reserve(part, part.rows.length);
     shown += part.rows.length;
     near.observe(part);

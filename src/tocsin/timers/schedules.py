@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -45,6 +44,7 @@ from tocsin.timers.explaining import Explanation
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, Scope, TimerView
 
 if TYPE_CHECKING:
+    from tocsin.model.run import Run
     from tocsin.tasks import Turns
     from tocsin.timers.history import RunPage
 from tocsin.timers.service import TimerService
@@ -61,7 +61,8 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
     `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be
     fired. `unchanged`: a create or update has found nothing to change. `suspended` is as in TimerView, and None while
-    the schedule is paused. `explanation` is also as there."""
+    the schedule is paused. `explanation` is also as there. `namespace_paused`: its namespace is
+    paused, as far as this node knows."""
 
     timer: Timer
     uuid: bytes
@@ -81,14 +82,15 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     unchanged: bool = False
     suspended: str | None = None
     explanation: Explanation | None = None
+    namespace_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleListRequest:
     """What to list, in the order of ids; of several namespaces, one namespace after the other. `cursor` is that of the page
-    before: the id behind which the page begins, or `namespace/id`. Empty `statuses` mean all live
-    ones. `reads_max` bounds the reads of the store that return fewer matches than asked for; after them the page is
-    short. `explained`: those that are due have their explanation."""
+    before: the id behind which the page begins, or `namespace/id`. Empty `statuses` mean all live ones. `failing`: only those
+    whose last occurrence failed. `reads_max` bounds the reads of the store that return fewer matches than asked for; after
+    them the page is short. `explained`: those that are due have their explanation."""
 
     scope: Scope
     statuses: frozenset[ScheduleStatus] = frozenset()
@@ -97,6 +99,21 @@ class ScheduleListRequest:
     limit: int = 100
     reads_max: int = LIST_READS_MAX
     explained: bool = False
+    failing: bool = False
+
+    def matches(self, timer: Timer) -> bool:
+        """Whether a live schedule is among those that are listed."""
+        schedule = timer.schedule
+        if schedule is None or not timer.id.startswith(self.id_prefix):
+            return False
+        if self.statuses and status_of(schedule.state) not in self.statuses:
+            return False
+        return not self.failing or has_failed(schedule.state.last)
+
+
+def has_failed(last: LastOccurrence | None) -> bool:
+    """Whether the last occurrence of a schedule failed or expired."""
+    return last is not None and last.outcome in (Status.FAILED, Status.EXPIRED)
 
 
 class Schedules:
@@ -204,9 +221,9 @@ class Schedules:
         self, request: ScheduleListRequest, answer: Callable[[TimerView], T]
     ) -> tuple[builtins.list[T], str | None]:
         matches, prefix, of_several = None, request.id_prefix, not isinstance(request.scope, str)
-        if request.statuses or (of_several and prefix):
+        if request.statuses or request.failing or (of_several and prefix):
             # Only of one namespace are the ids with a prefix together.
-            matches = partial(_matches, request.statuses, prefix)
+            matches = request.matches
         wanted = IdListRequest(
             request.cursor or "", request.limit, "" if of_several else prefix, matches, request.reads_max, of_several
         )
@@ -221,6 +238,11 @@ class Schedules:
         if not page.runs and cursor is None:
             raise _not_found(namespace, schedule_id)
         return page
+
+    async def latest_outcomes(self, view: ScheduleView, limit: int, bytes_max: int) -> builtins.list[Run]:
+        """The occurrences of the schedule that ended last, newest first: at most `limit`, and fewer once their records have
+        `bytes_max` bytes. One read of the store."""
+        return await self._timers.latest_runs(view.shard_id, view.uuid, limit, bytes_max)
 
     @property
     def occurrences_kept(self) -> int:
@@ -286,13 +308,8 @@ class Schedules:
             view.outcome is Outcome.EXISTING,
             view.suspended if state.paused is None else None,
             view.explanation,
+            self._timers.namespaces.is_paused(timer.namespace),
         )
-
-
-def _matches(statuses: frozenset[ScheduleStatus], id_prefix: str, timer: Timer) -> bool:
-    if timer.schedule is None or not timer.id.startswith(id_prefix):
-        return False
-    return not statuses or status_of(timer.schedule.state) in statuses
 
 
 def _not_found(namespace: str, schedule_id: str) -> ScheduleNotFound:

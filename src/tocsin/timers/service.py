@@ -6,6 +6,7 @@ Parameters and results are domain values; texts, HTTP statuses and JSON belong t
 from __future__ import annotations
 
 import asyncio
+import builtins
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from tocsin.model.condition import Condition
 from tocsin.model.errors import NamespaceNotFound, TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.model.ids import timer_uuid
 from tocsin.model.redaction import with_headers, with_url, withheld
+from tocsin.model.run import Run
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
 from tocsin.ports.forward import Forwarder, Located, NodeReport, Peers, Whereabouts, Write, WriteCompletion
@@ -36,7 +38,7 @@ from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import Explanation, explain
-from tocsin.timers.history import RunPage, runs_of
+from tocsin.timers.history import RunPage, latest_ended, runs_of
 from tocsin.timers.listing import (
     PAGES_READ_MAX,
     IdListRequest,
@@ -286,6 +288,12 @@ class TimerService:
         """A page of a row's runs, newest first. Raises InvalidInput for a bad cursor, and Unavailable."""
         async with self._pages:
             return await self.namespaces.read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
+
+    async def latest_runs(self, shard_id: int, uuid: bytes, limit: int, bytes_max: int) -> builtins.list[Run]:
+        """The runs of a row that ended last, newest first, as `latest_ended` reads them. Raises Unavailable."""
+        async with self._pages:
+            read = latest_ended(self._context.store, shard_id, uuid, limit, bytes_max)
+            return await self.namespaces.read(read)
 
     async def list_schedules(
         self, scope: Scope, request: IdListRequest, answer: Callable[[TimerView], T], *, explained: bool = False

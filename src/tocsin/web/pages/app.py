@@ -49,7 +49,7 @@ _SAFE = frozenset({"GET", "HEAD"})
 #: Forms up to this size are read on the event loop.
 _FORM_BYTES_AT_ONCE = 32 * 1024
 #: Pages that need no sign-in.
-_OPEN_PATHS = frozenset({"/login"})
+_OPEN_PATHS = frozenset({"/login", "/docs"})
 
 
 class Ui:

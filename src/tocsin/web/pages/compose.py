@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
+from tocsin.keys import ApiKeys
+from tocsin.model.setting import SettingInForce
 from tocsin.ports.clock import ClockMover
 from tocsin.timers.schedules import Schedules
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.parts import WebParts
 from tocsin.web.pages.admin.admin import Administration
+from tocsin.web.pages.admin.audit import AuditTrail
+from tocsin.web.pages.admin.keys import Keys
+from tocsin.web.pages.admin.namespaces import Namespaces
 from tocsin.web.pages.admin.sessions import Sessions, SignIns
+from tocsin.web.pages.admin.settings import SettingsTable
 from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
@@ -25,10 +32,12 @@ from tocsin.web.pages.overview.paused import Paused
 from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
+from tocsin.web.pages.reference import Reference
 from tocsin.web.pages.schedules.actions import ScheduleActions
 from tocsin.web.pages.schedules.detail import ScheduleDetail
 from tocsin.web.pages.schedules.editing import ScheduleEditing
 from tocsin.web.pages.schedules.listing import ScheduleList
+from tocsin.web.pages.schedules.occurrence import ScheduleOccurrence
 from tocsin.web.pages.shell import Shell
 from tocsin.web.pages.site import Site
 from tocsin.web.pages.timers.actions import TimerActions
@@ -46,6 +55,8 @@ def compose(
     statistics: Statistics,
     call_statistics: CallStatistics,
     agent: AgentSource,
+    api_keys: ApiKeys,
+    settings: Sequence[SettingInForce],
     own_url: str | None,
     limits: UiLimits,
     clock_mover: ClockMover | None,
@@ -88,11 +99,17 @@ def compose(
         ScheduleActions(site, schedule),
         Shell(site),
         Administration(site),
+        Namespaces(site),
+        Keys(site, api_keys),
+        AuditTrail(site),
+        SettingsTable(site, settings),
+        Reference(site),
         CallList(site),
         CallSubmission(site),
         CallActions(site, call),
         # Last, because their patterns match any path under /calls, /schedules and /timers.
         call,
+        ScheduleOccurrence(site, schedule),
         schedule,
         timer,
     )

@@ -133,6 +133,10 @@ class ListPart(Part, Generic[F, R]):
     async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, R]:
         """What is stored under the ids."""
 
+    async def completed(self, changed: list[R]) -> Sequence[R]:
+        """Rows that an open page gets, with what the list itself leaves out because it takes long to read."""
+        return changed
+
     @abstractmethod
     def permit(self, context: RequestContext, scope: str) -> bool:
         """Whether the principal may change what is in the scope. Raises Forbidden unless it may read it."""
@@ -199,12 +203,13 @@ class ListPart(Part, Generic[F, R]):
         if len(wanted) > self._limits.list_rows_max:
             raise InvalidInput(FieldError("rows", f"has more than {self._limits.list_rows_max} entries"))
         found = await self.get_many(context, scope, [row_id for row_id, _ in wanted])
+        changed = [
+            found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known
+        ]
         values = {
             "kind": self.kind,
             "gone": [row_id for row_id, _ in wanted if row_id not in found],
-            "changed": [
-                found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known
-            ],
+            "changed": await self.completed(changed),
             "may_write": may_write,
         }
         return await self._rows(context, len(wanted), "changed.html", values)
