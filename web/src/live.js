@@ -8,6 +8,8 @@ import { post } from "./toast.js";
 const LOST_AFTER_MS = 3000;
 const POLL_MS = 2000;
 const REPEAT_MS = 1000;
+// The states of what is due, which change without an event: an attempt begins, a slot becomes free.
+const unsettled = ["firing", "due", "waiting"];
 let source = null;
 let lostTimer = 0;
 let confirmedMs = nowMs();
@@ -162,7 +164,7 @@ async function refreshRows(results) {
   if (anyStale()) refreshRows(results);
   // A timer whose callback has just ended is stored a moment later.
   const isDue = (row) => row.dataset.due || row.querySelector("[data-due]");
-  if (rows.some((row) => isDue(row) && row.querySelector(".state")?.dataset.tone === "firing")) repeatRefresh(results);
+  if (rows.some((row) => isDue(row) && unsettled.includes(row.querySelector(".state")?.dataset.tone))) repeatRefresh(results);
 }
 
 function repeatRefresh(results) {
@@ -199,7 +201,7 @@ function replaceRow(row, changed) {
 
 // -- one timer, one call
 
-const isFiring = (one) => one.querySelector(".lead .state")?.dataset.tone === "firing";
+const isFiring = (one) => unsettled.includes(one.querySelector(".lead .state")?.dataset.tone);
 const showChanged = () => document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
 
 async function updatePage(one, news) {
@@ -277,7 +279,7 @@ function refreshDue() {
   const one = document.querySelector("[data-one]");
   const results = document.getElementById("results");
   if (one) pollWhileFiring(one);
-  else if (results?.querySelector(".state[data-tone='firing']")) repeatRefresh(results);
+  else if (results?.querySelector(unsettled.map((tone) => `.state[data-tone='${tone}']`).join())) repeatRefresh(results);
 }
 
 export function startLive() {

@@ -96,7 +96,7 @@ function count(within) {
   for (const element of within.querySelectorAll("[data-due]")) {
     const state = element.querySelector(".state");
     if (Number(element.dataset.due) <= now && state && (state.dataset.tone === "pending" || state.dataset.tone === "retrying")) {
-      state.dataset.tone = "firing";
+      state.dataset.tone = "due";
       state.lastElementChild.textContent = "due";
       due = true;
     }
