@@ -1,7 +1,8 @@
 // Live updates of a page: the server sends an event when something has changed, and the page fetches what it shows of it.
 // Nothing moves: rows change in place, and new rows wait behind a button.
 import { clock, nowMs, serverShows, showTimes } from "./times.js";
-import { above, head, isShown, known, left, rowsInView } from "./rows.js";
+import { Idiomorph } from "idiomorph";
+import { above, anyStale, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
 import { post } from "./toast.js";
 
 const LOST_AFTER_MS = 3000;
@@ -139,13 +140,13 @@ async function refreshRows(results) {
   const { changed } = results.dataset;
   try {
     const body = new URLSearchParams(results.dataset.scope);
-    body.append("rows", JSON.stringify(rows.map((row) => [row.dataset.id, row.dataset.v])));
+    body.append("rows", JSON.stringify(rows.map((row) => [keyOf(row), row.dataset.v])));
     const answer = await post(results.dataset.rows, body);
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const places = new Map(rows.map((row) => [row.dataset.id, row]));
+    const places = new Map(rows.map((row) => [keyOf(row), row]));
     if (!isShown(results)) return;
-    for (const row of page.querySelectorAll("tr")) replaceRow(places.get(row.dataset.id), row);
+    for (const row of page.querySelectorAll("tr")) replaceRow(places.get(keyOf(row)), row);
     if ("leftWord" in results.dataset) {
       for (const row of rows) markLeft(row, results.dataset.view);
       showNews(results);
@@ -153,9 +154,12 @@ async function refreshRows(results) {
     for (const chunk of new Set(rows.map((row) => row.parentElement))) chunk.dataset.changed = changed;
   } catch {
     lost();
+    return;
   } finally {
     refreshing = false;
   }
+  // Others may have come into view meanwhile.
+  if (anyStale()) refreshRows(results);
   // A timer whose callback has just ended is stored a moment later.
   const isDue = (row) => row.dataset.due || row.querySelector("[data-due]");
   if (rows.some((row) => isDue(row) && row.querySelector(".state")?.dataset.tone === "firing")) repeatRefresh(results);
@@ -172,8 +176,8 @@ function markLeft(row, tab) {
   const stays = "tab" in row.dataset ? row.dataset.tab === tab : ("due" in row.dataset) === (tab === "pending");
   const gone = row.classList.contains("gone") || !stays;
   row.classList.toggle("left", gone);
-  if (gone) left.add(row.dataset.id);
-  else left.delete(row.dataset.id);
+  if (gone) left.add(keyOf(row));
+  else left.delete(keyOf(row));
 }
 
 function replaceRow(row, changed) {
@@ -190,65 +194,68 @@ function replaceRow(row, changed) {
     before.replaceChildren(...document.importNode(after, true).childNodes);
   }
   showTimes(row);
+  document.dispatchEvent(new CustomEvent("tocsin:row", { detail: row }));
 }
 
 // -- one timer, one call
 
+const isFiring = (one) => one.querySelector(".lead .state")?.dataset.tone === "firing";
+const showChanged = () => document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
+
 async function updatePage(one, news) {
-  const firing = one.querySelector(".lead .state")?.dataset.tone === "firing";
   if ("finished" in one.dataset) return;
-  if (news.changed === Number(one.dataset.changed) && news.created === Number(one.dataset.created) && !firing) return;
+  if (news.changed === Number(one.dataset.changed) && news.created === Number(one.dataset.created) && !isFiring(one)) return;
   // Otherwise one of the next events tries again: the last one is sent once more, and from time to time.
-  if (!await refreshPart(one, location.pathname + location.search)) return;
-  const now = document.getElementById(one.id);
-  now.dataset.changed = news.changed;
-  now.dataset.created = news.created;
-  if (now !== one) document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
-  pollWhileFiring(one.id);
+  const changed = await refreshPart(one, location.pathname + location.search);
+  if (changed === null) return;
+  one.dataset.changed = news.changed;
+  one.dataset.created = news.created;
+  if (changed) showChanged();
+  pollWhileFiring(one);
   // A finished call does not change any more.
-  if ("finished" in now.dataset) { close(); document.getElementById("link-state").hidden = true; }
+  if ("finished" in one.dataset) { close(); document.getElementById("link-state").hidden = true; }
 }
 
 // A timer whose callback has just ended is stored a moment later, without an event. So the page polls while it shows a timer
 // or call in flight.
 let pollTimer = null;
 
-function pollWhileFiring(id) {
+function pollWhileFiring(one) {
   clearTimeout(pollTimer);
-  const isFiring = () => document.getElementById(id)?.querySelector(".lead .state")?.dataset.tone === "firing";
-  if (!isFiring()) return;
+  if (!isFiring(one)) return;
   pollTimer = setTimeout(async () => {
-    const before = document.getElementById(id);
-    if (!document.hidden && before) {
-      await refreshPart(before, location.pathname + location.search);
-      if (document.getElementById(id) !== before) document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
-    }
-    pollWhileFiring(id);
+    if (!document.hidden && await refreshPart(one, location.pathname + location.search)) showChanged();
+    pollWhileFiring(one);
   }, REPEAT_MS);
 }
 
-// Returns whether the part is up to date then.
+// Changes a part of the page into what the server shows now, in place: the focus, open menus and the scroll position stay.
+// Returns whether it was changed; null if it could not be.
 async function refreshPart(part, url) {
-  // A part with an open menu and the focus is left alone, also if the menu was opened during the request.
-  const inUse = () => part.contains(document.activeElement) && part.querySelector("details[open]");
-  if (inUse()) return false;
+  // What is being typed into is left alone, also if the typing began during the request.
+  const inUse = () => part.contains(document.activeElement) && part.querySelector("details.menu[open]");
+  if (inUse()) return null;
   try {
     const answer = await fetch(url, { headers: { "hx-request": "true" } });
-    if (!answer.ok) return false;
+    if (!answer.ok) return null;
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
-    if (inUse()) return false;
-    if (!next || next.dataset.v === part.dataset.v && next.dataset.v) return true;
-    const focused = part.contains(document.activeElement) ? [...part.querySelectorAll("a, button, summary")].indexOf(document.activeElement) : -1;
-    if (next.innerHTML !== part.innerHTML || next.hidden !== part.hidden) part.replaceWith(document.importNode(next, true));
-    else part.dataset.v = next.dataset.v ?? "";
-    const now = document.getElementById(part.id);
-    showTimes(now);
-    if (focused >= 0) [...now.querySelectorAll("a, button, summary")][focused]?.focus();
-    return true;
+    if (inUse()) return null;
+    if (!next || next.dataset.v && next.dataset.v === part.dataset.v) return false;
+    return morph(part, next);
   } catch {
     lost();
-    return false;
+    return null;
   }
+}
+
+const keptOpen = { beforeAttributeUpdated: (name, node) => !(name === "open" && node.localName === "details") };
+
+function morph(part, next) {
+  // Times are shown as this page shows them before they are compared, so that none flickers.
+  showTimes(next);
+  const before = part.innerHTML;
+  Idiomorph.morph(part, next, { callbacks: keptOpen });
+  return part.innerHTML !== before;
 }
 
 // -- the overview
@@ -286,7 +293,7 @@ function refreshVersioned(part, version) {
 function refreshDue() {
   const one = document.querySelector("[data-one]");
   const results = document.getElementById("results");
-  if (one) pollWhileFiring(one.id);
+  if (one) pollWhileFiring(one);
   else if (results?.querySelector(".state[data-tone='firing']")) repeatRefresh(results);
 }
 

@@ -6,6 +6,8 @@ import { startLive } from "./live.js";
 import { startList } from "./list.js";
 import { startForm } from "./form.js";
 import { startKeys } from "./keys.js";
+import { openPalette, startPalette } from "./palette.js";
+import { startPeek } from "./peek.js";
 import { startRows } from "./rows.js";
 import { startSend } from "./send.js";
 import { startStars } from "./star.js";
@@ -50,6 +52,7 @@ function nextRows(button) {
 const acts = {
   rows: nextRows,
   theme: nextTheme,
+  palette: openPalette,
   help: () => document.getElementById("help").showModal(),
   close: (button) => button.closest("dialog").close(),
 };
@@ -98,6 +101,16 @@ if (new URLSearchParams(location.search).has("notice")) {
   history.replaceState(history.state, "", here);
 }
 
+// A page whose address has no scope, such as that of one timer, leads back to the scope that its tab came from.
+const scoped = [...document.querySelectorAll(".rail-nav a[data-scoped]")];
+const isScoped = scoped.some((link) => link.pathname === location.pathname);
+if (isScoped) sessionStorage.setItem("tocsin.scope", new URLSearchParams(location.search).get("namespace") ?? "");
+const scope = sessionStorage.getItem("tocsin.scope");
+if (scope && !isScoped) {
+  for (const link of scoped) link.search = new URLSearchParams({ namespace: scope });
+  document.querySelector("#scope > summary span").textContent = scope;
+}
+
 startTimes();
 startNotice();
 startRows();
@@ -106,6 +119,8 @@ startStars();
 startForm();
 startSend();
 startKeys();
+startPalette();
+startPeek();
 startLive();
 
 const charts = document.querySelector("[data-charts]");

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any
 
 from tests.integration.pages.conftest import Browser, Node, Start
 from tests.integration.pages.test_pages_safety import HOSTILE, keyed, signed_in
+from tests.support.patience import PATIENCE_S
 
 CALLBACK = "http://93.184.215.14/"
 NAME = {"namespace": "default", "id": "report-1"}
@@ -15,12 +17,13 @@ NAME = {"namespace": "default", "id": "report-1"}
 
 async def create(browser: Browser, schedule_id: str, **definition: Any) -> None:
     sent = {"namespace": "default", "id": schedule_id, "callbackUrl": CALLBACK, "cron": "0 9 * * *", **definition}
+    sent = {field: value for field, value in sent.items() if value is not None}
     answer = await browser.client.post("/api/v1/schedules/create", json=sent)
     assert answer.status_code == 200, answer.text
 
 
 def ids(page: str) -> list[str]:
-    return re.findall(r'<tr role="row" data-id="([^"]+)"', page)
+    return re.findall(r'<tr role="row" [^>]*data-id="([^"]+)"', page)
 
 
 async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
@@ -35,24 +38,64 @@ async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
     assert following is not None
     assert ids((await browser.get(f"/ui/more{following[1].replace('&amp;', '&')}")).text) == ["report-3", "sweep"]
     # The schedule whose id is the search text comes first; then those whose ids begin with it.
-    assert ids((await browser.get("/schedules?q=report&rows=3")).text) == ["report", "report-1", "report-2", "report-3"]
+    assert ids((await browser.get("/schedules?namespace=default&q=report&rows=3")).text) == ["report", "report-1", "report-2", "report-3"]
     assert ids((await browser.get("/schedules?q=report-")).text) == ["report-1", "report-2", "report-3"]
     assert "No matching schedules" in (await browser.get("/schedules?q=report-4")).text
     fresh = (await browser.get("/ui/fresh/schedules?namespace=default&rows=2")).json()
-    assert fresh == {"ids": ["report", "report-1"], "more": True}
+    assert fresh == {"ids": ["default/report", "default/report-1"], "more": True}
     # An open page gets the rows that differ from those it shows.
-    known = dict(re.findall(r'data-id="([^"]+)" data-v="([^"]+)"', first))
+    keys = [f"default/{each}" for each in ids(first)]
+    whole = await browser.post(
+        "/ui/schedules/rows", {"namespace": "default", "rows": json.dumps([[key, "-"] for key in keys])}
+    )
+    assert ids(whole.text) == ids(first)
+    known = dict(re.findall(r'data-key="([^"]+)"[^>]* data-v="([^"]+)"', whole.text))
     paused = {"namespace": "default", "scheduleId": "report-1"}
     assert (await browser.client.post("/api/v1/schedules/pause", json=paused)).status_code == 200
     rows = json.dumps([*known.items(), ["never", ""]])
     changed = await browser.post("/ui/schedules/rows", {"namespace": "default", "rows": rows})
     assert ids(changed.text) == ["report-1"]
-    assert '<tr data-id="never" data-gone>' in changed.text
+    assert '<tr data-key="never" data-gone>' in changed.text
     assert ids((await browser.get("/schedules?view=paused")).text) == ["report-1"]
     assert ids((await browser.get("/schedules?view=active&q=report")).text) == ["report", "report-2", "report-3"]
     # The schedule with the searched id is shown on every tab.
     assert ids((await browser.get("/schedules?view=active&q=report-1")).text) == ["report-1"]
     assert "No paused schedule in" in (await browser.get("/schedules?view=paused&q=s")).text
+
+
+async def test_an_occurrence_has_a_page_with_its_attempts_and_neighbours(node: Node) -> None:
+    browser = node.browser()
+    await create(browser, "beat", cron="@yearly", callbackUrl="http://127.0.0.1:9/", retryPolicy={"maxAttempts": 1})
+    api = "/api/v1/schedules/"
+    name = {"namespace": "default", "scheduleId": "beat"}
+
+    async def history() -> list[Any]:
+        return list((await browser.client.post(f"{api}history", json=name)).json()["occurrences"])
+
+    for _ in range(3):
+        assert (await browser.client.post(f"{api}trigger", json=name)).status_code == 200
+    async with asyncio.timeout(PATIENCE_S):
+        while sum(each["status"] == "failed" for each in await history()) < 3:
+            await asyncio.sleep(0.02)
+    assert (await browser.client.post(f"{api}pause", json=name)).status_code == 200
+    first, second, third = (
+        f"/schedules/default/beat/occurrences/{each['instant']}?firing={each['run']}" for each in (await history())[:0:-1]
+    )
+    page = (await browser.get(second)).text
+    assert "Failed in one attempt" in page
+    assert "fired by hand" in page
+    assert f'rel="prev" href="{first}"' in page
+    assert f'rel="next" href="{third}"' in page
+    # What waits for the schedule to be resumed is not due.
+    detail = (await browser.get("/schedules/default/beat")).text
+    assert "waits for the schedule to be resumed" in detail
+    assert detail.count("data-cell=") == 3
+    assert ids((await browser.get("/schedules?view=failing")).text) == ["beat"]
+    for wrong in ("2020-01-01T00:00:00Z", "soon"):
+        assert (await browser.get(f"/schedules/default/beat/occurrences/{wrong}")).status_code == 404
+    # An id can look like the path of an occurrence.
+    await create(browser, "odd/occurrences/x")
+    assert "odd/occurrences/x" in (await browser.get("/schedules/default/odd%2Foccurrences%2Fx")).text
 
 
 async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(node: Node) -> None:

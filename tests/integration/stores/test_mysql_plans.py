@@ -178,7 +178,9 @@ async def test_deletes_use_their_indexes(session: Connection) -> None:
 async def test_lists_read_each_range_in_order_from_its_position(session: Connection) -> None:
     recorder: Any = Recorder(session)
     cursor = (5, uuid_of(1), b"g" * 32)
-    await mysql_list.list_rows(recorder, ListQuery("default", (1, 2), frozenset(Status), cursor=cursor, limit=5), 1_000)
+    await mysql_list.list_rows(
+        recorder, ListQuery(("default",), (1, 2), frozenset(Status), cursor=cursor, limit=5), 1_000
+    )
     for statement in recorder.statements:
         for table, key, size in await plan(session, statement):
             assert key == "PRIMARY"
@@ -234,7 +236,9 @@ async def test_statements_use_no_feature_that_tidb_lacks(store: MysqlStore) -> N
     await mysql_read.load(recorder, LoadQuery(LIVE, 1, KEY_MIN, KEY_MAX, 5), 1)
     await mysql_read.fetch(recorder, 1, [uuid_of(1)])
     await recorder.rows(mysql_read.shard_rows(range(4)).encode())
-    await mysql_list.list_rows(recorder, ListQuery("default", (1,), frozenset(Status), tags=("a",), id_prefix="t"), 100)
+    await mysql_list.list_rows(
+        recorder, ListQuery(("default",), (1,), frozenset(Status), tags=("a",), id_prefix="t"), 100
+    )
     schema = [each for _, sql in mysql_schema.migrations() for each in mysql_schema.statements(sql)]
     settings = store._server.session_statements("8.0.11-TiDB-v7.5.0", bounded=True)
     assert len(recorder.statements) > 20

@@ -37,6 +37,8 @@ from tocsin.web.pages.schedules.actions import ScheduleActions
 from tocsin.web.pages.schedules.detail import ScheduleDetail
 from tocsin.web.pages.schedules.editing import ScheduleEditing
 from tocsin.web.pages.schedules.listing import ScheduleList
+from tocsin.web.pages.schedules.occurrence import ScheduleOccurrence
+from tocsin.web.pages.shell import Shell
 from tocsin.web.pages.site import Site
 from tocsin.web.pages.timers.actions import TimerActions
 from tocsin.web.pages.timers.bulk import BulkActions
@@ -95,6 +97,7 @@ def compose(
         ScheduleList(site),
         ScheduleEditing(site),
         ScheduleActions(site, schedule),
+        Shell(site),
         Administration(site),
         Namespaces(site),
         Keys(site, api_keys),
@@ -106,6 +109,7 @@ def compose(
         CallActions(site, call),
         # Last, because their patterns match any path under /calls, /schedules and /timers.
         call,
+        ScheduleOccurrence(site, schedule),
         schedule,
         timer,
     )

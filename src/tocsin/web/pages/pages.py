@@ -27,6 +27,7 @@ from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls import presentation as calls
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import utc_field
+from tocsin.web.pages.schedules import outcomes
 from tocsin.web.pages.schedules import presentation as schedules
 
 
@@ -65,6 +66,9 @@ NAVIGATION = {
     ),
 }
 
+#: The paths whose address has the scope.
+SCOPED_PATHS = frozenset(entry.path for entries in NAVIGATION.values() for entry in entries if entry.scoped)
+
 #: Smaller responses are not compressed: they fit into one packet anyway.
 _COMPRESSED_BYTES_MIN = 1_024
 #: Rows of a list that are rendered on the event loop.
@@ -100,6 +104,7 @@ class Pages:
             commit=short_commit(),
             calls=calls,
             schedules=schedules,
+            outcomes=outcomes,
             schedule_sentence=sentence,
             state_of=lambda view, now_us: presentation.state_of(view, now_us, paused=is_paused(view.timer.namespace)),
             relative=presentation.relative,

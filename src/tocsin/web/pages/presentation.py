@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -116,7 +117,7 @@ def rfc3339(instant_us: int) -> str:
     return format_instant(instant_us)
 
 
-def span(duration_us: int) -> str:
+def span(duration_us: int, units: int = 2) -> str:
     """A duration in its one or two greatest units, such as `2 h 5 min`; below a second in milliseconds."""
     if duration_us < US_PER_SECOND:
         return f"{duration_us / 1_000:.0f} ms"
@@ -124,16 +125,21 @@ def span(duration_us: int) -> str:
         if duration_us >= size:
             whole, rest = divmod(duration_us, size)
             second = rest // next_size
-            return f"{whole} {unit} {second} {next_unit}" if second and whole < 10 else f"{whole} {unit}"
+            return f"{whole} {unit} {second} {next_unit}" if second and whole < 10 and units > 1 else f"{whole} {unit}"
     return f"{duration_us // US_PER_SECOND} s"
 
 
-def relative(instant_us: int, now_us: int) -> str:
-    """An instant relative to now: `in 5 min`, `2 h ago`, `now`."""
+def clock(at: datetime) -> str:
+    """What a clock shows: `09:00`, with seconds only if there are some."""
+    return f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"
+
+
+def relative(instant_us: int, now_us: int, units: int = 2) -> str:
+    """An instant relative to now, in its one or two greatest units: `in 5 min`, `2 h ago`, `now`."""
     distance_us = instant_us - now_us
     if abs(distance_us) < US_PER_SECOND:
         return "now"
-    return f"in {span(distance_us)}" if distance_us > 0 else f"{span(-distance_us)} ago"
+    return f"in {span(distance_us, units)}" if distance_us > 0 else f"{span(-distance_us, units)} ago"
 
 
 def milliseconds(duration_us: float) -> str:

@@ -79,7 +79,7 @@ class BulkActions(Part):
     async def _dialog(self, context: RequestContext, kind: str, *, every: bool) -> Response:
         filters = (await self._lists.filters(context)).fixed(context.now_us)
         context.permit(Role.WRITE, filters.scope)
-        request = self._lists.request(filters, context.now_us)
+        request = self._lists.request(context, filters)
         return self._pages.page(
             "timers/bulk.html", context, filters=filters, request=request, every=every, kind=kind, limits=self._limits
         )
@@ -112,7 +112,7 @@ class BulkActions(Part):
         if not created_before.isdecimal():
             raise InvalidInput(FieldError("created_before", "is not an instant in microseconds"))
         rows = min(self._limits.cancel_timers_max, self._limits.list_rows_max)
-        request = self._lists.request(replace(filters, view="pending", rows=rows), context.now_us)
+        request = self._lists.request(context, replace(filters, view="pending", rows=rows))
         found = await in_order(
             self._service.list, request, TimeBudget(self._limits.list_search_timeout_s), cursor_instant
         )
