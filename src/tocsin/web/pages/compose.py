@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tocsin.keys import ApiKeys
 from tocsin.model.setting import SettingInForce
 from tocsin.ports.clock import ClockMover
+from tocsin.statistics.counting import CallStatistics, Statistics
 from tocsin.timers.schedules import Schedules
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.parts import WebParts
@@ -26,10 +27,9 @@ from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
-from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics
+from tocsin.web.pages.overview.nodes import Nodes
 from tocsin.web.pages.overview.overview import Overview
 from tocsin.web.pages.overview.paused import Paused
-from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
 from tocsin.web.pages.reference import Reference
@@ -59,13 +59,14 @@ def compose(
     settings: Sequence[SettingInForce],
     own_url: str | None,
     limits: UiLimits,
+    database: str,
     clock_mover: ClockMover | None,
 ) -> Ui:
-    """The application. `agent` returns the service calls for each page that shows some; `clock_mover` moves the clock, if
-    something does."""
+    """The application. `agent` returns the service calls for each page that shows some; `database` is the store's name and
+    place; `clock_mover` moves the clock, if something does."""
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
-    cluster_statistics = ClusterStatistics(statistics, service, clock, limits)
+    nodes = Nodes(service)
     paused = Paused(service, clock)
     pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy, is_paused=service.namespaces.is_paused)
     site = Site(
@@ -86,7 +87,7 @@ def compose(
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
     families = (
-        Overview(site, cluster_statistics, paused, welcome),
+        Overview(site, parts.statistics, nodes, paused, welcome, database),
         welcome,
         SignInPart(site, sessions, parts.auth_failures),
         timers,
@@ -122,5 +123,5 @@ def compose(
         proxies=parts.proxies,
         welcome=welcome,
         clock=clock,
-        closing=[cluster_statistics.close, paused.close],
+        closing=[nodes.close, paused.close],
     )

@@ -70,6 +70,8 @@ NAVIGATION = {
 SCOPED_PATHS = frozenset(entry.path for entries in NAVIGATION.values() for entry in entries if entry.scoped)
 
 #: Smaller responses are not compressed: they fit into one packet anyway.
+#: The documentation of the latest release; alerts link to the same runbooks.
+DOCS_URL = "https://tocsin.dev/docs/latest/"
 _COMPRESSED_BYTES_MIN = 1_024
 #: Rows of a list that are rendered on the event loop.
 _ROWS_AT_ONCE = 100
@@ -99,6 +101,7 @@ class Pages:
         )
         environment.globals.update(
             asset=assets.url,
+            docs=DOCS_URL,
             navigation=NAVIGATION,
             version=__version__,
             commit=short_commit(),

@@ -77,5 +77,5 @@ async def _number(service: TimerService, wanted: ListRequest, **more: str) -> Nu
     if cursor is not None and not views:
         return None
     (status,) = wanted.statuses
-    link = f"/timers?{urlencode({'namespace': wanted.scope, 'view': status.value, **more})}"
+    link = f"/timers?{urlencode({'namespace': str(wanted.scope), 'view': status.value, **more})}"
     return Number(f"{count(len(views))}{'' if cursor is None else '+'}", link)
