@@ -77,7 +77,7 @@ async def test_lists_fit_every_window_width(shown: Window, api: Api, tenant: Ten
     for number in range(3):
         await tenant.submit(f"Remind order {number}", LONG_URL, dueAt=in_seconds(3_600), tags=["orders", "eu"])
     page, lefts = shown.page, {}
-    for path in ("/timers?namespace=room", tenant.list, "/namespaces", "/cluster"):
+    for path in ("/timers?namespace=room", tenant.list, "/namespaces", "/nodes"):
         await shown.go(path)
         for width in WIDTHS if "results" in await page.content() else (1920,):
             await page.set_viewport_size({"width": width, "height": 900})
@@ -86,7 +86,7 @@ async def test_lists_fit_every_window_width(shown: Window, api: Api, tenant: Ten
             # In narrow windows an id may be cut off; a time never.
             cut = [each for each in found["cut"] if not (width < 1241 and "id" in each.split())]
             assert (found["clashes"], cut, found["wide"]) == ([], [], False), where
-            assert width <= 720 or path == "/cluster" or found["row"] <= (56 if "calls" in path else 40), where
+            assert width <= 720 or path == "/nodes" or found["row"] <= (56 if "calls" in path else 40), where
             if width == 1920:
                 lefts[path] = (found["title"]["left"], found["title"]["top"], found["foot"], found["nav"])
     # Titles, navigation and footer are at the same position on all pages.
@@ -197,7 +197,7 @@ async def test_finished_timers_are_marked_on_the_list(shown: Window, api: Api, i
     await expect(dialog.get_by_role("heading")).to_have_text("1 of 1 canceled")
     await dialog.get_by_role("button", name="Close").click()
     await page.get_by_role("link", name="Failed", exact=True).click()
-    await expect(page.locator("tr[data-id='sad'] .c-tags")).to_contain_text("HTTP_503")
+    await expect(page.locator("tr[data-id='sad'] .c-note")).to_contain_text("HTTP_503")
     # Failed timers can be run again, as new timers.
     calls.default = (200, b"")
     await page.get_by_label("Select sad").check()

@@ -132,7 +132,7 @@ PAGES = {
     "schedule-edit": "/schedules/edit?namespace=default&id=nightly-report",
     "schedule-backfill": "/schedules/backfill?namespace=default&id=nightly-report"
     "&after=2026-10-20T00:00:00&before=2026-10-30T00:00:00",
-    "cluster": "/cluster",
+    "cluster": "/nodes",
     "namespaces": "/namespaces",
     "login": "/login",
     "missing": "/timers/default/never",
@@ -179,7 +179,7 @@ async def test_only_pages_that_need_them_load_editor_and_charts(shown: Window) -
     loaded: list[str] = []
     shown.page.on("response", lambda answer: loaded.append(answer.url) if answer.url.endswith(".js") else None)
     sizes = 0
-    for path in ("/timers", "/cluster", "/namespaces"):
+    for path in ("/timers", "/nodes", "/namespaces"):
         loaded.clear()
         await shown.go(path)
         await shown.page.wait_for_load_state("networkidle") if path != "/timers" else await expect(
@@ -260,7 +260,7 @@ async def test_lost_connection_is_shown_and_recovers(shown: Window, server: Serv
         await expect(link).to_have_text("Live")
         await expect(page.locator("tr[data-id='t'] .state")).to_have_text("pending")
         # The earlier start was killed, but is no gap: it was this node.
-        for path in ("/", "/cluster"):
+        for path in ("/", "/nodes"):
             await shown.go(path)
             await expect(page.locator("main")).not_to_contain_text(re.compile("has stopped|does not respond|dead"))
     finally:
@@ -295,7 +295,7 @@ async def test_overview_is_true_while_it_is_open_and_shows_since_when_nothing_is
 async def test_cluster_page_shows_owners_of_shards(shown: Window, server: ServerProcess, api: Api) -> None:
     page = shown.page
     await api.create("near", URL, delay="1m")
-    await shown.go("/cluster")
+    await shown.go("/nodes")
     cluster = await view(server)
     (node,) = cluster["nodes"]
     await expect(page.get_by_role("region", name="Nodes")).to_contain_text(node["node"])

@@ -26,7 +26,7 @@ const keys = {
     const search = document.getElementById("q");
     if (search) { search.focus(); search.select(); } else location.assign("/timers");
   },
-  n: () => location.assign(document.querySelector("[data-key='n']")?.href ?? (location.pathname.startsWith("/schedules") ? "/schedules/new" : "/timers/new")),
+  n: () => location.assign(document.querySelector("[data-new]")?.href ?? (location.pathname.startsWith("/schedules") ? "/schedules/new" : "/timers/new")),
   j: () => step(1),
   k: () => step(-1),
   p: () => { const row = document.querySelector("#results tr.at"); if (row) peek(row); },

@@ -2,7 +2,7 @@
 // Nothing moves: rows change in place, and new rows wait behind a button.
 import { clock, nowMs, serverShows, showTimes } from "./times.js";
 import { Idiomorph } from "idiomorph";
-import { above, anyStale, head, isShown, known, left, rowsInView } from "./rows.js";
+import { above, anyStale, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
 import { post } from "./toast.js";
 
 const LOST_AFTER_MS = 3000;
@@ -140,13 +140,13 @@ async function refreshRows(results) {
   const { changed } = results.dataset;
   try {
     const body = new URLSearchParams(results.dataset.scope);
-    body.append("rows", JSON.stringify(rows.map((row) => [row.dataset.id, row.dataset.v])));
+    body.append("rows", JSON.stringify(rows.map((row) => [keyOf(row), row.dataset.v])));
     const answer = await post(results.dataset.rows, body);
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const places = new Map(rows.map((row) => [row.dataset.id, row]));
+    const places = new Map(rows.map((row) => [keyOf(row), row]));
     if (!isShown(results)) return;
-    for (const row of page.querySelectorAll("tr")) replaceRow(places.get(row.dataset.id), row);
+    for (const row of page.querySelectorAll("tr")) replaceRow(places.get(keyOf(row)), row);
     if ("leftWord" in results.dataset) {
       for (const row of rows) markLeft(row, results.dataset.view);
       showNews(results);
@@ -173,11 +173,11 @@ function repeatRefresh(results) {
 function markLeft(row, tab) {
   // The one whose id was searched for is shown on every tab.
   if (row.parentElement.classList.contains("exact")) return;
-  const stays = "tab" in row.dataset ? row.dataset.tab === tab : ("due" in row.dataset) === (tab === "pending");
+  const stays = "tab" in row.dataset ? row.dataset.tab.split(" ").includes(tab) : ("due" in row.dataset) === (tab === "pending");
   const gone = row.classList.contains("gone") || !stays;
   row.classList.toggle("left", gone);
-  if (gone) left.add(row.dataset.id);
-  else left.delete(row.dataset.id);
+  if (gone) left.add(keyOf(row));
+  else left.delete(keyOf(row));
 }
 
 function replaceRow(row, changed) {

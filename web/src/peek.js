@@ -1,6 +1,7 @@
 // The panel beside a list: it shows the row that was clicked, or that the keys lead to, without leaving the list.
 import { Idiomorph } from "idiomorph";
 import htmx from "htmx.org";
+import { keyOf } from "./rows.js";
 import { showTimes } from "./times.js";
 import { showToast } from "./toast.js";
 
@@ -10,7 +11,7 @@ let shownId = null;
 
 const panel = () => document.getElementById("peek");
 const rows = () => [...document.querySelectorAll("#results tbody tr[data-id]")];
-const shownRow = () => (shownId === null ? null : rows().find((row) => row.dataset.id === shownId));
+const shownRow = () => (shownId === null ? null : rows().find((row) => keyOf(row) === shownId));
 
 export const peekIsOpen = () => shownId !== null && !panel()?.hidden;
 
@@ -28,9 +29,9 @@ async function load(row) {
     showTimes(next);
     const now = place.firstElementChild;
     // Another timer comes in as a whole; the same one changes in place.
-    if (now && place.dataset.of === row.dataset.id) Idiomorph.morph(now, next, { callbacks: { beforeAttributeUpdated: (name) => name !== "open" } });
+    if (now && place.dataset.of === keyOf(row)) Idiomorph.morph(now, next, { callbacks: { beforeAttributeUpdated: (name) => name !== "open" } });
     else place.replaceChildren(document.importNode(next, true));
-    place.dataset.of = row.dataset.id;
+    place.dataset.of = keyOf(row);
     place.hidden = false;
     htmx.process(place);
   } catch {
@@ -41,7 +42,7 @@ async function load(row) {
 export function peek(row) {
   if (!panel() || PHONE.matches) return;
   shownRow()?.removeAttribute("aria-current");
-  shownId = row.dataset.id;
+  shownId = keyOf(row);
   row.setAttribute("aria-current", "true");
   load(row);
 }
@@ -58,7 +59,7 @@ function close() {
 
 function step(by) {
   const all = rows();
-  const next = all[all.findIndex((row) => row.dataset.id === shownId) + by];
+  const next = all[all.findIndex((row) => keyOf(row) === shownId) + by];
   if (!next) return;
   peek(next);
   next.scrollIntoView({ block: "nearest" });
@@ -77,7 +78,7 @@ export function startPeek() {
     if (event.key === "Escape" && peekIsOpen() && !document.querySelector("dialog[open], details.menu[open]")) close();
   });
   // The list's live updates, and its replacement by other rows.
-  document.addEventListener("tocsin:row", ({ detail }) => { if (detail.dataset.id === shownId) load(detail); });
+  document.addEventListener("tocsin:row", ({ detail }) => { if (keyOf(detail) === shownId) load(detail); });
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.id !== "results" && event.detail.target?.id !== "results") return;
     const row = shownRow();

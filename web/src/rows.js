@@ -13,6 +13,8 @@ const STORE = "tocsin.lists";
 const KEPT_LISTS_MAX = 12;
 
 const results = () => document.getElementById("results");
+// What names a row: in a list of several namespaces an id may occur more than once.
+export const keyOf = (row) => row.dataset.key ?? row.dataset.id;
 // Replaced results stay in the document for a while; responses to their requests are ignored.
 export const isShown = (list) => list === results();
 // Faster than a selector, which the browser would compare with every element of thousands of rows.
@@ -64,7 +66,7 @@ export function head() {
     return { cursor, ids: new Set(known), open: "follows" in results().dataset, last: rows[rows.length - 1] };
   }
   const rows = all.slice(0, gap).flatMap(rowsOf);
-  return { cursor, ids: new Set(rows.map((row) => row.dataset.id)), open: true, last: rows.at(-1) };
+  return { cursor, ids: new Set(rows.map(keyOf)), open: true, last: rows.at(-1) };
 }
 
 const near = new IntersectionObserver((entries) => {
@@ -99,7 +101,7 @@ function adopt(chunk) {
   for (const part of partsOf(chunk)) {
     part.setAttribute("role", "rowgroup");
     for (const row of [...part.rows]) {
-      const id = row.getAttribute("data-id");
+      const id = keyOf(row);
       if (known.has(id)) row.remove();
       else known.add(id);
     }
@@ -237,8 +239,8 @@ function keep() {
   lists.delete(name());
   lists.set(name(), {
     chunks: all.map((each) => [each.dataset.cursor, "rows" in each.dataset ? Number(each.dataset.rows) : rowCount(each)]),
-    head: "rows" in all[0].dataset ? [...above] : rowsOf(all[0]).map((each) => each.dataset.id),
-    row: row.dataset.id,
+    head: "rows" in all[0].dataset ? [...above] : rowsOf(all[0]).map(keyOf),
+    row: keyOf(row),
     offset: row.getBoundingClientRect().top,
   });
   try {
@@ -268,7 +270,7 @@ function restore(first) {
   }
   for (const id of at > 0 ? before.head : []) above.add(id);
   if (at > 0) document.getElementById("first")?.remove();
-  const row = rowsOf(first).find((each) => each.dataset.id === before.row);
+  const row = rowsOf(first).find((each) => keyOf(each) === before.row);
   const [navigation] = performance.getEntriesByType("navigation");
   if (at > 0 || navigation?.type !== "navigate") {
     scrollBy({ top: row ? row.getBoundingClientRect().top - before.offset : first.getBoundingClientRect().top - 120, behavior: "instant" });

@@ -529,6 +529,10 @@ type ListTimers struct {
 	ExecuteAfter time.Time
 	// An RFC 3339 instant with a time zone.
 	ExecuteBefore time.Time
+	// A part of the callback's host and path; case does not matter.
+	Destination string
+	// A part of the last error; case does not matter.
+	Error string
 	// Maximum number of timers on the page. Default 100.
 	Limit int
 	// nextCursor of the previous page.
@@ -543,6 +547,8 @@ func (v *ListTimers) members(to []member) []member {
 		member{"idPrefix", &v.IDPrefix, false},
 		member{"executeAfter", &v.ExecuteAfter, false},
 		member{"executeBefore", &v.ExecuteBefore, false},
+		member{"destination", &v.Destination, false},
+		member{"error", &v.Error, false},
 		member{"limit", &v.Limit, false},
 		member{"cursor", &v.Cursor, false},
 	)

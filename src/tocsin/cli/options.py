@@ -140,6 +140,12 @@ class TimerFilterOptions:
         None
     )
     before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due before this instant.")] = None
+    destination: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only timers whose callback's host and path contain this text.")
+    ] = None
+    error: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only timers whose last error contains this text.")
+    ] = None
 
     def query(self, *, limit: int, cursor: str | None = None) -> dict[str, Any]:
         """The request for a page of the list."""
@@ -150,6 +156,8 @@ class TimerFilterOptions:
             tags=self.tag or None,
             executeAfter=checked_instant("--after", self.after),
             executeBefore=checked_instant("--before", self.before),
+            destination=self.destination,
+            error=self.error,
             limit=limit,
             cursor=cursor,
         )

@@ -58,9 +58,10 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
 @dataclass(frozen=True, slots=True)
 class ListRequest:
     """What to list: timers of all namespaces of the scope, in one order. `execute_after` is inclusive, `execute_before`
-    exclusive, in microseconds. `cursor` is that of the page before. Empty `statuses` mean all. `reads_max` bounds the reads
-    of the store that return fewer rows than asked for, because few of the scanned rows match; after them the page is short.
-    `bytes_max` bounds the records of the page, but for one record more."""
+    exclusive, in microseconds. `destination` is a part of the URL without its scheme, `error` one of the last error; neither
+    is in an index, and case does not matter. `cursor` is that of the page before. Empty `statuses` mean all. `reads_max`
+    bounds the reads of the store that return fewer rows than asked for, because few of the scanned rows match; after them the
+    page is short. `bytes_max` bounds the records of the page, but for one record more."""
 
     scope: Scope
     statuses: frozenset[Status] = frozenset()
@@ -68,6 +69,8 @@ class ListRequest:
     id_prefix: str = ""
     execute_after: int | None = None
     execute_before: int | None = None
+    destination: str = ""
+    error: str = ""
     limit: int = 100
     cursor: str | None = None
     reads_max: int = LIST_READS_MAX
@@ -114,16 +117,28 @@ async def list_page(
         limit=request.limit,
         bytes_max=request.bytes_max,
     )
+    matches = _text_filter(request)
     views: list[TimerView] = []
     reads = 0
     while True:
         page = await read(query)
-        views += await views_of_stored(_placed(page.rows, shard_id_of))
+        found = await views_of_stored(_placed(page.rows, shard_id_of))
+        views += found if matches is None else [view for view in found if matches(view.timer)]
         reads += 1
         room = query.bytes_max - _bytes_of(page.rows)
         if page.cursor is None or len(views) >= request.limit or room <= 0 or reads >= request.reads_max:
             return views, write_cursor(page.cursor)
         query = replace(query, cursor=page.cursor, limit=request.limit - len(views), bytes_max=room)
+
+
+def _text_filter(request: ListRequest) -> Callable[[Timer], bool] | None:
+    """Whether a timer's destination and error contain the texts of the request; None if it has none."""
+    destination, error = request.destination.lower(), request.error.lower()
+    if not destination and not error:
+        return None
+    return lambda timer: (
+        destination in timer.url.partition("://")[2].lower() and error in (timer.last_error or "").lower()
+    )
 
 
 async def page_by_id(

@@ -40,7 +40,7 @@ async def test_every_page_has_a_content_security_policy(node: Node) -> None:
             "/timers/new",
             "/schedules",
             "/schedules/new",
-            "/cluster",
+            "/nodes",
             "/namespaces",
             "/login",
             "/nowhere",
@@ -189,7 +189,7 @@ async def test_without_a_key_every_page_redirects_to_the_sign_in(start: Start) -
         "/timers",
         "/timers/default/x",
         "/timers/export.csv",
-        "/cluster",
+        "/nodes",
         "/namespaces",
         "/ui/statistics",
         "/calls",
@@ -291,10 +291,10 @@ async def test_key_of_one_namespace_sees_only_that_namespace(start: Start) -> No
     owner = await signed_in(node, "tk_own")
     shown = await owner.get("/timers")
     assert shown.status_code == 200
-    assert "<option selected>own</option>" in shown.text
-    assert "default" not in re.findall(r"<option[^>]*>([^<]*)</option>", shown.text)
-    assert "/cluster" not in shown.text
-    for path in ("/timers?namespace=default", "/timers/default/x", "/timers/export.json?namespace=default", "/cluster",
+    assert re.findall(r'<option value="(ns:[^"]*)"', shown.text) == ["ns:own"]
+    assert re.findall(r'href="/timers\?namespace=([^"]*)"', (await owner.get("/ui/scopes")).text) == ["own"]
+    assert "/nodes" not in shown.text
+    for path in ("/timers?namespace=default", "/timers/default/x", "/timers/export.json?namespace=default", "/nodes",
                  "/ui/statistics", "/ui/live?namespace=default", "/ui/live/overview"):  # fmt: skip
         assert (await owner.get(path)).status_code == 403, path
     assert (await owner.get("/")).headers["location"] == "/timers"

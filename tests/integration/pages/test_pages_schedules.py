@@ -23,7 +23,7 @@ async def create(browser: Browser, schedule_id: str, **definition: Any) -> None:
 
 
 def ids(page: str) -> list[str]:
-    return re.findall(r'<tr role="row" data-id="([^"]+)"', page)
+    return re.findall(r'<tr role="row" [^>]*data-id="([^"]+)"', page)
 
 
 async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
@@ -42,19 +42,18 @@ async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
     assert ids((await browser.get("/schedules?q=report-")).text) == ["report-1", "report-2", "report-3"]
     assert "No matching schedules" in (await browser.get("/schedules?q=report-4")).text
     fresh = (await browser.get("/ui/fresh/schedules?namespace=default&rows=2")).json()
-    assert fresh == {"ids": ["report", "report-1"], "more": True}
+    assert fresh == {"ids": ["default/report", "default/report-1"], "more": True}
     # An open page gets the rows that differ from those it shows.
-    whole = await browser.post(
-        "/ui/schedules/rows", {"namespace": "default", "rows": json.dumps([[id, "-"] for id in ids(first)])}
-    )
-    assert ids(whole.text) == ids(first)
-    known = dict(re.findall(r'data-id="([^"]+)" data-v="([^"]+)"', whole.text))
+    keys = [[f"default/{name}", "-"] for name in ids(first)]
+    whole = (await browser.post("/ui/schedules/rows", {"namespace": "default", "rows": json.dumps(keys)})).text
+    assert ids(whole) == ids(first)
+    known = dict(re.findall(r'data-key="([^"]+)"[^>]* data-v="([^"]+)"', whole))
     paused = {"namespace": "default", "scheduleId": "report-1"}
     assert (await browser.client.post("/api/v1/schedules/pause", json=paused)).status_code == 200
     rows = json.dumps([*known.items(), ["never", ""]])
     changed = await browser.post("/ui/schedules/rows", {"namespace": "default", "rows": rows})
     assert ids(changed.text) == ["report-1"]
-    assert '<tr data-id="never" data-gone>' in changed.text
+    assert '<tr data-key="never" data-gone>' in changed.text
     assert ids((await browser.get("/schedules?view=paused")).text) == ["report-1"]
     assert ids((await browser.get("/schedules?view=active&q=report")).text) == ["report", "report-2", "report-3"]
     # The schedule with the searched id is shown on every tab.
@@ -74,7 +73,8 @@ async def test_an_occurrence_has_a_page_with_its_attempts_and_neighbours(node: N
     for _ in range(3):
         assert (await browser.client.post(f"{api}trigger", json=name)).status_code == 200
     async with asyncio.timeout(PATIENCE_S):
-        while sum(each["status"] == "failed" for each in await history()) < 3:
+        # The API sends no notification.
+        while sum(each["status"] == "failed" for each in await history()) < 3:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     assert (await browser.client.post(f"{api}pause", json=name)).status_code == 200
     first, second, third = (

@@ -227,6 +227,10 @@ export interface ListTimers {
   readonly executeAfter?: InstantLike | undefined;
   /** An RFC 3339 instant with a time zone. */
   readonly executeBefore?: InstantLike | undefined;
+  /** A part of the callback's host and path; case does not matter. */
+  readonly destination?: string | undefined;
+  /** A part of the last error; case does not matter. */
+  readonly error?: string | undefined;
   /** Maximum number of timers on the page. Default 100. */
   readonly limit?: number | undefined;
   /** `nextCursor` of the previous page. */

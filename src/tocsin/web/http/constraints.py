@@ -154,6 +154,9 @@ ID_PREFIX = Constraint(
     (),
     lambda rules, value: rules.timer_id(value) if value else None,
 )
+#: Characters of a text that a filter looks for within others.
+PART_CHARS_MAX = 255
+PART = text(PART_CHARS_MAX)
 #: Characters of an idempotency key: more than a UUID, or the name of an operation, needs.
 IDEMPOTENCY_KEY_CHARS_MAX = 255
 IDEMPOTENCY_KEY = Constraint(

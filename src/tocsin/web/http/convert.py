@@ -127,6 +127,8 @@ class RequestParser:
             id_prefix=_or(sent.id_prefix, ""),
             execute_after=after,
             execute_before=before,
+            destination=_or(sent.destination, ""),
+            error=_or(sent.error, ""),
             limit=_or(sent.limit, LIST_ROWS_DEFAULT),
             cursor=_or(sent.cursor, None),
         )

@@ -236,6 +236,10 @@ class ListTimers(RequestStruct):
     id_prefix: Annotated[str, about("Prefix of the timers' ids."), limits.ID_PREFIX] | UnsetType = UNSET
     execute_after: Instant | UnsetType = UNSET
     execute_before: Instant | UnsetType = UNSET
+    destination: (
+        Annotated[str, about("A part of the callback's host and path; case does not matter."), limits.PART] | UnsetType
+    ) = UNSET
+    error: Annotated[str, about("A part of the last error; case does not matter."), limits.PART] | UnsetType = UNSET
     limit: Annotated[int, about("Maximum number of timers on the page. Default 100."), limits.ROWS] | UnsetType = UNSET
     cursor: Cursor | UnsetType = UNSET
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from tocsin.model.access import Role
+from tocsin.model.access import EVERY, Role
 from tocsin.model.audit import AuditSource
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.ports.audit import Actor
@@ -18,8 +18,6 @@ from tocsin.web.http.errors import Forbidden
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages.admin.sessions import Principal
 
-#: Stands for all namespaces in an address.
-ALL_NAMESPACES = "*"
 #: More fields than this make a form invalid; the pages' own forms have far fewer.
 FORM_FIELDS_MAX = 20_000
 #: Digits of a number that are read; Python refuses to convert thousands.
@@ -117,7 +115,7 @@ class RequestContext:
     @property
     def scope(self) -> str:
         """The namespace to which the page's address narrows what it shows; empty for all of them."""
-        return self.query.exact("namespace").removeprefix(ALL_NAMESPACES)
+        return self.query.exact("namespace").removeprefix(EVERY)
 
     @property
     def path(self) -> str:

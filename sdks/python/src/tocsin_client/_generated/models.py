@@ -396,6 +396,10 @@ class ListTimers:
     execute_after: Instant | Unset = UNSET
     #: An RFC 3339 instant with a time zone.
     execute_before: Instant | Unset = UNSET
+    #: A part of the callback's host and path; case does not matter.
+    destination: str | Unset = UNSET
+    #: A part of the last error; case does not matter.
+    error: str | Unset = UNSET
     #: Maximum number of timers on the page. Default 100.
     limit: int | Unset = UNSET
     #: `nextCursor` of the previous page.
@@ -416,6 +420,10 @@ class ListTimers:
             sent["executeAfter"] = instant_text("execute_after", self.execute_after)
         if self.execute_before is not UNSET:
             sent["executeBefore"] = instant_text("execute_before", self.execute_before)
+        if self.destination is not UNSET:
+            sent["destination"] = self.destination
+        if self.error is not UNSET:
+            sent["error"] = self.error
         if self.limit is not UNSET:
             sent["limit"] = self.limit
         if self.cursor is not UNSET:

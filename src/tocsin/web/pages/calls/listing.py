@@ -45,8 +45,9 @@ class CallFilters(ListFilters):
     }
 
     @classmethod
-    def _search(cls, query: Fields) -> str:
-        return query.get("q")
+    def _search(cls, query: Fields) -> tuple[str, dict[str, list[str]]]:
+        text, words = super(CallFilters, cls)._search(query)
+        return text.strip(), words
 
     @property
     def names_id(self) -> bool:
@@ -108,7 +109,7 @@ class CallList(ListPart[CallFilters, CallRecord], CallPart):
         if filters.names_id:
             # An id names one call, on any tab: a lookup instead of a search.
             try:
-                return Listing((), exact=(await context.calls.get(filters.scope, filters.search)).call)
+                return Listing((), exact=[(await context.calls.get(filters.scope, filters.search)).call])
             except ServiceCallNotFound:
                 return Listing(())
         request, budget = filters.request(context.now_us), TimeBudget(self._limits.list_search_timeout_s)

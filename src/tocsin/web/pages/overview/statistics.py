@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tocsin.model.access import EVERY
 from tocsin.model.answer import EGRESS_REFUSED
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
@@ -46,8 +47,11 @@ class Statistics:
         self._change_counters: dict[str, ChangeCounter] = {}
 
     def change_counter(self, namespace: str) -> ChangeCounter:
-        """A copy of the namespace's change counter. Read it before the data that a page shows with it, so that the page is
-        notified of changes in between."""
+        """A copy of the namespace's change counter, or the sum of all for EVERY. Read it before the data that a page shows
+        with it, so that the page is notified of changes in between."""
+        if namespace == EVERY:
+            counters = self._change_counters.values()
+            return ChangeCounter(sum(each.created for each in counters), sum(each.changed for each in counters))
         return replace(self._change_counters.get(namespace) or ChangeCounter())
 
     def roll(self, now_us: int) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from tocsin.model.errors import ScheduleNotFound
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
+from tocsin.web.http.access import listed_in
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import ListFilters
-from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order
+from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order, key_of
 from tocsin.web.pages.schedules.outcomes import STRIP_BYTES_MAX, STRIP_CELLS, Strip, strip
 from tocsin.web.pages.schedules.presentation import version
 
@@ -67,9 +67,9 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleRow]):
     def version(row: ScheduleRow) -> str:
         return version(row.view)
 
-    async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, ScheduleRow]:
-        found = await self._site.schedules.get_many(scope, ids)
-        return {schedule_id: ScheduleRow(view) for schedule_id, view in found.items()}
+    async def get_named(self, namespace: str, ids: Sequence[str]) -> Mapping[str, ScheduleRow]:
+        found = await self._site.schedules.get_many(namespace, ids)
+        return {name: ScheduleRow(view) for name, view in found.items() if view.status is not ScheduleStatus.ENDED}
 
     async def completed(self, changed: list[ScheduleRow]) -> Sequence[ScheduleRow]:
         """Each with its strip."""
@@ -82,26 +82,18 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleRow]):
     async def find(self, context: RequestContext, filters: ScheduleFilters) -> Listing[ScheduleRow]:
         """Ids that begin with the search text follow it in the order of ids."""
         request = ScheduleListRequest(
-            filters.scope,
+            listed_in(context.principal.key, filters.scope),
             frozenset(filters.views[filters.view][1]),
             id_prefix=filters.search,
-            cursor=filters.cursor or filters.search or None,
+            cursor=filters.cursor or ("" if filters.several else filters.search) or None,
             limit=filters.rows,
             failing=filters.view == "failing",
         )
-        exact = await self._exact(filters) if filters.search and not filters.cursor else None
+        exact = await self.named(context, filters) if filters.search and not filters.cursor else []
         budget = TimeBudget(self._limits.list_search_timeout_s)
         found = await in_order(self._site.schedules.list, request, budget, str)
         return Listing([*map(ScheduleRow, found.rows)], found.cursor, found.reached, exact)
 
     async def find_ids(self, context: RequestContext, filters: ScheduleFilters) -> tuple[Sequence[str], bool]:
         found = await self.find(context, filters)
-        return [row.view.timer.id for row in found.rows], found.cursor is not None
-
-    async def _exact(self, filters: ScheduleFilters) -> ScheduleRow | None:
-        """The live schedule whose id equals the search text, on any tab."""
-        try:
-            view = await self._site.schedules.get(filters.scope, filters.search)
-        except ScheduleNotFound:
-            return None
-        return ScheduleRow(view) if view.status is not ScheduleStatus.ENDED else None
+        return [key_of(row.view.timer) for row in found.rows], found.cursor is not None

@@ -18,6 +18,8 @@ import java.util.Map;
  * @param idPrefix Prefix of the timers' ids.
  * @param executeAfter An RFC 3339 instant with a time zone.
  * @param executeBefore An RFC 3339 instant with a time zone.
+ * @param destination A part of the callback's host and path; case does not matter.
+ * @param error A part of the last error; case does not matter.
  * @param limit Maximum number of timers on the page. Default 100.
  * @param cursor <code>nextCursor</code> of the previous page.
  */
@@ -28,6 +30,8 @@ public record ListTimers(
         Field<String> idPrefix,
         Field<Instant> executeAfter,
         Field<Instant> executeBefore,
+        Field<String> destination,
+        Field<String> error,
         Field<Long> limit,
         Field<String> cursor) {
 
@@ -40,6 +44,8 @@ public record ListTimers(
     public static ListTimers in(String namespace) {
         return new ListTimers(
                 namespace,
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -73,6 +79,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 limit,
                 cursor);
     }
@@ -101,6 +109,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 limit,
                 cursor);
     }
@@ -129,6 +139,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 limit,
                 cursor);
     }
@@ -157,6 +169,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 limit,
                 cursor);
     }
@@ -185,6 +199,68 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
+                limit,
+                cursor);
+    }
+
+    /**
+     * A part of the callback's host and path; case does not matter.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListTimers destination(String value) {
+        return destination(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param destination A part of the callback's host and path; case does not matter.
+     * @return a copy with it
+     */
+    public ListTimers destination(Field<String> destination) {
+        return new ListTimers(
+                namespace,
+                status,
+                tags,
+                idPrefix,
+                executeAfter,
+                executeBefore,
+                destination,
+                error,
+                limit,
+                cursor);
+    }
+
+    /**
+     * A part of the last error; case does not matter.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListTimers error(String value) {
+        return error(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param error A part of the last error; case does not matter.
+     * @return a copy with it
+     */
+    public ListTimers error(Field<String> error) {
+        return new ListTimers(
+                namespace,
+                status,
+                tags,
+                idPrefix,
+                executeAfter,
+                executeBefore,
+                destination,
+                error,
                 limit,
                 cursor);
     }
@@ -213,6 +289,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 limit,
                 cursor);
     }
@@ -241,6 +319,8 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
                 limit,
                 cursor);
     }
@@ -258,6 +338,8 @@ public record ListTimers(
         idPrefix.putInto(sent, "idPrefix", Json::of);
         executeAfter.putInto(sent, "executeAfter", Values::toJson);
         executeBefore.putInto(sent, "executeBefore", Values::toJson);
+        destination.putInto(sent, "destination", Json::of);
+        error.putInto(sent, "error", Json::of);
         limit.putInto(sent, "limit", Json::of);
         cursor.putInto(sent, "cursor", Json::of);
         return Json.object(sent);
