@@ -38,7 +38,12 @@ async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
     assert following is not None
     assert ids((await browser.get(f"/ui/more{following[1].replace('&amp;', '&')}")).text) == ["report-3", "sweep"]
     # The schedule whose id is the search text comes first; then those whose ids begin with it.
-    assert ids((await browser.get("/schedules?q=report&rows=3")).text) == ["report", "report-1", "report-2", "report-3"]
+    assert ids((await browser.get("/schedules?namespace=default&q=report&rows=3")).text) == [
+        "report",
+        "report-1",
+        "report-2",
+        "report-3",
+    ]
     assert ids((await browser.get("/schedules?q=report-")).text) == ["report-1", "report-2", "report-3"]
     assert "No matching schedules" in (await browser.get("/schedules?q=report-4")).text
     fresh = (await browser.get("/ui/fresh/schedules?namespace=default&rows=2")).json()
@@ -78,7 +83,8 @@ async def test_an_occurrence_has_a_page_with_its_attempts_and_neighbours(node: N
             await asyncio.sleep(0.02)
     assert (await browser.client.post(f"{api}pause", json=name)).status_code == 200
     first, second, third = (
-        f"/schedules/default/beat/occurrences/{each['instant']}?firing={each['run']}" for each in (await history())[:0:-1]
+        f"/schedules/default/beat/occurrences/{each['instant']}?firing={each['run']}"
+        for each in (await history())[:0:-1]
     )
     page = (await browser.get(second)).text
     assert "Failed in one attempt" in page

@@ -92,7 +92,9 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleRow]):
         exact = await self.named(context, filters) if filters.search and not filters.cursor else []
         budget = TimeBudget(self._limits.list_search_timeout_s)
         found = await in_order(self._site.schedules.list, request, budget, str)
-        return Listing([*map(ScheduleRow, found.rows)], found.cursor, found.reached, exact)
+        named = {key_of(row.view.timer) for row in exact}
+        rows = [ScheduleRow(view) for view in found.rows if key_of(view.timer) not in named]
+        return Listing(rows, found.cursor, found.reached, exact)
 
     async def find_ids(self, context: RequestContext, filters: ScheduleFilters) -> tuple[Sequence[str], bool]:
         found = await self.find(context, filters)
