@@ -107,6 +107,8 @@ SEARCHES = {
     "name": (CallFilter(TENANT, name="n", **AFTER), "idx_service_calls_submitted_at"),
     "name, status": (CallFilter(TENANT, frozenset({"Failed"}), name="n"), "idx_service_calls_status"),
     "name, tag": (CallFilter(TENANT, tags=("t",), name="n"), "idx_service_call_tags_tag"),
+    "every tenant": (CallFilter(None, frozenset({"Failed"}), ("t",), correlation_id="c"), "idx_service_calls_newest"),
+    "tenants": (CallFilter((TENANT, OTHER_TENANT), name="n", **FROM, **AFTER), "idx_service_calls_newest"),
 }
 
 #: SQLite's names for the indexes of primary keys.

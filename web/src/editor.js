@@ -70,7 +70,14 @@ export function startEditor(area, form) {
       ],
     }),
   });
+  // It takes over from a field that the user may be typing into.
+  const at = area.selectionEnd;
+  const focused = document.activeElement === area;
   area.hidden = true;
+  if (focused) {
+    view.dispatch({ selection: { anchor: Math.min(at, view.state.doc.length) } });
+    view.focus();
+  }
   host.addEventListener("keydown", (event) => event.stopPropagation());
   const format = () => {
     try {

@@ -533,6 +533,8 @@ type ListTimers struct {
 	Destination string
 	// A part of the last error; case does not matter.
 	Error string
+	// Adds to each timer that is due what it does now, or waits for (explanation).
+	Explain bool
 	// Maximum number of timers on the page. Default 100.
 	Limit int
 	// nextCursor of the previous page.
@@ -549,6 +551,7 @@ func (v *ListTimers) members(to []member) []member {
 		member{"executeBefore", &v.ExecuteBefore, false},
 		member{"destination", &v.Destination, false},
 		member{"error", &v.Error, false},
+		member{"explain", &v.Explain, false},
 		member{"limit", &v.Limit, false},
 		member{"cursor", &v.Cursor, false},
 	)
@@ -1306,6 +1309,8 @@ type Timer struct {
 	// Why the pending timer is suspended: egress (this server does not call its address), or namespace:…,
 	// destination:… (paused, or too many wait), or bad_record: …; absent unless it is.
 	Suspended string
+	// What the due timer does now, or waits for; only in a list that asks for it.
+	Explanation *Explanation
 }
 
 func (v *Timer) members(to []member) []member {
@@ -1334,6 +1339,7 @@ func (v *Timer) members(to []member) []member {
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
 		member{"suspended", &v.Suspended, false},
+		member{"explanation", &v.Explanation, false},
 	)
 }
 
@@ -1456,6 +1462,11 @@ type Explanation struct {
 	WaitsFor TimerWaitsFor
 	// When the next attempt is due, or the one in flight times out; absent if that is not known.
 	Next string
+	// The number of the attempt that is in flight; absent if none is.
+	Attempt Opt[int]
+	// When the attempt in flight began, or else when the timer became due; in the state unknown, since when the owner
+	// has not answered. Absent if the timer is not due, or that is not known.
+	Since string
 }
 
 func (v *Explanation) members(to []member) []member {
@@ -1466,6 +1477,8 @@ func (v *Explanation) members(to []member) []member {
 		member{"sentence", &v.Sentence, true},
 		member{"waitsFor", &v.WaitsFor, false},
 		member{"next", &v.Next, false},
+		member{"attempt", &v.Attempt, false},
+		member{"since", &v.Since, false},
 	)
 }
 

@@ -30,6 +30,15 @@ ListedNamespace = Annotated[
         help="The timers' namespace; '*': all namespaces that the key has access to.",
     ),
 ]
+ListedTenant = Annotated[
+    str | None,
+    typer.Option(
+        "--tenant",
+        envvar="TOCSIN_TENANT",
+        metavar="ID",
+        help="Tenant of the calls; '*': all tenants that the key has access to.",
+    ),
+]
 Tenant = Annotated[
     str | None,
     typer.Option(

@@ -200,10 +200,10 @@ def list_schedules(
         answer,
         as_json,
         "schedules",
-        (*output.namespace_column(namespace), "id", "status", "runs", "next", "", "last outcome", *last),
+        (*output.scope_column(namespace, "namespace"), "id", "status", "runs", "next", "", "last outcome", *last),
         (
             (
-                *output.namespace_column(namespace, schedule["namespace"]),
+                *output.scope_column(namespace, schedule["namespace"]),
                 schedule["id"],
                 output.status(schedule),
                 schedule["sentence"],

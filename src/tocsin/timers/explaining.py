@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from tocsin.model.instants import format_duration, format_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.forward import REFUSED, Obstacle, RowPlace, Whereabouts
-from tocsin.timers.listing import TimerView
+
+if TYPE_CHECKING:
+    from tocsin.timers.listing import TimerView
 
 #: Reasons of a pause of the dispatcher, as texts.
 PAUSE_TEXTS = {
@@ -73,17 +76,20 @@ _PAUSES = {
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What was found out from the owner of the timer's shard: its name, None without one; and what it knows of the timer, or
-    why it could not be asked."""
+    why it could not be asked, and since when it has not answered (microseconds)."""
 
     owner: str | None
     found: Whereabouts | None = None
     failure: str = ""
+    since: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """`next_at` is the instant (microseconds) of the next attempt, or of the time-out of the one in flight; None if it is
-    not known. `sentence` is all of it in English, with instants in RFC 3339."""
+    not known. `sentence` is all of it in English, with instants in RFC 3339. `attempt` is the number of the attempt in
+    flight; None if none is, or that is not known. `since` is when that attempt began; of a timer that is due otherwise, when
+    it became due; of one whose owner could not be asked, since when the owner has not answered."""
 
     state: TimerState
     waits_for: WaitsFor | None
@@ -91,6 +97,8 @@ class Explanation:
     shard_id: int
     owner: str | None
     sentence: str
+    attempt: int | None = None
+    since: int | None = None
 
 
 #: TimerState, what it waits for, what comes next and when, and the sentence.
@@ -102,7 +110,14 @@ def explain(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) ->
     state, waits_for, next_at, sentence = _found(view, namespace, asked, now_us)
     if state is not TimerState.FINISHED:
         sentence += _about_expiry(view.timer, state, now_us)
-    return Explanation(state, waits_for, next_at, view.shard_id, asked.owner, sentence)
+    at = view.next_attempt_at
+    attempt, since = None, at if at is not None and at <= now_us else None
+    if state is TimerState.UNKNOWN:
+        since = asked.since
+    elif state is TimerState.FIRING:
+        found = asked.found
+        attempt, since = (found.attempt, found.since) if found is not None and found.attempt else (None, None)
+    return Explanation(state, waits_for, next_at, view.shard_id, asked.owner, sentence, attempt, since)
 
 
 def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> _Found:

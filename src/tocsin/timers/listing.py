@@ -25,6 +25,7 @@ from tocsin.ports.store import (
     StoredRow,
     within,
 )
+from tocsin.timers.explaining import Explanation
 
 #: Bounded reads of the store in one list call, before it returns a short page and a cursor.
 LIST_READS_MAX = 20
@@ -44,7 +45,8 @@ _ROWS_PER_TURN, _BYTES_PER_TURN = 100, 1024 * 1024
 class TimerView(msgspec.Struct, frozen=True, gc=False):
     """A timer as a client sees it. `next_attempt_at` is the key's instant while the timer is pending, else None. `suspended`
     is why a pending timer is suspended, such as `namespace:…` or `destination:…`; it is known only where the store was read.
-    `outcome` is that of a create. `forwarded`: the write that this answers was forwarded to another node."""
+    `outcome` is that of a create. `forwarded`: the write that this answers was forwarded to another node. `explanation` is
+    what a due timer does now, where that was asked."""
 
     timer: Timer
     uuid: bytes
@@ -53,6 +55,11 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
     suspended: str | None = None
     outcome: Outcome = Outcome.CREATED
     forwarded: bool = False
+    explanation: Explanation | None = None
+
+    def is_due(self, now_us: int) -> bool:
+        """Whether the timer is pending and its instant, or that of its next attempt, has come."""
+        return self.next_attempt_at is not None and self.next_attempt_at <= now_us
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from tocsin.model.schedule import (
 )
 from tocsin.model.timer import Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.explaining import Explanation
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, Scope, TimerView
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
     `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be
     fired. `unchanged`: a create or update has found nothing to change. `suspended` is as in TimerView, and None while
-    the schedule is paused."""
+    the schedule is paused. `explanation` is also as there."""
 
     timer: Timer
     uuid: bytes
@@ -79,6 +80,7 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     backfills: int
     unchanged: bool = False
     suspended: str | None = None
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class ScheduleListRequest:
     """What to list, in the order of ids; of several namespaces, one namespace after the other. `cursor` is that of the page
     before: the id behind which the page begins, or `namespace/id`. Empty `statuses` mean all live ones. `failing`: only those
     whose last occurrence failed. `reads_max` bounds the reads of the store that return fewer matches than asked for; after
-    them the page is short."""
+    them the page is short. `explained`: those that are due have their explanation."""
 
     scope: Scope
     statuses: frozenset[ScheduleStatus] = frozenset()
@@ -94,6 +96,7 @@ class ScheduleListRequest:
     cursor: str | None = None
     limit: int = 100
     reads_max: int = LIST_READS_MAX
+    explained: bool = False
     failing: bool = False
 
     def matches(self, timer: Timer) -> bool:
@@ -135,14 +138,16 @@ class Schedules:
         timer.schedule = Schedule(definition, State(0))
         return await self._change(timer.namespace, timer.id, Put(), timer=timer)
 
-    async def get(self, namespace: str, schedule_id: str) -> ScheduleView:
-        """The schedule, or the one of that id that ended last."""
-        return await self._view(await self._existing(namespace, schedule_id))
+    async def get(self, namespace: str, schedule_id: str, *, explained: bool = False) -> ScheduleView:
+        """The schedule, or the one of that id that ended last; with `explained` with its explanation, if it is due."""
+        view = await self._existing(namespace, schedule_id)
+        return await self._view((await self._timers.explained([view]))[0] if explained else view)
 
     async def get_many(self, namespace: str, schedule_ids: Iterable[str]) -> dict[str, ScheduleView]:
-        """Like `get` for many ids, with one read for each shard; ids without a schedule are absent."""
+        """Like `get` for many ids, with one read for each shard; ids without a schedule are absent. Those that are due have
+        their explanation."""
         found = await self._timers.get_many(namespace, schedule_ids, schedule_uuid)
-        views = await self.turns.each(map(self._viewed, found.values()))
+        views = await self.turns.each(map(self._viewed, await self._timers.explained([*found.values()])))
         return dict(zip(found, views, strict=True))
 
     async def update(
@@ -220,7 +225,7 @@ class Schedules:
         wanted = IdListRequest(
             request.cursor or "", request.limit, "" if of_several else prefix, matches, request.reads_max, of_several
         )
-        return await self._timers.list_schedules(request.scope, wanted, answer)
+        return await self._timers.list_schedules(request.scope, wanted, answer, explained=request.explained)
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
         """A page of the schedule's occurrences, newest first, the current one included. Raises InvalidInput for a bad
@@ -300,6 +305,7 @@ class Schedules:
             len(state.backfills),
             view.outcome is Outcome.EXISTING,
             view.suspended if state.paused is None else None,
+            view.explanation,
         )
 
 

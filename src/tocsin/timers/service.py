@@ -19,7 +19,7 @@ from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.run import Run
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
-from tocsin.ports.forward import Forwarder, NodeReport, Peers, Whereabouts, Write, WriteCompletion
+from tocsin.ports.forward import Forwarder, Located, NodeReport, Peers, Whereabouts, Write, WriteCompletion
 from tocsin.ports.statistics import StatisticsReport
 from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow
 from tocsin.tasks import Turns
@@ -50,7 +50,7 @@ from tocsin.timers.listing import (
     view_of_stored,
     views_of_stored,
 )
-from tocsin.timers.locating import ask_owner, located_here
+from tocsin.timers.locating import Owners
 from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.redacted import restore_secrets
 from tocsin.timers.writing import BatchedCreate, EngineWrite, Outcomes, WriteClient, Writes, create_op
@@ -58,6 +58,9 @@ from tocsin.timers.writing import BatchedCreate, EngineWrite, Outcomes, WriteCli
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
+
+#: How long the owner of a timer's shard may take to answer, for the explanation of one timer, and of a page of a list.
+_EXPLAIN_TIMEOUT_US, _LISTED_TIMEOUT_US = 1_000_000, 200_000
 
 UuidOf = Callable[[str, str], bytes]
 
@@ -88,12 +91,13 @@ class TimerService:
         #: The pages of lists and of runs that may be read at once, and made into answers.
         self._pages = asyncio.Semaphore(PAGES_READ_MAX)
         self._writes = Writes(context, supervisor)
+        self._owners = Owners(supervisor, context.clock)
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_agent, self._largest_shard_bytes = has_agent, largest_shard_bytes
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
-        self._writes.forwarder, self.namespaces.peers = forwarder, peers
+        self._writes.forwarder, self.namespaces.peers, self._owners.peers = forwarder, peers, peers
         self._supervisor.results.submit = self.write
 
     @property
@@ -193,13 +197,31 @@ class TimerService:
         if only the owner of its shard can't be asked, the explanation states that."""
         shard_id, uuid = await self._locate(namespace, timer_id)
         # In this order: what has left the owner's memory since is in the store.
-        asked = await ask_owner(self._supervisor, self.namespaces.peers, shard_id, uuid)
+        (asked,) = await self._owners.ask([(shard_id, uuid)], _EXPLAIN_TIMEOUT_US)
         view = await self.get(namespace, timer_id)
         return explain(view, self.namespaces.get(namespace), asked, self._context.clock.now_us())
 
-    def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
-        """What this node knows of a timer in its memory; None if it does not own the shard."""
-        return located_here(self._supervisor, shard_id, uuid)
+    async def explained(self, views: Sequence[TimerView]) -> list[TimerView]:
+        """The timers, those that are due with their explanation. Each owner of their shards is asked once, and not for long.
+        What an owner has stored after the timers were read, they do not show yet."""
+        now_us = self.now_us()
+        due = [view for view in views if view.is_due(now_us)]
+        if not due:
+            return [*views]
+        asked = await self._owners.ask([(view.shard_id, view.uuid) for view in due], _LISTED_TIMEOUT_US)
+        of_uuid = {view.uuid: each for view, each in zip(due, asked, strict=True)}
+
+        def completed(view: TimerView) -> TimerView:
+            if not view.is_due(now_us):
+                return view
+            namespace = self.namespaces.get(view.timer.namespace)
+            return msgspec.structs.replace(view, explanation=explain(view, namespace, of_uuid[view.uuid], now_us))
+
+        return await self.turns.each(map(completed, views))
+
+    def locate(self, timers: Located) -> list[Whereabouts | None]:
+        """What this node knows of each of the timers in its memory; None if it does not own the shard."""
+        return self._owners.locate(timers)
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; `[redacted]` has the same meaning as in `create`. Raises TimerNotFound, TimerNotPending,
@@ -274,11 +296,11 @@ class TimerService:
             return await self.namespaces.read(read)
 
     async def list_schedules(
-        self, scope: Scope, request: IdListRequest, answer: Callable[[TimerView], T]
+        self, scope: Scope, request: IdListRequest, answer: Callable[[TimerView], T], *, explained: bool = False
     ) -> tuple[list[T], str | None]:
         """What `answer` makes of a page of live schedules, but for those whose record can't be read, and the cursor of the
-        next page if one may follow. The request is one of several namespaces unless the scope is one. Raises
-        NamespaceNotFound, Unavailable."""
+        next page if one may follow. The request is one of several namespaces unless the scope is one. `explained` is as in
+        `list_answers`. Raises NamespaceNotFound, Unavailable."""
         names, shards = await self._extent(scope)
 
         async def read(after: str, limit: int) -> Sequence[StoredRow]:
@@ -288,7 +310,9 @@ class TimerService:
 
         async with self._pages:
             views, cursor = await page_by_id(request, read, self._shard_of_row)
-            readable = (view for view in views if view.timer.schedule is not None)
+            readable = [view for view in views if view.timer.schedule is not None]
+            if explained:
+                readable = await self.explained(readable)
             return await self.turns.each(map(answer, readable)), cursor
 
     async def _schedules(
@@ -375,11 +399,15 @@ class TimerService:
         context = self._context
         return not_ready_because(self._supervisor, alone=context.store.capabilities.exclusive, full=context.store_full)
 
-    async def list_answers(self, request: ListRequest, answer: Callable[[TimerView], T]) -> tuple[list[T], str | None]:
-        """Like `list`, with what `answer` makes of each timer. While answers wait for other requests' turns, no further page
-        is read in place of theirs."""
+    async def list_answers(
+        self, request: ListRequest, answer: Callable[[TimerView], T], *, explained: bool = False
+    ) -> tuple[list[T], str | None]:
+        """Like `list`, with what `answer` makes of each timer; with `explained` they are like those of that method. While
+        answers wait for other requests' turns, no further page is read in place of theirs."""
         async with self._pages:
             views, cursor = await self._page(request)
+            if explained:
+                views = await self.explained(views)
             return await self.turns.each(map(answer, views)), cursor
 
     async def _page(self, request: ListRequest) -> tuple[list[TimerView], str | None]:

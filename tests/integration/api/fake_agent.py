@@ -207,7 +207,7 @@ def _fits(record: CallRecord, wanted: CallFilter) -> bool:
     if wanted.before is not None and (record.submitted_at, record.service_call_id) >= tuple(wanted.before):
         return False
     return (
-        record.tenant_id == wanted.tenant_id
+        (wanted.tenants is None or record.tenant_id in wanted.tenants)
         and (not wanted.statuses or record.status in wanted.statuses)
         and set(wanted.tags) <= set(record.tags)
         and wanted.name.lower() in record.name.lower()

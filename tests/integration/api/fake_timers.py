@@ -219,7 +219,7 @@ class FakeTimerService(TimerService):
         return None if timer is None else msgspec.structs.replace(self._view(timer), uuid=uuid)
 
     async def list_schedules(
-        self, scope: Scope, request: IdListRequest, answer: Callable[[TimerView], T]
+        self, scope: Scope, request: IdListRequest, answer: Callable[[TimerView], T], *, explained: bool = False
     ) -> tuple[list[T], str | None]:
         self._check_scope(scope)
         matches = request.matches or bool
@@ -263,7 +263,9 @@ class FakeTimerService(TimerService):
             last_error="TIMEOUT",
         )
 
-    async def list_answers(self, request: ListRequest, answer: Callable[[TimerView], T]) -> tuple[list[T], str | None]:
+    async def list_answers(
+        self, request: ListRequest, answer: Callable[[TimerView], T], *, explained: bool = False
+    ) -> tuple[list[T], str | None]:
         views, cursor = await self.list(request)
         return [*map(answer, views)], cursor
 

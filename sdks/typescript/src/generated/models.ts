@@ -231,6 +231,8 @@ export interface ListTimers {
   readonly destination?: string | undefined;
   /** A part of the last error; case does not matter. */
   readonly error?: string | undefined;
+  /** Adds to each timer that is due what it does now, or waits for (explanation). */
+  readonly explain?: boolean | undefined;
   /** Maximum number of timers on the page. Default 100. */
   readonly limit?: number | undefined;
   /** `nextCursor` of the previous page. */
@@ -648,6 +650,8 @@ export interface Timer {
    * `destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
    */
   suspended?: string;
+  /** What the due timer does now, or waits for; only in a list that asks for it. */
+  explanation?: Explanation;
 }
 
 /** One attempt. `status` is absent if there was no response, `error` if the attempt succeeded. */
@@ -702,6 +706,13 @@ export interface Explanation {
   waitsFor?: Open<TimerWaitsFor>;
   /** When the next attempt is due, or the one in flight times out; absent if that is not known. */
   next?: string;
+  /** The number of the attempt that is in flight; absent if none is. */
+  attempt?: number;
+  /**
+   * When the attempt in flight began, or else when the timer became due; in the state `unknown`, since when the
+   * owner has not answered. Absent if the timer is not due, or that is not known.
+   */
+  since?: string;
 }
 
 /** A page of runs, newest first. A page without `nextCursor` is the last. */

@@ -28,7 +28,15 @@ from tocsin.service_calls.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
-from tocsin.service_calls.ports import CallQueries, CallRecord, ExecutionRecord, PagePosition, TenantSecrets, TraceEntry
+from tocsin.service_calls.ports import (
+    CallQueries,
+    CallRecord,
+    ExecutionRecord,
+    PagePosition,
+    Tenants,
+    TenantSecrets,
+    TraceEntry,
+)
 
 _REFUSALS: dict[str, Callable[[str], TocsinError]] = {
     ServiceCallNotFound.code: ServiceCallNotFound,
@@ -55,8 +63,8 @@ class CallWithExecutions(NamedTuple):
 
 
 class CallPage(NamedTuple):
-    """Calls, the newest first. `cursor` continues the list; None: there are no more. `reached` is set if a search by
-    name stopped at its limit of calls: the page may then have few calls or none."""
+    """Calls, the newest first. `cursor` continues the list; None: there are no more. `reached` is set if a search, by name or
+    over several tenants, stopped at its limit of calls: the page may then have few calls or none."""
 
     calls: list[CallRecord]
     cursor: str | None
@@ -144,13 +152,16 @@ class ServiceCalls:
         call = await self._find(key)
         return call, await self._queries.trace(key)
 
-    async def list(self, tenant_id: str, asked: PageRequest) -> CallPage:
+    async def list(self, tenants: Tenants, asked: PageRequest) -> CallPage:
         """One page. Pages are stable while calls are added and deleted: each starts right after the last call of the
         previous page."""
-        wanted = self._rules.page(tenant_id, asked)
+        wanted = self._rules.page(tenants, asked)
         # One more than requested shows whether there is another page.
         more = replace(wanted, limit=wanted.limit + 1)
-        calls, reached = await self._queries.search(more) if wanted.name else (await self._queries.page(more), None)
+        if wanted.name or not isinstance(wanted.tenants, str):
+            calls, reached = await self._queries.search(more)
+        else:
+            calls, reached = await self._queries.page(more), None
         if len(calls) <= wanted.limit:
             return CallPage(calls, None if reached is None else encode_cursor(reached), reached)
         calls = calls[: wanted.limit]

@@ -18,10 +18,11 @@ _TAGS = CallRecord._fields.index("tags")
 _CORRELATION = _COLUMNS.index("correlation_id")
 #: The API shows the outcome as it is stored.
 _KINDS = {"outcome_meta": json_of(dict[str, Any])}
-#: How many calls one search by name reads: a few tens of milliseconds of the database's time.
+#: How many calls one search, by name or over several tenants, reads: a few tens of milliseconds of the database's time.
 SEARCHED_MAX = 10_000
 #: What a search reads of each call.
-SEARCHED = (*KEY, "submitted_at", "name")
+SEARCHED = (*KEY, "submitted_at", "name", "status", "correlation_id")
+_PLACE = SEARCHED[:3]
 
 _OF_CALL = "tenant_id = :tenant AND service_call_id = :call"
 FIND = Query(f"SELECT {', '.join(_COLUMNS)} FROM service_calls WHERE {_OF_CALL}", results=_COLUMNS, kinds=_KINDS)
@@ -68,7 +69,8 @@ class PageQuery:
     """The calls of a page, as one statement.
 
     A filter by correlation id or tag is a range of that index. Otherwise it is a range of the calls' index, or one range for
-    each of several statuses, each limited to what the page reads.
+    each of several statuses, each limited to what the page reads. Over several tenants it is always a range of all calls,
+    which a search filters.
     """
 
     def __init__(self, wanted: CallFilter, columns: Sequence[str] = _COLUMNS) -> None:
@@ -76,9 +78,12 @@ class PageQuery:
         self._columns = tuple(columns)
         self._statuses = sorted(wanted.statuses) if len(wanted.statuses) < len(CallStatus) else []
         self._tags = sorted(set(wanted.tags))
+        self._one_tenant = isinstance(wanted.tenants, str)
+        self._among = wanted.tenants if isinstance(wanted.tenants, tuple) else ()
         #: The statement's values but for how many calls it reads.
         self.values: dict[str, Any] = {
-            "tenant": wanted.tenant_id,
+            "tenant": wanted.tenants if self._one_tenant else None,
+            **{f"tenant_{place}": tenant for place, tenant in enumerate(self._among)},
             "from_at": wanted.submitted_from,
             "to_at": wanted.submitted_to,
             "before_at": None if wanted.before is None else wanted.before.submitted_at,
@@ -96,16 +101,27 @@ class PageQuery:
 
     @property
     def search(self) -> Query:
-        """Keys and submission times of the first `most` calls whose name matches, among the first `among` calls."""
-        found = ", ".join(SEARCHED[:-1])
+        """Keys and submission times of the first `most` calls that match, among the first `among` calls."""
+        conditions = ["lower(name) LIKE lower(:pattern) ESCAPE '/'"] if self._wanted.name else []
+        if not self._one_tenant:
+            if self._wanted.tenants is not None:
+                # No list is empty in SQL; no tenant has an empty id.
+                names = [f":tenant_{place}" for place in range(len(self._among))]
+                conditions.append(f"tenant_id IN ({', '.join(names) or repr('')})")
+            conditions += [f"status IN ({', '.join(self._status_names)})"] * bool(self._statuses)
+            conditions += ["correlation_id = :correlation"] * bool(self._wanted.correlation_id)
+            conditions += [_tagged("looked_at", place) for place in range(len(self._tags))]
+        where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
         return _query(
-            f"SELECT {found} FROM ({self._text.replace(':most', ':among')}) AS looked_at "
-            f"WHERE lower(name) LIKE lower(:pattern) ESCAPE '/' {_newest('looked_at')} LIMIT :most",
-            SEARCHED[:-1],
+            f"SELECT {', '.join(_PLACE)} FROM ({self._text.replace(':most', ':among')}) AS looked_at "
+            f"{where}{_newest('looked_at')} LIMIT :most",
+            _PLACE,
         )
 
     @property
     def _text(self) -> str:
+        if not self._one_tenant:
+            return self._selected(_calls_by("newest"), "calls", [])
         if self._wanted.correlation_id:
             # Not `IN`: a planner without statistics might prefer the index by status.
             statuses = " OR ".join(f"calls.status IS NOT DISTINCT FROM {name}" for name in self._status_names)
@@ -137,9 +153,10 @@ class PageQuery:
         return [f":status_{place}" for place in range(len(self._statuses))]
 
     def _selected(self, source: str, ranged: str, conditions: Sequence[str], part: str = "") -> str:
-        """The tenant's calls in the time range, after the previous page. `ranged` is the table whose index has the range."""
+        """The calls in the time range, of the tenant or of all, after the previous page. `ranged` is the table whose index
+        has the range."""
         wanted = self._wanted
-        where = [f"{ranged}.tenant_id = :tenant", *conditions]
+        where = [f"{ranged}.tenant_id = :tenant"] * self._one_tenant + [*conditions]
         if wanted.submitted_from is not None:
             where.append(f"{ranged}.submitted_at >= :from_at")
         if wanted.submitted_to is not None:
@@ -147,7 +164,8 @@ class PageQuery:
         if wanted.before is not None:
             where.append(f"({ranged}.submitted_at, {ranged}.service_call_id) < (:before_at, :before_id)")
         columns = ", ".join(f"calls.{name}" for name in self._columns)
-        return f"SELECT {columns} FROM {source} WHERE {' AND '.join(where)} {_newest(ranged)} {part or _PART}"
+        condition = f"WHERE {' AND '.join(where)} " if where else ""
+        return f"SELECT {columns} FROM {source} {condition}{_newest(ranged)} {part or _PART}"
 
 
 _PART = "LIMIT :most OFFSET :skipped"
@@ -197,7 +215,7 @@ class SqlCallQueries:
         return await self._database.read(lambda session: _records(session, asked.page, **values))
 
     async def search(self, wanted: CallFilter) -> SearchResult:
-        asked, searched = PageQuery(wanted, SEARCHED), PageQuery(wanted, SEARCHED[:-1])
+        asked, searched = PageQuery(wanted, SEARCHED), PageQuery(wanted, _PLACE)
         last = part_of(1, after=SEARCHED_MAX - 1)
 
         async def work(session: Session) -> SearchResult:
@@ -207,8 +225,8 @@ class SqlCallQueries:
             if len(keys) < wanted.limit and (row := await searched.page.fetch(session, **searched.values, **last)):
                 reached = PagePosition(row[0][2], row[0][1])
             records = await _records(session, FIND_MANY, [key[:2] for key in keys])
-            by_id = {record.service_call_id: record for record in records}
-            return SearchResult([by_id[key[1]] for key in keys], reached)
+            by_key = {(record.tenant_id, record.service_call_id): record for record in records}
+            return SearchResult([by_key[key[0], key[1]] for key in keys], reached)
 
         return await self._database.read(work)
 

@@ -12,6 +12,7 @@ import structlog
 from tocsin.keys import grant_refusal
 from tocsin.model.access import EVERY, ApiKey, Role, hash_key
 from tocsin.rate_limit import RateLimit
+from tocsin.service_calls.ports import Tenants
 from tocsin.timers.listing import Scope
 from tocsin.web.http.errors import Forbidden, TooManyFailures, Unauthenticated
 
@@ -153,6 +154,13 @@ def listed_in(key: ApiKey | None, namespace: str) -> Scope:
     if namespace != EVERY:
         return namespace
     return None if key is None or key.unlimited else key.namespaces
+
+
+def listed_tenants(key: ApiKey | None, tenant_id: str) -> Tenants:
+    """The same of tenants."""
+    if tenant_id != EVERY:
+        return tenant_id
+    return None if key is None or key.unlimited else tuple(tenant.lower() for tenant in key.tenants)
 
 
 def require_tenant(key: ApiKey | None, role: Role, tenant_id: str) -> None:

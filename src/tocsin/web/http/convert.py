@@ -318,6 +318,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         UNSET if timer.expire_after_us is None else format_duration(timer.expire_after_us),
         UNSET if timer.description is None else timer.description,
         UNSET if view.suspended is None else view.suspended,
+        UNSET if view.explanation is None else explanation_answer(view.explanation),
     )
 
 
@@ -351,6 +352,8 @@ def explanation_answer(found: Explanation) -> wire.Explanation:
         found.sentence,
         UNSET if found.waits_for is None else found.waits_for,
         optional_instant(found.next_at),
+        UNSET if found.attempt is None else found.attempt,
+        optional_instant(found.since),
     )
 
 

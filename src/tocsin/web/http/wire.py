@@ -240,6 +240,10 @@ class ListTimers(RequestStruct):
         Annotated[str, about("A part of the callback's host and path; case does not matter."), limits.PART] | UnsetType
     ) = UNSET
     error: Annotated[str, about("A part of the last error; case does not matter."), limits.PART] | UnsetType = UNSET
+    explain: (
+        Annotated[bool, about("Adds to each timer that is due what it does now, or waits for (explanation).")]
+        | UnsetType
+    ) = UNSET
     limit: Annotated[int, about("Maximum number of timers on the page. Default 100."), limits.ROWS] | UnsetType = UNSET
     cursor: Cursor | UnsetType = UNSET
 
@@ -336,6 +340,9 @@ class Timer(ResponseStruct):
             "egress",
         ),
     ] = UNSET
+    explanation: Annotated[
+        Explanation | UnsetType, about("What the due timer does now, or waits for; only in a list that asks for it.")
+    ] = UNSET
 
 
 class Explanation(ResponseStruct):
@@ -359,6 +366,17 @@ class Explanation(ResponseStruct):
         str | UnsetType,
         about(
             "When the next attempt is due, or the one in flight times out; absent if that is not known.",
+            "2027-01-31T12:00:05.012400Z",
+        ),
+    ] = UNSET
+    attempt: Annotated[int | UnsetType, about("The number of the attempt that is in flight; absent if none is.", 1)] = (
+        UNSET
+    )
+    since: Annotated[
+        str | UnsetType,
+        about(
+            "When the attempt in flight began, or else when the timer became due; in the state `unknown`, since when the "
+            "owner has not answered. Absent if the timer is not due, or that is not known.",
             "2027-01-31T12:00:05.012400Z",
         ),
     ] = UNSET

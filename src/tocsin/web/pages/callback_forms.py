@@ -94,6 +94,19 @@ class CallbackForm(RequestForm):
             **cls.policy_texts(DEFAULT_POLICY if timer.retry is None or single else timer.retry),
         }
 
+    def lines(self, plan: str) -> dict[str, str]:
+        policy = {"namespace": ", the namespace’s policy", "custom": ", a policy of its own"}.get(self.retry, "")
+        payload = " ".join(self.payload.split())
+        words = super().lines(plan.rstrip(".:") + policy if plan else "")
+        return {
+            **words,
+            "id": f"{self.id or 'None'} in {self.namespace}",
+            "payload": payload or ("A raw body" if self.raw else "None"),
+            "headers": f"{words['headers']}; {self.timeout} s to respond",
+            "details": " · ".join(filter(None, [self.description, self.tags])) or "None",
+            "expiry": f"{self.expire_after} after its time" if self.expire_after else "Never",
+        }
+
     def special(self, errors: list[FieldError]) -> Body:
         """The members of an API request to create it that other forms don't have. Raises InvalidInput."""
         raise NotImplementedError

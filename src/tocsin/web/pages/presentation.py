@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -126,6 +127,11 @@ def span(duration_us: int, units: int = 2) -> str:
             second = rest // next_size
             return f"{whole} {unit} {second} {next_unit}" if second and whole < 10 and units > 1 else f"{whole} {unit}"
     return f"{duration_us // US_PER_SECOND} s"
+
+
+def clock(at: datetime) -> str:
+    """What a clock shows: `09:00`, with seconds only if there are some."""
+    return f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"
 
 
 def relative(instant_us: int, now_us: int, units: int = 2) -> str:

@@ -400,6 +400,8 @@ class ListTimers:
     destination: str | Unset = UNSET
     #: A part of the last error; case does not matter.
     error: str | Unset = UNSET
+    #: Adds to each timer that is due what it does now, or waits for (explanation).
+    explain: bool | Unset = UNSET
     #: Maximum number of timers on the page. Default 100.
     limit: int | Unset = UNSET
     #: `nextCursor` of the previous page.
@@ -424,6 +426,8 @@ class ListTimers:
             sent["destination"] = self.destination
         if self.error is not UNSET:
             sent["error"] = self.error
+        if self.explain is not UNSET:
+            sent["explain"] = self.explain
         if self.limit is not UNSET:
             sent["limit"] = self.limit
         if self.cursor is not UNSET:
@@ -1160,6 +1164,8 @@ class Timer:
     #: Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`,
     #: `destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
     suspended: str | None = None
+    #: What the due timer does now, or waits for; only in a list that asks for it.
+    explanation: Explanation | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Timer:
@@ -1191,6 +1197,7 @@ class Timer:
             expire_after=source.get("expireAfter"),
             description=source.get("description"),
             suspended=source.get("suspended"),
+            explanation=None if source.get("explanation") is None else Explanation.from_json(source["explanation"]),
         )
 
 
@@ -1284,6 +1291,11 @@ class Explanation:
     waits_for: TimerWaitsFor | str | None = None
     #: When the next attempt is due, or the one in flight times out; absent if that is not known.
     next: str | None = None
+    #: The number of the attempt that is in flight; absent if none is.
+    attempt: int | None = None
+    #: When the attempt in flight began, or else when the timer became due; in the state `unknown`, since when the owner
+    #: has not answered. Absent if the timer is not due, or that is not known.
+    since: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Explanation:
@@ -1295,6 +1307,8 @@ class Explanation:
             sentence=source["sentence"],
             waits_for=source.get("waitsFor"),
             next=source.get("next"),
+            attempt=source.get("attempt"),
+            since=source.get("since"),
         )
 
 

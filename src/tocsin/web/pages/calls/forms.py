@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from msgspec import UNSET
@@ -52,9 +52,10 @@ class CallForm(RequestForm):
     retry: bool = False
 
     @classmethod
-    def read(cls, form: Fields) -> CallForm:
+    def read(cls, form: Fields) -> Self:
         """The fields of a submitted form."""
-        texts = {**cls.texts(form), "tenant": form.get("tenant").lower(), "retry": "retry" in form}
+        tenant = form.get("new_tenant") or form.get("tenant")
+        texts = {**cls.texts(form), "tenant": tenant.lower(), "retry": "retry" in form}
         return cls(**{**texts, "body": form.exact("body").replace("\r\n", "\n")})
 
     @classmethod
@@ -73,6 +74,12 @@ class CallForm(RequestForm):
             retry=call.retry_policy is not None,
             **cls.policy_texts(call.retry_policy or DEFAULT_POLICY),
         )
+
+    def lines(self, plan: str) -> dict[str, str]:
+        retries = f"Up to {self.attempts} attempts" if self.retry else "None"
+        payload = " ".join(self.body.split())
+        details = {"name": self.name or self._default_name(), "tenant": self.tenant, "payload": payload or "None"}
+        return {**super(CallForm, self).lines(retries), **details}
 
     def request(self, now_us: int) -> Body:
         """The equivalent API request to submit the call. Raises InvalidInput for fields that can't be converted."""

@@ -20,6 +20,7 @@ import java.util.Map;
  * @param executeBefore An RFC 3339 instant with a time zone.
  * @param destination A part of the callback's host and path; case does not matter.
  * @param error A part of the last error; case does not matter.
+ * @param explain Adds to each timer that is due what it does now, or waits for (explanation).
  * @param limit Maximum number of timers on the page. Default 100.
  * @param cursor <code>nextCursor</code> of the previous page.
  */
@@ -32,6 +33,7 @@ public record ListTimers(
         Field<Instant> executeBefore,
         Field<String> destination,
         Field<String> error,
+        Field<Boolean> explain,
         Field<Long> limit,
         Field<String> cursor) {
 
@@ -44,6 +46,7 @@ public record ListTimers(
     public static ListTimers in(String namespace) {
         return new ListTimers(
                 namespace,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -81,6 +84,7 @@ public record ListTimers(
                 executeBefore,
                 destination,
                 error,
+                explain,
                 limit,
                 cursor);
     }
@@ -111,6 +115,7 @@ public record ListTimers(
                 executeBefore,
                 destination,
                 error,
+                explain,
                 limit,
                 cursor);
     }
@@ -141,6 +146,7 @@ public record ListTimers(
                 executeBefore,
                 destination,
                 error,
+                explain,
                 limit,
                 cursor);
     }
@@ -171,6 +177,7 @@ public record ListTimers(
                 executeBefore,
                 destination,
                 error,
+                explain,
                 limit,
                 cursor);
     }
@@ -201,6 +208,7 @@ public record ListTimers(
                 executeBefore,
                 destination,
                 error,
+                explain,
                 limit,
                 cursor);
     }
@@ -231,6 +239,7 @@ public record ListTimers(
                 executeBefore,
                 destination,
                 error,
+                explain,
                 limit,
                 cursor);
     }
@@ -261,6 +270,38 @@ public record ListTimers(
                 executeBefore,
                 destination,
                 error,
+                explain,
+                limit,
+                cursor);
+    }
+
+    /**
+     * Adds to each timer that is due what it does now, or waits for (explanation).
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListTimers explain(boolean value) {
+        return explain(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param explain Adds to each timer that is due what it does now, or waits for (explanation).
+     * @return a copy with it
+     */
+    public ListTimers explain(Field<Boolean> explain) {
+        return new ListTimers(
+                namespace,
+                status,
+                tags,
+                idPrefix,
+                executeAfter,
+                executeBefore,
+                destination,
+                error,
+                explain,
                 limit,
                 cursor);
     }
@@ -291,6 +332,7 @@ public record ListTimers(
                 executeBefore,
                 destination,
                 error,
+                explain,
                 limit,
                 cursor);
     }
@@ -321,6 +363,7 @@ public record ListTimers(
                 executeBefore,
                 destination,
                 error,
+                explain,
                 limit,
                 cursor);
     }
@@ -340,6 +383,7 @@ public record ListTimers(
         executeBefore.putInto(sent, "executeBefore", Values::toJson);
         destination.putInto(sent, "destination", Json::of);
         error.putInto(sent, "error", Json::of);
+        explain.putInto(sent, "explain", Json::of);
         limit.putInto(sent, "limit", Json::of);
         cursor.putInto(sent, "cursor", Json::of);
         return Json.object(sent);
