@@ -14,7 +14,7 @@ from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.explaining import TimerState, WaitsFor
-from tocsin.web.http import administration, agent_wire, cluster, schedule_wire, wire
+from tocsin.web.http import administration, agent_wire, cluster, schedule_wire, statistics, wire
 from tocsin.web.http.wire import BadField
 
 Json = dict[str, Any]
@@ -184,6 +184,52 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
                 details={"paused": True},
             )
         ]
+    ),
+    statistics.Statistics(
+        from_="2027-01-31T11:00:00Z",
+        to="2027-01-31T12:00:00Z",
+        resolution=statistics.StatisticsResolution.MINUTE,
+        slots=[
+            statistics.StatisticsSlot(
+                at="2027-01-31T11:59:00Z",
+                created=118,
+                updated=2,
+                canceled=5,
+                attempts=121,
+                completed=112,
+                rescheduled=1,
+                retried=7,
+                failed=1,
+                superseded=0,
+                expired=0,
+                late=3,
+                lag_p50_ms=1.9,
+                lag_p99_ms=2400.0,
+                lag_max_ms=2650.5,
+            )
+        ],
+        failing=[
+            statistics.FailingDestination(
+                namespace="orders",
+                destination="https://shop.example:443",
+                path="/hooks/reminder",
+                failures=8,
+                exhausted=1,
+                last_error="HTTP_503",
+                last_at="2027-01-31T11:59:40Z",
+            )
+        ],
+        outages=[
+            statistics.Outage(
+                node="a",
+                from_="2027-01-31T11:12:09.250000Z",
+                reason="lease",
+                to="2027-01-31T11:13:16.250000Z",
+                late=214,
+                late_max_ms=50120.5,
+                creates_refused=17,
+            )
+        ],
     ),
     cluster.Cluster(
         total_shards=4,

@@ -215,6 +215,13 @@ OPERATIONS: dict[str, dict[str, About]] = {
             example={"action": ["key_created", "key_deleted"], "limit": 100},
         ),
     },
+    "Statistics": {
+        "getStatistics": About(
+            "Get what happened, by minute",
+            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            example={"namespace": "*", "from": "2027-01-31T11:00:00Z"},
+        ),
+    },
     "Service calls": {
         "submitServiceCall": About(
             "Submit a service call",

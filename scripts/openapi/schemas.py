@@ -26,6 +26,7 @@ from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http.schedule_wire import LiveScheduleStatus
+from tocsin.web.http.statistics import StatisticsResolution
 from tocsin.web.http.wire import RequestStruct
 
 Json = dict[str, Any]
@@ -54,6 +55,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "KeyRole": (list(Role), "What an API key allows; each role includes the previous ones."),
     "AuditAction": (list(AuditAction), "The action that an entry records."),
     "AuditSource": (list(AuditSource), "Where a change came from."),
+    "StatisticsResolution": (list(StatisticsResolution), "The length of a slot."),
 }
 #: Enums of the code whose name in the document differs.
 _RENAMED = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 import subprocess
 import sys
@@ -23,8 +24,9 @@ _ANSWERED = {**_SENT, "instant": "datetime", "duration": "str", "json": "Any"}
 
 
 def snake(name: str) -> str:
-    """The name of a member in Python."""
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+    """The name of a member in Python; of one that is a word of the language, with an underscore behind it."""
+    written = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+    return f"{written}_" if keyword.iskeyword(written) else written
 
 
 def sent_type(type_: Type) -> str:

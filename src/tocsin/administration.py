@@ -1,4 +1,5 @@
-"""Namespaces, API keys, secrets, sign-ins and the audit trail as records: how each is encoded, and under which key.
+"""Namespaces, API keys, secrets, sign-ins and the audit trail as records: how each is encoded, and under which key. (Those of
+statistics and outages: `tocsin.statistics.records`.)
 
 A record that can't be decoded stops no reader of the others: it is left out and reported as `RecordDamaged`. Only a namespace
 is returned all the same, as a DamagedNamespace, because its timers must be held. All functions raise StoreError.
@@ -39,11 +40,13 @@ def unobserved(event: Event) -> None:
     """Ignores the event."""
 
 
-def _encoded(value: object) -> str:
+def encoded(value: object) -> str:
+    """The value as a record has it."""
     return _encoder.encode(value).decode()
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], kind: str, found: Iterable[Record], observe: Observer) -> list[T]:
+def decoded(decoder: msgspec.json.Decoder[T], kind: str, found: Iterable[Record], observe: Observer) -> list[T]:
+    """The values of the records that can be decoded."""
     values = []
     for record in found:
         try:
@@ -53,17 +56,21 @@ def _decoded(decoder: msgspec.json.Decoder[T], kind: str, found: Iterable[Record
     return values
 
 
-async def _every(records: Records, kind: str, after: str = "", before: str = RECORD_KEY_END) -> AsyncIterator[Record]:
+async def every(
+    records: Records, kind: str, after: str = "", before: str = RECORD_KEY_END, page_max: int = _PAGE
+) -> AsyncIterator[Record]:
+    """The records with after < key < before, in pages of `page_max`."""
     while True:
-        page = await records.records(kind, after, before, limit=_PAGE)
+        page = await records.records(kind, after, before, limit=page_max)
         for record in page:
             yield record
-        if len(page) < _PAGE:
+        if len(page) < page_max:
             return
         after = page[-1].key
 
 
-async def _delete(records: Records, kind: str, keys: Sequence[str]) -> None:
+async def delete_all(records: Records, kind: str, keys: Sequence[str]) -> None:
+    """Removes the records, as many at once as one call may name."""
     for first in range(0, len(keys), DELETED_AT_ONCE_MAX):
         await records.delete_records(kind, keys[first : first + DELETED_AT_ONCE_MAX])
 
@@ -73,7 +80,7 @@ async def _delete(records: Records, kind: str, keys: Sequence[str]) -> None:
 
 async def namespaces(records: Records) -> list[Namespace]:
     """All namespaces, by name."""
-    return [_namespace(record) async for record in _every(records, NAMESPACES)]
+    return [_namespace(record) async for record in every(records, NAMESPACES)]
 
 
 def _namespace(record: Record) -> Namespace:
@@ -90,7 +97,7 @@ async def put_namespace(records: Records, namespace: Namespace, *, create: bool)
     """With `create`, inserts the namespace, whose version is 1; False when it already exists. Otherwise replaces the stored
     one if its version is one less; False when it is not, because another change came first."""
     expected = None if create else namespace.version - 1
-    return await records.put_record(NAMESPACES, namespace.name, _encoded(namespace), expected)
+    return await records.put_record(NAMESPACES, namespace.name, encoded(namespace), expected)
 
 
 # -- API keys
@@ -98,19 +105,19 @@ async def put_namespace(records: Records, namespace: Namespace, *, create: bool)
 
 async def api_keys(records: Records, observe: Observer = unobserved) -> list[ApiKey]:
     """All API keys, by key_id."""
-    found = [record async for record in _every(records, API_KEYS)]
-    return _decoded(_key_decoder, API_KEYS, found, observe)
+    found = [record async for record in every(records, API_KEYS)]
+    return decoded(_key_decoder, API_KEYS, found, observe)
 
 
 async def put_api_key(records: Records, key: ApiKey) -> None:
     """Inserts the key, unless there is one with its `key_id`: ids are random, or follow from the key's secret."""
-    await records.put_record(API_KEYS, key.key_id, _encoded(key), None)
+    await records.put_record(API_KEYS, key.key_id, encoded(key), None)
 
 
 async def delete_api_key(records: Records, key_id: str) -> bool:
     """Removes the key, then its sign-ins, which are invalid without it; False when there was no such key."""
     removed = await records.delete_records(API_KEYS, [key_id])
-    await _delete(records, SIGN_INS, [each.key async for each in _every(records, SIGN_INS, *_sign_ins_of(key_id))])
+    await delete_all(records, SIGN_INS, [each.key async for each in every(records, SIGN_INS, *_sign_ins_of(key_id))])
     return removed
 
 
@@ -153,7 +160,7 @@ def _sign_ins(found: Iterable[Record], observe: Observer) -> list[SignIn]:
     return [
         msgspec.structs.replace(each, version=record.version)
         for record in found
-        for each in _decoded(_sign_in_decoder, SIGN_INS, [record], observe)
+        for each in decoded(_sign_in_decoder, SIGN_INS, [record], observe)
     ]
 
 
@@ -166,7 +173,7 @@ async def sign_in(records: Records, key_id: str, token_hash: str, observe: Obser
 
 async def sign_ins_of(records: Records, key_id: str, observe: Observer = unobserved) -> dict[str, SignIn]:
     """The stored sign-ins of an API key, also expired ones, by the hash of their token."""
-    found = [record async for record in _every(records, SIGN_INS, *_sign_ins_of(key_id))]
+    found = [record async for record in every(records, SIGN_INS, *_sign_ins_of(key_id))]
     return {each.token_hash: each for each in _sign_ins(found, observe)}
 
 
@@ -175,13 +182,13 @@ async def add_sign_in(records: Records, fresh: SignIn, now_us: int, keep: int, o
     found = await sign_ins_of(records, fresh.key_id, observe)
     newest = sorted(found.values(), key=lambda each: each.seen_at, reverse=True)
     gone = [each for place, each in enumerate(newest) if place >= keep - 1 or each.expires_at <= now_us]
-    await records.put_record(SIGN_INS, _sign_in_key(fresh.key_id, fresh.token_hash), _encoded(fresh), None)
-    await _delete(records, SIGN_INS, [_sign_in_key(each.key_id, each.token_hash) for each in gone])
+    await records.put_record(SIGN_INS, _sign_in_key(fresh.key_id, fresh.token_hash), encoded(fresh), None)
+    await delete_all(records, SIGN_INS, [_sign_in_key(each.key_id, each.token_hash) for each in gone])
 
 
 async def touch_sign_in(records: Records, seen: SignIn) -> bool:
     """Stores the last use of a sign-in; False if it has ended, or another node has stored a use."""
-    return await records.put_record(SIGN_INS, _sign_in_key(seen.key_id, seen.token_hash), _encoded(seen), seen.version)
+    return await records.put_record(SIGN_INS, _sign_in_key(seen.key_id, seen.token_hash), encoded(seen), seen.version)
 
 
 async def delete_sign_in(records: Records, key_id: str, token_hash: str) -> bool:
@@ -193,7 +200,7 @@ async def purge_sign_ins(records: Records, now_us: int, after: str, limit: int) 
     """Removes the expired ones among the `limit` sign-ins behind the key `after`; returns where to go on, "" at the end."""
     page = await records.records(SIGN_INS, after, limit=limit)
     gone = [each for each in _sign_ins(page, unobserved) if each.expires_at <= now_us]
-    await _delete(records, SIGN_INS, [_sign_in_key(each.key_id, each.token_hash) for each in gone])
+    await delete_all(records, SIGN_INS, [_sign_in_key(each.key_id, each.token_hash) for each in gone])
     return page[-1].key if len(page) == limit else ""
 
 
@@ -207,7 +214,7 @@ def _audit_key(at: int, entry_id: bytes = b"") -> str:
 
 async def put_audit(records: Records, entry: AuditEntry) -> None:
     """Stores an entry. Storing the same entry again changes nothing."""
-    await records.put_record(AUDIT, _audit_key(*entry.place), _encoded(entry), None)
+    await records.put_record(AUDIT, _audit_key(*entry.place), encoded(entry), None)
 
 
 async def audit(records: Records, query: AuditQuery, observe: Observer = unobserved) -> AuditEntries:
@@ -221,7 +228,7 @@ async def audit(records: Records, query: AuditQuery, observe: Observer = unobser
     last: AuditEntry | None = None
     for read in count(1):
         page = await records.records(AUDIT, after, before, limit=page_max, descending=True)
-        for entry in _decoded(_audit_decoder, AUDIT, page, observe):
+        for entry in decoded(_audit_decoder, AUDIT, page, observe):
             last = entry
             if query.matches(entry):
                 found.append(entry)
@@ -239,5 +246,5 @@ async def purge_audit(records: Records, before_us: int, after: str, limit: int) 
     """Removes up to `limit` entries with at < before_us behind the key `after`, oldest first; returns their keys. To go on
     behind them spares databases in which deleted rows stay for a while, such as Cassandra, from reading these again."""
     old = [record.key for record in await records.records(AUDIT, after, _audit_key(before_us), limit=limit)]
-    await _delete(records, AUDIT, old)
+    await delete_all(records, AUDIT, old)
     return old

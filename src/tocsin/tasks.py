@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -22,6 +23,49 @@ async def end_tasks(*tasks: asyncio.Future[Any]) -> None:
         for task in waiting:
             task.cancel()
         _, waiting = await asyncio.wait(waiting, timeout=_AGAIN_S)
+
+
+#: How long a page waits for data.
+_PAGE_WAITS_S = 1.0
+
+
+class Refreshed(ABC):
+    """Data that is read on request, unless it was within the interval."""
+
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._reading: asyncio.Task[None] | None = None
+        self._read_at_s: float | None = None
+
+    @abstractmethod
+    async def _read(self) -> None:
+        """Reads the data. Leaves the previous data if that is impossible."""
+
+    async def refresh(self) -> None:
+        """Reads the data if the interval is over. Concurrent callers share one read."""
+        if self._reading is None or self._reading.done():
+            now_s = asyncio.get_running_loop().time()
+            if self._read_at_s is not None and now_s - self._read_at_s < self._interval_s:
+                return
+            self._read_at_s = now_s
+            self._reading = asyncio.ensure_future(self._read())
+        reading = self._reading
+        await asyncio.wait([reading])
+        if not reading.cancelled():
+            reading.result()
+
+    async def refresh_for_page(self) -> None:
+        """Like `refresh`, but returns soon, with what is known, if the read takes long. The read goes on."""
+        try:
+            async with asyncio.timeout(_PAGE_WAITS_S):
+                await self.refresh()
+        except TimeoutError:
+            return
+
+    async def close(self) -> None:
+        """Stops reading. Idempotent."""
+        if self._reading is not None:
+            await end_tasks(self._reading)
 
 
 T = TypeVar("T")

@@ -20,7 +20,6 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import Located, NodeReport, Owner, RowPlace, Whereabouts, Write, WriteCompletion, WriteKind
 from tocsin.ports.observer import Event
-from tocsin.ports.statistics import StatisticsReport
 from tocsin.testing.clock import FakeClock
 
 SECOND = 1_000_000
@@ -134,14 +133,12 @@ class Pair:
         self.session: PeerSession | None = None
         #: The body of the owner's responses to relayed requests; None: serving fails.
         self.serves: bytes | None = b""
-        #: The owner's statistics; None: its release does not send them.
-        self.counted: StatisticsReport | None = None
         self.link = PeerLink(b"b" * 16, "there", self._node(self.here), self._dial)
 
     def _node(self, clock: FakeClock) -> ThisNode:
         return Spawning(
             self.map, self.owned, lambda: NodeReport("1", True, None, False, []), clock, self.limits,
-            self.events.append, self._serve, lambda after_us: self.counted, self.tasks, self.ended,
+            self.events.append, self._serve, self.tasks, self.ended,
         )  # fmt: skip
 
     async def _serve(self, request: RelayedRequest) -> RelayedResponse:

@@ -48,15 +48,9 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.schedule import DefinitionChanges, Edit, Fire, Pause, Put, Refill, Resume, ScheduleChange
 from tocsin.model.timer import Changes, CreateKey, RawBody, Timer, encode_record
 from tocsin.ports.forward import NodeReport, ShardReport, Whereabouts, Write, WriteKind, Written
-from tocsin.ports.statistics import Failures, Latencies, StatisticsReport, StatisticsSlot
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 
-#: A slot with every field set.
-SLOT = StatisticsSlot(
-    20, 1, 2, 3, 4, 5, 6, Latencies({0: 8, 38: 9}, 1.5), {"http://x:80": Failures(1, 2, "HTTP_503")}, 2.5, 3.5, 4.5,
-    7, 8, 9, Latencies({38: 4}, 0.5), {"y": Failures(5)}, 10,
-)  # fmt: skip
 CONDITION = b'["keep",["aa","bb"]]'
 
 #: One message of each type.
@@ -74,7 +68,7 @@ MESSAGES = {
             3, 4, 5,
         ),
     ]),
-    "ask": ReportRequest(5, 1_700_000_000_000_000),
+    "ask": ReportRequest(5),
     "look": OwnershipChanged(),
     "locate": LocateTimers(8, [(3, b"u" * 16), (0, b"v" * 16)]),
     "located": TimersLocated(8, [Whereabouts("window", "unsent", "http://x:80", 2, 1_700_000_000_000_000, 5), None]),
@@ -86,8 +80,7 @@ MESSAGES = {
         WriteResult(4, 78, firing="3-1a"), WriteResult(5, 79, encode_record(TIMER), outcome=Outcome.REPLAYED),
     ]),
     "report": PeerReport(
-        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], 5 << 30),
-        statistics=StatisticsReport(1_700_000_000_000_000, 10_000_000, [SLOT], StatisticsSlot(30), True),
+        5, NodeReport("0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], 5 << 30, 1_700_000_000_000_000)
     ),
     "http answer": RelayedResponse(6, 200, [(b"a", b"b")], b"body"),
     "bye": Goodbye(9),
@@ -140,10 +133,6 @@ def test_unknown_nested_fields_are_ignored() -> None:
     report = msgspec.msgpack.decode(encode(MESSAGES["report"]))
     report[2][4][0].append("more of a shard")
     report[2].append("more of a node")
-    report[3].append("more of its statistics")
-    report[3][2][0][7].append("more of its latencies")
-    report[3][2][0][8]["http://x:80"].append("more of a destination")
-    report[3][2][0].append("more of a slot")
     assert decode_reply(msgspec.msgpack.encode(report)) == MESSAGES["report"]
     ops = msgspec.msgpack.decode(encode(MESSAGES["ops"]))
     ops[3][0].append("more of a write")

@@ -16,6 +16,9 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.service_calls.events import CommandHandled, ExecutionFinished, ServiceCallChanged
 from tocsin.service_calls.messages import RequestSpec
 from tocsin.service_calls.ports import CallRecord, TraceEntry
+from tocsin.statistics.counting import CallStatistics, Statistics
+from tocsin.statistics.limits import StatisticsLimits
+from tocsin.statistics.slots import failing_place
 from tocsin.web.pages.admin.sessions import Principal
 from tocsin.web.pages.calls import presentation
 from tocsin.web.pages.calls.detail import DEPTH_MAX, timeline, trace_lines
@@ -23,7 +26,6 @@ from tocsin.web.pages.calls.forms import METHODS, CallForm, command
 from tocsin.web.pages.calls.listing import CallFilters
 from tocsin.web.pages.context import Fields
 from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 from tocsin.web.pages.presentation import State
 
 NOW = 1_900_000_000_000_000
@@ -226,8 +228,8 @@ def test_circular_or_deep_traces_are_cut() -> None:
 
 
 def test_statistics_count_calls_and_changes_per_tenant() -> None:
-    statistics = Statistics(UiLimits(), NOW, dict)
-    calls = CallStatistics(statistics, UiLimits(tenant_change_counters_max=2))
+    statistics = Statistics(StatisticsLimits(), NOW, dict)
+    calls = CallStatistics(statistics, tenants_max=2)
     calls(CommandHandled("SubmitServiceCall", "accepted", "a", ID, "c"))
     calls(CommandHandled("SubmitServiceCall", "repeated", "a", ID, "c"))
     calls(CommandHandled("TagServiceCall", "accepted", "b", ID, "c"))
@@ -236,12 +238,12 @@ def test_statistics_count_calls_and_changes_per_tenant() -> None:
     for status in ("Retrying", "Failed"):
         calls(ExecutionFinished("TIMEOUT", "a", ID, "c", ID, "http://x:80", 10))
         calls(ServiceCallChanged(status, "a", ID, "c"))
-    slot = statistics.present
-    assert (slot.calls_submitted, slot.calls_succeeded, slot.calls_failed) == (1, 1, 1)
-    half = slot.calls_lag.percentile_ms(0.5)
+    counts = statistics.present.calls
+    assert (counts.submitted, counts.succeeded, counts.failed) == (1, 1, 1)
+    half = counts.lag.percentile_ms(0.5)
     assert half is not None
     assert 1.9 <= half <= 3
-    failing = slot.calls_failing["http://x:80"]
+    failing = statistics.present.calls_failing[failing_place("", "http://x:80")]
     assert (failing.failures, failing.exhausted, failing.last_error) == (2, 1, "TIMEOUT")
     assert (calls.change_counter("A").created, calls.change_counter("a").changed) == (1, 4)
     assert (calls.change_counter("b").created, calls.change_counter("b").changed) == (0, 1)

@@ -1,4 +1,4 @@
-"""Presentation of values, forms and filters of timers, accepted host names, and statistics."""
+"""Presentation of values, forms and filters of timers, accepted host names."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from tests.support.cases import each
 
 from tocsin.model.errors import InvalidInput
 from tocsin.model.timer import RawBody, Status, Timer
-from tocsin.ports.observer import AttemptFinished, TimersChanged, TimersCreated
-from tocsin.ports.statistics import OTHER_DESTINATIONS
 from tocsin.timers.service import TimerView
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages import presentation
 from tocsin.web.pages.context import Fields, read_form
 from tocsin.web.pages.forms import curl, due
 from tocsin.web.pages.limits import UiLimits
-from tocsin.web.pages.overview.statistics import Statistics
 from tocsin.web.pages.timers.editing import TimerForm, command
 from tocsin.web.pages.timers.listing import TimerFilters
 
@@ -273,38 +270,6 @@ def test_accepted_host_names() -> None:
         assert not hosts.accepts(host), host
     assert hosts.secure("tocsin.example")
     assert not hosts.secure("localhost")
-
-
-# -- statistics
-
-
-def attempt(outcome: str, lag_us: int | None = 1_000, destination: str = "http://x:80") -> AttemptFinished:
-    return AttemptFinished(
-        0, "default", "t", 1, outcome, None if outcome == "done" else "HTTP_503", lag_us, 10, destination
-    )
-
-
-def test_statistics_count_per_slot_within_their_limits() -> None:
-    gauges = {"tocsin_overdue_seconds": 1.5, "tocsin_window_timers": 7.0, "tocsin_callbacks_in_flight": 2.0}
-    statistics = Statistics(UiLimits(chart_points=3, chart_destinations_max=2), NOW, lambda: gauges)
-    for outcome in ("done", "done", "retried", "failed", "rescheduled", "superseded"):
-        statistics(attempt(outcome))
-    statistics(TimersCreated("default", 5))
-    statistics(TimersChanged("default", "deleted", 2))
-    assert (statistics.change_counter("default").created, statistics.change_counter("default").changed) == (5, 8)
-    slot = statistics.present
-    assert (slot.fires, slot.done, slot.retried, slot.failed, slot.created) == (6, 2, 1, 1, 5)
-    half = slot.lag.percentile_ms(0.5)
-    assert half is not None
-    assert 0.9 <= half <= 1.5
-    for number in range(5):
-        statistics(attempt("failed", destination=f"http://{number}:80"))
-    assert set(slot.failing) == {"http://x:80", "http://0:80", OTHER_DESTINATIONS}
-    assert slot.failing[OTHER_DESTINATIONS].failures == 4
-    for step in range(1, 6):
-        statistics.roll(NOW + step * 10_000_000)
-    assert len(statistics.slots) == 3
-    assert (statistics.slots[-1].overdue_s, statistics.slots[-1].window_timers) == (1.5, 7.0)
 
 
 def test_parts_of_a_list_contain_all_rows_in_order() -> None:

@@ -1,10 +1,10 @@
-// The charts of the overview: statistics of the last hour, one point per bucket.
+// The charts of the overview: statistics of the last hour, one point a minute.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { clock, nowMs } from "./times.js";
 
 const HEIGHT_PX = 176;
-const GAP_PX_MIN = 3;
+const OUTAGE_PX_MIN = 3;
 // The least time span of a chart, so that a node that has just started does not show an empty hour.
 const SPAN_MIN_S = 600;
 const colour = (name) => {
@@ -29,8 +29,8 @@ const CHARTS = {
   lag: { series: [["p50", "soft", "p50"], ["p99", "accent", "p99"]], log: true },
   created: { series: [["created", "accent", "created", true]] },
   calls: { series: [["calls_succeeded", "done", "succeeded", true], ["calls_failed", "failed", "failed"]] },
-  callsLag: { series: [["calls_p50", "soft", "p50"], ["calls_p99", "accent", "p99"]], log: true },
-  window: { series: [["window", "accent", "in memory", true], ["overdue", "failed", "oldest overdue", false, "seconds"]] },
+  callsLag: { series: [["calls_p50", "pending", "p50"], ["calls_p99", "firing", "p99"]], log: true },
+  overdue: { series: [["overdue", "failed", "oldest overdue", true]], unit: " s" },
 };
 
 // A value without neighbours makes no line, so it is drawn as a point, however dense the points are.
@@ -60,7 +60,6 @@ function options(wanted, width, statistics) {
   const edge = colour("line");
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
   const axis = { stroke: ink, font, grid: { stroke: edge, width: 1 }, ticks: { show: false } };
-  const two = wanted.series.some(([, , , , scale]) => scale);
   return {
     width,
     height: HEIGHT_PX,
@@ -70,40 +69,35 @@ function options(wanted, width, statistics) {
     scales: {
       x: { range: () => { const now = nowMs() / 1000; return [Math.max(now - statistics().span, Math.min(statistics().at[0] ?? now, now - SPAN_MIN_S)), now]; } },
       y: wanted.log ? { distr: 3, range: decades } : { range: (_, low, high) => [0, Math.max(high * 1.15, 1)] },
-      ...(two ? { seconds: { range: (_, low, high) => [0, Math.max(high * 1.15, 10)] } } : {}),
     },
     axes: [
       { ...axis, size: 26, space: 70, values: (_, at) => at.map((s) => clock(s)) },
-      { ...axis, size: 52, space: wanted.log ? 16 : 36, ...(wanted.log ? { splits: powers, filter: (_, all) => all } : {}), values: (_, at) => at.map((value) => (value === null ? "" : wanted.log ? duration(value) : short(value))) },
-      // A line on a scale of its own is read from an axis of its own.
-      ...(two ? [{ ...axis, scale: "seconds", side: 1, size: 52, space: 36, grid: { show: false }, values: (_, at) => at.map((value) => `${short(value)} s`) }] : []),
+      { ...axis, size: 52, space: wanted.log ? 16 : 36, ...(wanted.log ? { splits: powers, filter: (_, all) => all } : {}), values: (_, at) => at.map((value) => (value === null ? "" : wanted.log ? duration(value) : short(value) + (wanted.unit ?? ""))) },
     ],
     series: [
       {},
-      ...wanted.series.map(([, tone, label, fill, scale]) => {
+      ...wanted.series.map(([, tone, label, fill]) => {
         const stroke = colour(tone);
-        return { label, stroke, width: 1.75, scale: scale ?? "y", fill: fill ? faint(stroke, 0.12) : undefined, points: { show: true, size: 6, fill: stroke, filter: alone }, spanGaps: false };
+        return { label, stroke, width: 1.75, fill: fill ? faint(stroke, 0.12) : undefined, points: { show: true, size: 6, fill: stroke, filter: alone }, spanGaps: false };
       }),
     ],
-    hooks: { setCursor: [(plot) => showPoint(plot, wanted, statistics())], drawClear: [(plot) => shade(plot, statistics().gaps)] },
+    hooks: { setCursor: [(plot) => showPoint(plot, wanted, statistics())], drawClear: [(plot) => shade(plot, statistics().outages)] },
   };
 }
 
-// Shades the periods for which a node's data is missing, below the lines.
-function shade({ ctx, bbox, valToPos, scales }, gaps) {
+// Shades the times in which a node fired nothing, below the lines.
+function shade({ ctx, bbox, valToPos, scales }, outages) {
   const place = (at, otherwise) => (at === null ? otherwise : valToPos(at, "x", true));
   ctx.save();
-  ctx.fillStyle = faint(colour("waiting"), 0.18);
-  for (const [from, to] of gaps) {
+  ctx.fillStyle = faint(colour("suspended"), 0.18);
+  for (const [from, to] of outages) {
     const left = Math.max(place(from, bbox.left), bbox.left);
     const right = Math.min(place(to, bbox.left + bbox.width), bbox.left + bbox.width);
-    // A gap is at least a few pixels wide.
-    if (right >= bbox.left && (to === null || to >= scales.x.min)) ctx.fillRect(Math.min(left, right - GAP_PX_MIN), bbox.top, Math.max(right - left, GAP_PX_MIN), bbox.height);
+    // An outage is at least a few pixels wide.
+    if (right >= bbox.left && (to === null || to >= scales.x.min)) ctx.fillRect(Math.min(left, right - OUTAGE_PX_MIN), bbox.top, Math.max(right - left, OUTAGE_PX_MIN), bbox.height);
   }
   ctx.restore();
 }
-
-const nodesMissing = (gaps, from, to) => [...new Set(gaps.filter(([begin, end]) => (begin ?? 0) < to && (end ?? Infinity) > from).map(([, , node]) => node))];
 
 // Shows the values at the cursor in place of the legend.
 function showPoint(plot, wanted, statistics) {
@@ -113,14 +107,13 @@ function showPoint(plot, wanted, statistics) {
   if (at === null || at === undefined) { point?.remove(); return; }
   if (!point) { point = document.createElement("span"); point.className = "point"; caption.append(point); }
   const from = plot.data[0][at];
-  const missing = nodesMissing(statistics.gaps, from, from + statistics.width);
-  const values = wanted.series.flatMap(([column, tone, label, , scale]) => {
+  const values = wanted.series.flatMap(([column, tone, label]) => {
     const value = statistics[column][at];
     const key = document.createElement("i");
     key.dataset.tone = tone;
-    return [key, `${label} ${value === null ? "–" : wanted.log ? duration(value) : short(value)}${scale === "seconds" ? " s" : ""}`];
+    return [key, `${label} ${value === null ? "–" : wanted.log ? duration(value) : short(value)}${value === null ? "" : wanted.unit ?? ""}`];
   });
-  point.replaceChildren(`${clock(from, true)}${missing.length ? ` without ${missing.join(", ")}` : ""}`, ...values);
+  point.replaceChildren(clock(from), ...values);
 }
 
 export function startCharts(root) {

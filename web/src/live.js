@@ -273,9 +273,8 @@ function updateOverview(news) {
     tile.querySelector("b").textContent = value;
     tile.querySelector("span").textContent = note;
   }
-  refreshVersioned(document.getElementById("gaps"), news.gaps);
-  refreshVersioned(document.getElementById("nodes"), news.nodes);
-  const points = `${news.buckets} ${news.gaps}`;
+  document.getElementById("runbook").hidden = !news.runbook;
+  const points = news.buckets;
   if (lastPoints !== null && lastPoints !== points) {
     document.dispatchEvent(new CustomEvent("tocsin:statistics"));
     refreshVersioned(document.getElementById("tables"), points);
@@ -283,7 +282,7 @@ function updateOverview(news) {
   lastPoints = points;
 }
 
-// Reloads a part of the overview, such as the gaps or the tables, if its version has changed.
+// Reloads a part of the overview, such as the tables, if its version has changed.
 function refreshVersioned(part, version) {
   if (part.dataset.v === version || part.contains(document.activeElement)) return;
   refreshPart(part, location.pathname + location.search);

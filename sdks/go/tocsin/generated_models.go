@@ -198,6 +198,15 @@ const (
 	ServiceCallStatusFailed    ServiceCallStatus = "Failed"
 )
 
+// StatisticsResolution is an open enum: later servers may answer other values. The length of a slot.
+type StatisticsResolution string
+
+// The values of StatisticsResolution.
+const (
+	StatisticsResolutionMinute     StatisticsResolution = "minute"
+	StatisticsResolutionTenminutes StatisticsResolution = "tenMinutes"
+)
+
 // TimerState is an open enum: later servers may answer other values. Where a timer is. scheduled, retrying: its
 // instant, or that of its next attempt, is in the future. waiting: it is due and waits for its turn. firing: an
 // attempt is in flight. writing: a result or a change is being stored. paused: its namespace is paused. suspended:
@@ -1149,6 +1158,37 @@ func (v ListAudit) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *ListAudit) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// GetStatistics: Which slots to return.
+type GetStatistics struct {
+	// A namespace, or * for all that the key has access to. Default *.
+	Namespace string
+	// The first slot is the one with this instant. Default: one hour before to, with tenMinutes one day.
+	From time.Time
+	// Only slots that begin before this instant. Default: now.
+	To time.Time
+	// minute reaches back 24 hours, tenMinutes 30 days. Default minute.
+	Resolution StatisticsResolution
+}
+
+func (v *GetStatistics) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, false},
+		member{"from", &v.From, false},
+		member{"to", &v.To, false},
+		member{"resolution", &v.Resolution, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v GetStatistics) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *GetStatistics) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -2277,6 +2317,187 @@ func (v AuditEntry) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *AuditEntry) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// Statistics: Slots in which something happened, the earliest first, and over all of them the failing
+// destinations, those with the most failures first, and the outages, the latest first.
+type Statistics struct {
+	// The start of the first slot that was asked for.
+	From time.Time
+	// The end of the range.
+	To         time.Time
+	Resolution StatisticsResolution
+	Slots      []StatisticsSlot
+	Failing    []FailingDestination
+	Outages    []Outage
+}
+
+func (v *Statistics) members(to []member) []member {
+	return append(to,
+		member{"from", &v.From, true},
+		member{"to", &v.To, true},
+		member{"resolution", &v.Resolution, true},
+		member{"slots", &v.Slots, true},
+		member{"failing", &v.Failing, true},
+		member{"outages", &v.Outages, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Statistics) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *Statistics) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// StatisticsSlot: What happened in a slot of time. Attempts are counted by their outcome, as completed,
+// rescheduled, retried, failed or superseded (the timer was changed meanwhile).
+type StatisticsSlot struct {
+	// The start of the slot.
+	At time.Time
+	// Timers created or replaced.
+	Created int
+	// Timers updated.
+	Updated int
+	// Timers deleted while they were pending.
+	Canceled int
+	// Attempts that ended.
+	Attempts int
+	// Attempts after which the timer was completed.
+	Completed int
+	// Attempts whose receiver moved the timer.
+	Rescheduled int
+	// Attempts that failed and were followed by another.
+	Retried int
+	// Attempts after which the timer had failed.
+	Failed int
+	// Attempts whose result no longer counted.
+	Superseded int
+	// Timers that ended because their expireAfter had passed.
+	Expired int
+	// Attempts that began more than a second after their instant.
+	Late int
+	// Median of the lag, in ms; null without attempts.
+	LagP50Ms Opt[float64]
+	// 99th percentile of the lag, in ms; too high by at most a half. Null without attempts.
+	LagP99Ms Opt[float64]
+	// The greatest lag, in ms; null without attempts.
+	LagMaxMs Opt[float64]
+}
+
+func (v *StatisticsSlot) members(to []member) []member {
+	return append(to,
+		member{"at", &v.At, true},
+		member{"created", &v.Created, true},
+		member{"updated", &v.Updated, true},
+		member{"canceled", &v.Canceled, true},
+		member{"attempts", &v.Attempts, true},
+		member{"completed", &v.Completed, true},
+		member{"rescheduled", &v.Rescheduled, true},
+		member{"retried", &v.Retried, true},
+		member{"failed", &v.Failed, true},
+		member{"superseded", &v.Superseded, true},
+		member{"expired", &v.Expired, true},
+		member{"late", &v.Late, true},
+		member{"lagP50Ms", &v.LagP50Ms, true},
+		member{"lagP99Ms", &v.LagP99Ms, true},
+		member{"lagMaxMs", &v.LagMaxMs, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v StatisticsSlot) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *StatisticsSlot) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// FailingDestination: Failed attempts of one namespace at one path of a host.
+type FailingDestination struct {
+	Namespace string
+	// Scheme, host and port.
+	Destination string
+	// The path of the URL, without its query. Empty: several, counted together.
+	Path string
+	// Attempts that failed.
+	Failures int
+	// Attempts after which the timer had failed, because it is not retried.
+	Exhausted int
+	// The latest error.
+	LastError string
+	// The start of the latest slot with a failure, to ten seconds.
+	LastAt time.Time
+}
+
+func (v *FailingDestination) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"destination", &v.Destination, true},
+		member{"path", &v.Path, true},
+		member{"failures", &v.Failures, true},
+		member{"exhausted", &v.Exhausted, true},
+		member{"lastError", &v.LastError, true},
+		member{"lastAt", &v.LastAt, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v FailingDestination) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *FailingDestination) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// Outage: An interval in which a node fired nothing. late, lateMaxMs and createsRefused are null for a key that is
+// limited to namespaces or tenants, and while the interval lasts.
+type Outage struct {
+	Node string
+	// When it began.
+	From time.Time
+	// lease (the store did not answer in time), clock_skew, clock_jump, unwritten_results.
+	Reason string
+	// Attempts that were due before its end and began more than a second late because of it.
+	Late Opt[int]
+	// How late they were at most, in ms.
+	LateMaxMs Opt[float64]
+	// Requests to create a timer or schedule that were answered with an error of the server meanwhile.
+	CreatesRefused Opt[int]
+	// Whether more late attempts may be counted.
+	Counting bool
+	// When it ended; absent while it lasts.
+	To time.Time
+}
+
+func (v *Outage) members(to []member) []member {
+	return append(to,
+		member{"node", &v.Node, true},
+		member{"from", &v.From, true},
+		member{"reason", &v.Reason, true},
+		member{"late", &v.Late, true},
+		member{"lateMaxMs", &v.LateMaxMs, true},
+		member{"createsRefused", &v.CreatesRefused, true},
+		member{"counting", &v.Counting, true},
+		member{"to", &v.To, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Outage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *Outage) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 

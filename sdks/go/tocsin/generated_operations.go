@@ -32,6 +32,7 @@ var operations = map[string]operation{
 	"listKeys":              {"POST", "/api/v1/keys/list"},
 	"revokeKey":             {"POST", "/api/v1/keys/revoke"},
 	"listAudit":             {"POST", "/api/v1/audit/list"},
+	"getStatistics":         {"POST", "/api/v1/statistics/get"},
 	"submitServiceCall":     {"POST", "/api/v1/tenants/{tenantId}/service-calls"},
 	"listServiceCalls":      {"GET", "/api/v1/tenants/{tenantId}/service-calls"},
 	"tagServiceCall":        {"PUT", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"},

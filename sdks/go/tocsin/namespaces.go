@@ -38,3 +38,8 @@ type ClusterView struct{ part }
 func (c *ClusterView) Get(ctx context.Context) (*Cluster, error) {
 	return ask[Cluster](ctx, &c.part, &call{operation: "getCluster"})
 }
+
+// Statistics returns what happened, slot by slot, on all nodes: in a namespace, or in all that the key may see.
+func (c *ClusterView) Statistics(ctx context.Context, wanted GetStatistics) (*Statistics, error) {
+	return ask[Statistics](ctx, &c.part, &call{operation: "getStatistics", body: constant(wanted)})
+}

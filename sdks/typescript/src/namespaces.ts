@@ -3,13 +3,20 @@
 import { read } from "./core/answers.js";
 import { ask } from "./core/flows.js";
 import type { CallOptions, Session } from "./core/session.js";
-import { encodeCreateNamespace, encodeRotateSecret, encodeUpdateNamespace } from "./generated/codecs.js";
+import {
+  encodeCreateNamespace,
+  encodeGetStatistics,
+  encodeRotateSecret,
+  encodeUpdateNamespace,
+} from "./generated/codecs.js";
 import type {
   Cluster,
   CreateNamespace,
+  GetStatistics,
   Namespace,
   RotatedSecret,
   RotateSecret,
+  Statistics,
   UpdateNamespace,
 } from "./generated/models.js";
 
@@ -53,5 +60,10 @@ export class ClusterView {
   async get(options?: CallOptions): Promise<Cluster> {
     const reply = await this.session.perform({ operation: "getCluster" }, this.session.limits(options));
     return read("Cluster", reply);
+  }
+
+  /** What happened, slot by slot, on all nodes: in a namespace, or in all that the key may see. */
+  async statistics(wanted: GetStatistics = {}, options?: CallOptions): Promise<Statistics> {
+    return ask(this.session, "Statistics", "getStatistics", encodeGetStatistics(wanted), options);
   }
 }

@@ -1,4 +1,5 @@
-"""What operators ask of a running server: `tocsin cluster`, `metrics` and `audit`, and `tocsin clock` of `tocsin dev`."""
+"""What operators ask of a running server: `tocsin cluster`, `statistics`, `metrics` and `audit`, and `tocsin clock` of
+`tocsin dev`."""
 
 from __future__ import annotations
 
@@ -180,6 +181,68 @@ def audit(
             for entry in entries
         ],
     )
+
+
+def statistics(
+    namespace: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this namespace.", show_default="all that the key may see")
+    ] = None,
+    begin: Annotated[
+        str | None,
+        typer.Option("--from", metavar="INSTANT", help="From the slot with this instant.", show_default="1h ago"),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="INSTANT", help="Only slots before this instant.", show_default="now")
+    ] = None,
+    ten_minutes: Annotated[
+        bool, typer.Option("--ten-minutes", help="Slots of ten minutes, which reach back 30 days; minutes 24 hours.")
+    ] = False,
+    server: ServerOptions = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Show what happened, minute by minute: timers created, attempts by outcome, lag, failing destinations, outages."""
+    wanted = given(
+        namespace=namespace,
+        **{"from": checked_instant("--from", begin)},
+        to=checked_instant("--to", end),
+        resolution="tenMinutes" if ten_minutes else None,
+    )
+    with server.client() as client:
+        answer = client.post("/statistics/get", wanted)
+    if as_json:
+        output.print_json(answer)
+        return
+    counted = ("created", "attempts", "retried", "failed", "expired", "late")
+    output.print_table(
+        ("at", *counted, "lag p50 ms", "lag p99 ms", "max ms"),
+        [
+            (slot["at"], *(slot[name] for name in counted), *map(_rounded, (slot[name] for name in _LAGS)))
+            for slot in answer["slots"]
+        ],
+    )
+    if answer["failing"]:
+        output.print_table(
+            ("failing", "namespace", "failures", "exhausted", "last error"),
+            [
+                (f"{each['destination']}{each['path']}", *(each[name] for name in _FAILING))
+                for each in answer["failing"]
+            ],
+        )
+    for outage in answer["outages"]:
+        late = (
+            "" if outage["late"] is None else f", {outage['late']} late by at most {_rounded(outage['lateMaxMs'])} ms"
+        )
+        output.note(
+            f"{outage['node']} fired nothing from {outage['from']} to {outage.get('to', 'now')} ({outage['reason']}){late}"
+        )
+
+
+_LAGS = ("lagP50Ms", "lagP99Ms", "lagMaxMs")
+_FAILING = ("namespace", "failures", "exhausted", "lastError")
+
+
+def _rounded(value: float | None) -> object:
+    return output.cell(None if value is None else round(value, 1))
 
 
 def _shown(value: object) -> str:

@@ -13,7 +13,6 @@ from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.ports.clock import Clock
 from tocsin.ports.forward import LocalWrites, NodeReport, Placement
 from tocsin.ports.observer import Event
-from tocsin.ports.statistics import StatisticsReport
 
 
 class Channel(Protocol):
@@ -80,8 +79,6 @@ class ThisNode:
     observe: Callable[[Event], None]
     #: Serves HTTP requests that other nodes forward.
     serve: Callable[[RelayedRequest], Awaitable[RelayedResponse]] = _serves_nothing
-    #: The node's statistics in slots that began after an instant.
-    statistics: Callable[[int], StatisticsReport | None] = lambda after_us: None
     #: What `spawn` runs.
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 

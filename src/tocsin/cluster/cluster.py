@@ -20,7 +20,6 @@ from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
 from tocsin.ports.forward import Located, NodeReport, Whereabouts
 from tocsin.ports.observer import PeerRefused
-from tocsin.ports.statistics import StatisticsReport
 from tocsin.web.http.access import without_key
 
 T = TypeVar("T")
@@ -188,14 +187,7 @@ class Cluster:
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """The reports of the other nodes, by incarnation, without those that do not answer in time."""
         others = self._placement.others()
-        return {incarnation: answer.report async for incarnation, answer in self._each(others, PeerLink.ask)}
-
-    async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport]:
-        """A node's report, and its statistics in slots that began after an instant. Raises Unavailable."""
-        answer = await self._one(incarnation, lambda link: link.ask(after_us))
-        if answer.statistics is None:
-            raise Unavailable("the node has no statistics yet")
-        return answer.report, answer.statistics
+        return {incarnation: report async for incarnation, report in self._each(others, PeerLink.ask)}
 
     async def locate(self, incarnation: bytes, timers: Located, timeout_us: int) -> list[Whereabouts | None]:
         """What a node knows of each of the timers in its memory; None if it does not own the shard. Raises Unavailable."""
@@ -250,8 +242,8 @@ class Cluster:
 
     async def _search_agent(self) -> bytes | None:
         async with contextlib.aclosing(self._each(self._placement.others(), PeerLink.ask)) as answers:
-            async for incarnation, answer in answers:
-                if answer.report.agent:
+            async for incarnation, report in answers:
+                if report.agent:
                     self._agent_at = incarnation
                     return incarnation
         return None

@@ -33,7 +33,7 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.retry import backoff_us
-from tocsin.ports.forward import Located, Whereabouts, Write, WriteCompletion, Written
+from tocsin.ports.forward import Located, NodeReport, Whereabouts, Write, WriteCompletion, Written
 from tocsin.ports.observer import PeerConnected, PeerLost, WritesForwarded, WritesSent
 
 _TOO_LATE = "the request's deadline passed before the write could be sent to the shard's owner"
@@ -99,10 +99,9 @@ class PeerLink:
         """Notifies the other node that ownership has changed, if it is reachable now."""
         self._send_message(wire.OwnershipChanged())
 
-    async def ask(self, statistics_after: int | None = None) -> wire.PeerReport:
-        """The other node's report and, unless that is None, its statistics in slots that began after the instant.
-        Raises Unavailable."""
-        return await self._exchange(wire.PeerReport, wire.ReportRequest, statistics_after)
+    async def ask(self) -> NodeReport:
+        """The other node's report. Raises Unavailable."""
+        return (await self._exchange(wire.PeerReport, wire.ReportRequest)).report
 
     async def locate(self, timers: Located) -> list[Whereabouts | None]:
         """What the other node knows of each of the timers in its memory; None if it does not own the shard. Raises

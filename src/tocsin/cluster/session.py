@@ -90,9 +90,7 @@ class PeerSession:
                 self._take(message)
             elif isinstance(message, wire.ReportRequest):
                 self._last_id = max(self._last_id, message.id)
-                after_us = message.statistics_after
-                statistics = None if after_us is None else self._here.statistics(after_us)
-                self._channel.send(wire.encode(wire.PeerReport(message.id, self._here.report(), statistics=statistics)))
+                self._channel.send(wire.encode(wire.PeerReport(message.id, self._here.report())))
             elif isinstance(message, wire.LocateTimers):
                 self._last_id = max(self._last_id, message.id)
                 located = self._here.local.locate(message.timers)

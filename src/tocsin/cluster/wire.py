@@ -19,7 +19,6 @@ from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, Sha
 from tocsin.model.schedule import Edit, Put, ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
 from tocsin.ports.forward import Located, NodeReport, Whereabouts, Write, WriteKind, Written
-from tocsin.ports.statistics import StatisticsReport
 from tocsin.ports.store import GENERATION_BYTES
 
 
@@ -53,11 +52,9 @@ class PeerWrites(msgspec.Struct, tag="o", array_like=True):
 
 
 class ReportRequest(msgspec.Struct, tag="q", array_like=True):
-    """Asks for the node's report and, unless `statistics_after` is None, its statistics in slots that began after that
-    instant."""
+    """Asks for the node's report."""
 
     id: int
-    statistics_after: int | None = None
 
 
 class OwnershipChanged(msgspec.Struct, tag="l", array_like=True):
@@ -125,11 +122,10 @@ class WriteResults(msgspec.Struct, tag="a", array_like=True):
 
 
 class PeerReport(msgspec.Struct, tag="r", array_like=True):
-    """The node's report and, if requested, its statistics."""
+    """The node's report."""
 
     id: int
     report: NodeReport
-    statistics: StatisticsReport | None = None
 
 
 class NamespacesRefreshed(msgspec.Struct, tag="m", array_like=True):

@@ -32,6 +32,7 @@ _PLAIN_NAMES = frozenset({"www-authenticate", "proxy-authenticate", "authority",
 #: A value that is a credential in any header.
 _CREDENTIAL = re.compile(r"(?:basic|bearer|digest|negotiate|token|apikey)\s+\S", re.IGNORECASE)
 
+_QUERY = re.compile(r"[?#]")
 _USERINFO = re.compile(r"//[^/?#\s]*@")
 #: No character class overlaps its neighbours, so that a search passes each character once.
 _PARAMETER = re.compile(r"([?&;])([^?=&;#\s]+)=([^&;#\s>\"]*)")
@@ -73,6 +74,11 @@ def is_secret(name: str, value: str) -> bool:
 def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers, with secret values replaced by `[redacted]`."""
     return {name: REDACTED if is_secret(name, value) else value for name, value in headers.items()}
+
+
+def path_of(url: str) -> str:
+    """The path of a URL, without its query: what tells destinations of one host apart and has no secrets by name."""
+    return f"/{_QUERY.split(url.partition('://')[2], maxsplit=1)[0].partition('/')[2]}"
 
 
 def redact_url(url: str) -> str:

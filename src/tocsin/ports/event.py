@@ -77,6 +77,8 @@ class AnyEvent(msgspec.Struct, frozen=True, gc=False):
     counter: ClassVar[Counter | None] = None
     histograms: ClassVar[tuple[Histogram, ...]] = ()
     gauge: ClassVar[Gauge | None] = None
+    #: Fields that no log line has, because they may contain what only readers of timers should see.
+    unlogged: ClassVar[tuple[str, ...]] = ()
 
     def severity(self) -> int:
         """The level of this event's log line."""

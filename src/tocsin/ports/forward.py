@@ -16,7 +16,6 @@ from tocsin.model.condition import Condition, Outcome
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Completion
-from tocsin.ports.statistics import StatisticsReport
 
 #: Why a timer is suspended whose address the settings of its shard's owner forbid.
 REFUSED = "egress"
@@ -187,7 +186,8 @@ class ShardReport(msgspec.Struct, frozen=True, array_like=True):
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     """A node's report about itself. `release` is its version. `dispatch_paused_reason`: a code of `PAUSE_TEXTS`.
-    `largest_shard_bytes`: what the database reported; None if it reports no sizes."""
+    `largest_shard_bytes`: what the database reported; None if it reports no sizes. `paused_since_us`: since when it fires
+    nothing, by its clock; None while it fires."""
 
     release: str
     dispatching: bool
@@ -195,6 +195,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     agent: bool
     shards: list[ShardReport]
     largest_shard_bytes: int | None = None
+    paused_since_us: int | None = None
 
 
 class Peers(Protocol):
@@ -202,10 +203,6 @@ class Peers(Protocol):
 
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """The nodes' reports, by incarnation; a node that does not answer in time is absent."""
-
-    async def statistics(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport]:
-        """The node's report, and its statistics in slots that began after an instant, as many as fit in one answer.
-        Raises Unavailable, within the time limit of reports."""
 
     async def locate(self, incarnation: bytes, timers: Located, timeout_us: int) -> list[Whereabouts | None]:
         """What the node knows of each of the timers in its memory; None if it does not own the shard. Raises Unavailable,

@@ -65,6 +65,27 @@ class Engine:
     cluster: Cluster | None
     total_shards: int
 
+    def paused_reason(self) -> str | None:
+        """Why nothing fires now; None while timers fire."""
+        return self.supervisor.dispatcher.paused_reason
+
+    def paused_since_us(self) -> int:
+        """Since when, while that is so."""
+        return self.supervisor.dispatcher.paused_since_us
+
+    def in_flight(self) -> int:
+        """Attempts in flight."""
+        return self.supervisor.dispatcher.in_flight
+
+    def caught_up(self) -> bool:
+        """Whether every shard has an owner, and this node has loaded and begun all that is due in its own."""
+        now_us, windows = self.context.clock.now_us(), [s.window for s in self.supervisor.dispatcher.shards.values()]
+        return (
+            not self.supervisor.placement.without_owner(self.total_shards)
+            and all(window is not None and window.horizon[0] >= now_us for window in windows)
+            and not self.supervisor.overdue_us()
+        )
+
     def gauges(self) -> dict[str, float]:
         """The gauges of engine, service and cluster."""
         dispatcher = self.supervisor.dispatcher
@@ -154,7 +175,6 @@ async def _connect(
         parts.settings.cluster,
         parts.observers.observe,
         serve,
-        parts.observers.statistics.report,
     )
     cluster = Cluster(supervisor.incarnation, here, secrets=peers.peering.secrets, tls=peers.tls)
     supervisor.placement.announce = cluster.announce

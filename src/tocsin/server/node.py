@@ -33,7 +33,7 @@ from tocsin.server.outgoing import Outgoing, outgoing
 from tocsin.server.peers import Peers, loopback, peering_of, secrets_of, tls_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, connections_max, url_of
-from tocsin.server.stores import check_payload_limit, open_store
+from tocsin.server.stores import check_payload_limit, open_store, store_name
 from tocsin.server.waiting import start_when_reachable
 from tocsin.server.worker_metrics import WorkerMetrics
 from tocsin.server.workers import WorkerSlot
@@ -41,7 +41,11 @@ from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller
 from tocsin.service_calls.events import AgentEvent, AgentObserver
 from tocsin.settings import Settings, secret_files
+from tocsin.settings.shown import in_force
 from tocsin.settings.sources import open_to_everybody
+from tocsin.statistics.keeping import StatisticsKeeper
+from tocsin.statistics.limits import StatisticsLimits
+from tocsin.statistics.reading import StatisticsReader
 from tocsin.stores.service_calls.database import Claimant
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.telemetry.metrics import DiskMetrics, Metrics
@@ -72,8 +76,10 @@ class Server:
         listener: socket.socket | None = None,
         place: WorkerSlot | None = None,
         dev: DevClock | None = None,
+        statistics: StatisticsLimits | None = None,
     ) -> None:
         self._settings = settings
+        self._statistics_limits = statistics or StatisticsLimits()
         self._dev = dev
         self._place = place
         self._worker = 0 if place is None else place.number
@@ -144,7 +150,7 @@ class Server:
         clock = ConfirmedClock(machine, settings.engine.clock_skew_max_us)
         tracer = self._open_tracer(ends)
         more = [part.observe for part in (dev, tracer) if part is not None]
-        watching = observers(settings, clock, more)
+        watching = observers(settings, clock, self._statistics_limits, more)
         store = open_store(settings, clock=machine, observe=watching.observe, on_fatal=self._on_fatal)
         ends.push_async_callback(store.close)
         check_payload_limit(settings, store.capabilities)
@@ -174,6 +180,18 @@ class Server:
         relay = AgentRelay(settings.cluster, expected=settings.has_agent())
         # The agent's timers fire on the node that owns their shard, which may never run the agent.
         forward_due = None if peers is None else relay.report_due
+        keeper = StatisticsKeeper(
+            store,
+            watching.statistics,
+            watching.outages,
+            clock=clock,
+            node=identity.name,
+            incarnation=identity.incarnation,
+            observe=watching.observe,
+            timeout_s=settings.engine.store_timeout_us / 1e6,
+        )
+        # After the engine, whose last attempts count, and before the store.
+        ends.push_async_callback(keeper.close)
         due_caller = DueCaller(clock, settings.agent.polling_batch_max, forward_due)
         ends.push_async_callback(sending.client.close)
         ends.push_async_callback(due_caller.close)
@@ -187,12 +205,17 @@ class Server:
             has_agent=lambda: self.calls() is not None,
         )
         relay.cluster = engine.cluster
+        watching.outages.attach(identity.name, engine)
+        keeper.tidies = lambda: 0 in engine.supervisor.dispatcher.shards
+        keeper.start()
+        reader = StatisticsReader(store, keeper, clock, watching.observe, settings.engine.store_timeout_us / 1e6)
+        ends.push_async_callback(reader.close)
         if agent is not None:
             await agent.start(engine.service)
             ends.push_async_callback(agent.stop)
         if dev is not None:
             dev.attach(engine, clock, agent)
-        await self._start_front(parts, engine, listener, access, sending.rules, relay, tracer)
+        await self._start_front(parts, engine, listener, access, sending.rules, relay, reader, tracer)
         self._log.info(
             "server started",
             url=self.url,
@@ -279,6 +302,7 @@ class Server:
         access: Access,
         rules: InputRules,
         relay: AgentRelay,
+        reader: StatisticsReader,
         tracer: Tracer | None,
     ) -> None:
         """Serves the API and the pages."""
@@ -292,13 +316,15 @@ class Server:
             proxies=Proxies(settings.trusted_proxies),
             auth_failures=access.failures,
             audit=access.audit,
+            statistics=reader,
             relay=None if engine.cluster is None and agent is None else relay.ask,
         )
-        ui = self._pages(web, engine, access, parts.observers)
+        api_keys = ApiKeys(access.store, access.keys.changed)
+        ui = self._pages(web, engine, access, api_keys, parts.observers)
         metrics = parts.observers.metrics
         app = relay.app = (Api if self._dev is None else DevApi)(
             web,
-            api_keys=ApiKeys(access.store, access.keys.changed),
+            api_keys=api_keys,
             metrics=ApiMetrics(
                 await self._scrape(ends, metrics),
                 # Unset, metrics require a key wherever other operations do.
@@ -322,7 +348,6 @@ class Server:
         ends.push_async_callback(http.close)
         # Each open page holds a connection, for whose end the HTTP server would wait.
         ends.push_async_callback(ui.close)
-        ui.start()
         await http.start()
         if engine.cluster is not None:
             delay_s = settings.cluster.leave_delay_us / 1e6
@@ -332,7 +357,7 @@ class Server:
         if self._dev is not None:
             ends.callback(self._dev.close)
 
-    def _pages(self, web: WebParts, engine: Engine, access: Access, watching: Observers) -> Ui:
+    def _pages(self, web: WebParts, engine: Engine, access: Access, api_keys: ApiKeys, watching: Observers) -> Ui:
         settings = self._settings
         # With a shared port or several nodes, the URL might lead to another node.
         reached = loopback(settings.host) and engine.cluster is None and settings.workers == 1
@@ -342,8 +367,11 @@ class Server:
             statistics=watching.statistics,
             call_statistics=watching.call_statistics,
             agent=self._calls_for_pages,
+            api_keys=api_keys,
+            settings=in_force(settings),
             own_url=self.url if reached else None,
             limits=settings.ui,
+            database=store_name(settings),
             clock_mover=self._dev,
         )
 

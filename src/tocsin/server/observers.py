@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from tocsin.ports.clock import Clock
 from tocsin.ports.observer import Observer, fan_out
 from tocsin.settings import Settings
+from tocsin.statistics.counting import CallStatistics, Statistics
+from tocsin.statistics.limits import StatisticsLimits
+from tocsin.statistics.outages import OutageTracker
 from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import GAUGES, Metrics
-from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 
 ReadGauges = Callable[[], Mapping[str, float]]
 
@@ -44,13 +46,16 @@ class Observers:
     metrics: Metrics
     statistics: Statistics
     call_statistics: CallStatistics
+    outages: OutageTracker
     observe: Observer
 
 
-def observers(settings: Settings, clock: Clock, more: Sequence[Observer] = ()) -> Observers:
+def observers(settings: Settings, clock: Clock, limits: StatisticsLimits, more: Sequence[Observer] = ()) -> Observers:
     """The observers of a node whose parts do not exist yet; `more` get the events of the engine as well."""
-    limits, gauges = settings.ui, Gauges()
+    gauges = Gauges()
     metrics = Metrics(gauges, settings.metrics_namespaces_max)
     statistics = Statistics(limits, clock.now_us(), gauges)
-    observe = fan_out([metrics, EventLog(time.monotonic), statistics, *more])
-    return Observers(gauges, metrics, statistics, CallStatistics(statistics, limits), observe)
+    outages = OutageTracker(clock, limits, metrics.requests.creates_refused)
+    statistics.on_late = outages.count_late
+    observe = fan_out([metrics, EventLog(time.monotonic), statistics, outages, *more])
+    return Observers(gauges, metrics, statistics, CallStatistics(statistics), outages, observe)

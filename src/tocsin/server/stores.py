@@ -95,6 +95,27 @@ def open_store(
     )
 
 
+_NAMES = {
+    "postgresql": "PostgreSQL",
+    "mysql": "MySQL",
+    "dynamodb": "DynamoDB",
+    "cassandra": "Cassandra",
+    "mongodb": "MongoDB",
+    "mongodb+srv": "MongoDB",
+    "sqlite": "SQLite",
+    "memory": "the store in memory",
+}
+
+
+def store_name(settings: Settings) -> str:
+    """The kind of store and where it is, for people, without credentials: `PostgreSQL at db.example:5432`."""
+    url = settings.store_url()
+    parts = urlsplit(url)
+    place = parts.path if parts.scheme == "sqlite" else parts.netloc.rpartition("@")[2]
+    name = _NAMES.get(parts.scheme, parts.scheme)
+    return f"{name} at {place}" if place else name
+
+
 def check_payload_limit(settings: Settings, capabilities: Capabilities) -> None:
     """Raises ConfigError if `payload_bytes_max` is more than the store can hold, with room for what the engine adds."""
     allowed, reserve = settings.input.payload_bytes_max, settings.engine.row_reserve_bytes

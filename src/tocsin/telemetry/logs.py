@@ -136,4 +136,8 @@ class _Limited:
 
 def _fields(event: AnyEvent) -> dict[str, Any]:
     values = zip(event.__struct_encode_fields__, msgspec.structs.astuple(event), strict=True)
-    return {name: value.hex() if isinstance(value, bytes) else value for name, value in values if value is not None}
+    return {
+        name: value.hex() if isinstance(value, bytes) else value
+        for name, value in values
+        if value is not None and name not in event.unlogged
+    }

@@ -148,6 +148,11 @@ class AgentMetrics(Tally):
         super().__init__(declared(AgentEvent), AGENT_GAUGES, gauges)
 
 
+#: Operations that store something new.
+_CREATES = ("createTimer", "createTimers", "createSchedule")
+_SERVER_ERRORS = 500
+
+
 class RequestMetrics(Collector):
     """Plain numbers, like `Tally`, but for a histogram with a label: a create adds to both in one call."""
 
@@ -162,6 +167,11 @@ class RequestMetrics(Collector):
         statuses, durations = counted
         statuses[status] = statuses.get(status, 0) + 1
         durations.add(seconds)
+
+    def creates_refused(self) -> int:
+        """How many requests to create timers or schedules were answered with an error of the server."""
+        counted = (self._operations[name][0] for name in _CREATES if name in self._operations)
+        return sum(number for statuses in counted for status, number in statuses.items() if status >= _SERVER_ERRORS)
 
     def collect(self) -> Iterator[Metric]:
         """Both metrics, for the registry."""

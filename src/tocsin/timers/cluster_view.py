@@ -111,6 +111,7 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool, largest_
         agent,
         shards,
         largest_shard_bytes=largest_shard_bytes,
+        paused_since_us=None if reason is None else supervisor.dispatcher.paused_since_us,
     )
 
 

@@ -20,7 +20,6 @@ from tocsin.model.run import Run
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
 from tocsin.ports.forward import Forwarder, Located, NodeReport, Peers, Whereabouts, Write, WriteCompletion
-from tocsin.ports.statistics import StatisticsReport
 from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow
 from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import (
@@ -358,8 +357,7 @@ class TimerService:
 
     async def cluster(self) -> ClusterView:
         """Nodes, shards and owners, with the reports of the nodes that answer in time."""
-        others = await self.namespaces.peers.reports() if self.namespaces.peers is not None else {}
-        alone = self._context.store.capabilities.exclusive
+        others, alone = await self.reports(), self._context.store.capabilities.exclusive
         return cluster_view(self._supervisor, self.report(), others, alone=alone)
 
     def owners(self) -> OwnersView:
@@ -381,11 +379,9 @@ class TimerService:
         of this node."""
         return {} if self._context.store.capabilities.exclusive else others_alive(self._supervisor)
 
-    async def statistics_of(self, incarnation: bytes, after_us: int) -> tuple[NodeReport, StatisticsReport]:
-        """Another node's report, and its statistics after an instant; None if its release has none. Raises Unavailable."""
-        if self.namespaces.peers is None:
-            raise Unavailable("this node is not connected to other nodes")
-        return await self.namespaces.peers.statistics(incarnation, after_us)
+    async def reports(self) -> Mapping[bytes, NodeReport]:
+        """The reports of the other nodes, by incarnation, without those that do not answer in time."""
+        return {} if self.namespaces.peers is None else await self.namespaces.peers.reports()
 
     @property
     def unfit(self) -> bool:

@@ -98,7 +98,14 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await bus.start()
     rules = InputRules(InputLimits(), EgressPolicy(allow_private=True).check_url)
     calls = ServiceCalls(bus, database.queries, database.secrets, context, new_id, rules, check_request)
-    parts = WebParts(service=cast("Any", None), rules=rules, clock=clock, keys=NoKeys(), hosts=Hosts("agent"))  # type: ignore[arg-type]
+    parts = WebParts(
+        service=cast("Any", None),
+        rules=rules,
+        clock=clock,
+        keys=NoKeys(),
+        hosts=Hosts("agent"),
+        statistics=cast("Any", None),
+    )  # type: ignore[arg-type]
     app = Api(parts, api_keys=cast("Any", None), metrics=ApiMetrics(cast("Any", None), open=True), agent=lambda: calls)
     transport: Any = httpx.ASGITransport(cast("Any", app))
     async with httpx.AsyncClient(transport=transport, base_url="http://agent") as client:

@@ -17,6 +17,7 @@ import uvicorn
 import uvloop
 from fake_agent import FakeAgent
 from fake_timers import FakeTimerService, SystemClock
+from tests.support.statistics import statistics_reader
 
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.keys import ApiKeys
@@ -89,6 +90,7 @@ def make_api(
         rules=rules,
         clock=SystemClock(),
         keys=keys,
+        statistics=statistics_reader(keys.stored, SystemClock()),
         # Requests made by hand name the host x.
         hosts=hosts or Hosts("x"),
         # Its clock jumps, so that no test is slowed down by the wrong keys of another.

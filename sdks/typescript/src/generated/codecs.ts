@@ -23,6 +23,8 @@ import type {
   ExecutedResponse,
   Execution,
   Explanation,
+  FailingDestination,
+  GetStatistics,
   ItemError,
   KeyList,
   ListAudit,
@@ -35,6 +37,7 @@ import type {
   Occurrence,
   OccurrencePage,
   OccurrenceRun,
+  Outage,
   Outcome,
   OwnerNode,
   Preview,
@@ -65,6 +68,8 @@ import type {
   ShardOwners,
   ShownKey,
   ShownRequest,
+  Statistics,
+  StatisticsSlot,
   SubmitServiceCall,
   SubmittedServiceCall,
   Timer,
@@ -104,6 +109,16 @@ const ofSubmitServiceCall: Converters<SubmitServiceCall> = {
 /** What is sent; members that are undefined stay out. */
 export function encodeSubmitServiceCall(source: SubmitServiceCall): Sent {
   return encode(source, ofSubmitServiceCall);
+}
+
+const ofGetStatistics: Converters<GetStatistics> = {
+  from: encodeInstant,
+  to: encodeInstant,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeGetStatistics(source: GetStatistics): Sent {
+  return encode(source, ofGetStatistics);
 }
 
 const ofListAudit: Converters<ListAudit> = {
@@ -330,6 +345,10 @@ export interface Answers {
   ShownKey: ShownKey;
   AuditPage: AuditPage;
   AuditEntry: AuditEntry;
+  Statistics: Statistics;
+  StatisticsSlot: StatisticsSlot;
+  FailingDestination: FailingDestination;
+  Outage: Outage;
   SubmittedServiceCall: SubmittedServiceCall;
   ServiceCallPage: ServiceCallPage;
   ServiceCallSummary: ServiceCallSummary;
@@ -465,6 +484,22 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   AuditEntry: {
     required: ["at", "action", "keyId", "subject", "source", "address", "node", "details"],
+    nested: [],
+  },
+  Statistics: {
+    required: ["from", "to", "resolution", "slots", "failing", "outages"],
+    nested: [["slots", "StatisticsSlot", true], ["failing", "FailingDestination", true], ["outages", "Outage", true]],
+  },
+  StatisticsSlot: {
+    required: ["at", "created", "updated", "canceled", "attempts", "completed", "rescheduled", "retried", "failed", "superseded", "expired", "late", "lagP50Ms", "lagP99Ms", "lagMaxMs"],
+    nested: [],
+  },
+  FailingDestination: {
+    required: ["namespace", "destination", "path", "failures", "exhausted", "lastError", "lastAt"],
+    nested: [],
+  },
+  Outage: {
+    required: ["node", "from", "reason", "late", "lateMaxMs", "createsRefused", "counting"],
     nested: [],
   },
   SubmittedServiceCall: {

@@ -48,6 +48,9 @@ export type ServiceCallMethod = "POST" | "GET" | "PUT" | "PATCH" | "DELETE" | "H
 /** A service call's state. */
 export type ServiceCallStatus = "Scheduled" | "Running" | "Retrying" | "Succeeded" | "Failed";
 
+/** The length of a slot. */
+export type StatisticsResolution = "minute" | "tenMinutes";
+
 /**
  * Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future.
  * `waiting`: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a
@@ -541,6 +544,18 @@ export interface ListAudit {
   readonly limit?: number | undefined;
   /** `nextCursor` of the previous page. */
   readonly cursor?: string | undefined;
+}
+
+/** Which slots to return. */
+export interface GetStatistics {
+  /** A namespace, or `*` for all that the key has access to. Default `*`. */
+  readonly namespace?: string | undefined;
+  /** The first slot is the one with this instant. Default: one hour before `to`, with tenMinutes one day. */
+  readonly from?: InstantLike | undefined;
+  /** Only slots that begin before this instant. Default: now. */
+  readonly to?: InstantLike | undefined;
+  /** `minute` reaches back 24 hours, `tenMinutes` 30 days. Default `minute`. */
+  readonly resolution?: StatisticsResolution | undefined;
 }
 
 /** A service call to submit. */
@@ -1066,6 +1081,97 @@ export interface AuditEntry {
   node: string;
   /** Additional facts, such as the changed fields. Never a secret. */
   details: Record<string, unknown>;
+}
+
+/**
+ * Slots in which something happened, the earliest first, and over all of them the failing destinations, those
+ * with the most failures first, and the outages, the latest first.
+ */
+export interface Statistics {
+  /** The start of the first slot that was asked for. */
+  from: Instant;
+  /** The end of the range. */
+  to: Instant;
+  resolution: Open<StatisticsResolution>;
+  slots: StatisticsSlot[];
+  failing: FailingDestination[];
+  outages: Outage[];
+}
+
+/**
+ * What happened in a slot of time. Attempts are counted by their outcome, as `completed`, `rescheduled`,
+ * `retried`, `failed` or `superseded` (the timer was changed meanwhile).
+ */
+export interface StatisticsSlot {
+  /** The start of the slot. */
+  at: Instant;
+  /** Timers created or replaced. */
+  created: number;
+  /** Timers updated. */
+  updated: number;
+  /** Timers deleted while they were pending. */
+  canceled: number;
+  /** Attempts that ended. */
+  attempts: number;
+  /** Attempts after which the timer was completed. */
+  completed: number;
+  /** Attempts whose receiver moved the timer. */
+  rescheduled: number;
+  /** Attempts that failed and were followed by another. */
+  retried: number;
+  /** Attempts after which the timer had failed. */
+  failed: number;
+  /** Attempts whose result no longer counted. */
+  superseded: number;
+  /** Timers that ended because their `expireAfter` had passed. */
+  expired: number;
+  /** Attempts that began more than a second after their instant. */
+  late: number;
+  /** Median of the lag, in ms; null without attempts. */
+  lagP50Ms: number | null;
+  /** 99th percentile of the lag, in ms; too high by at most a half. Null without attempts. */
+  lagP99Ms: number | null;
+  /** The greatest lag, in ms; null without attempts. */
+  lagMaxMs: number | null;
+}
+
+/** Failed attempts of one namespace at one path of a host. */
+export interface FailingDestination {
+  namespace: string;
+  /** Scheme, host and port. */
+  destination: string;
+  /** The path of the URL, without its query. Empty: several, counted together. */
+  path: string;
+  /** Attempts that failed. */
+  failures: number;
+  /** Attempts after which the timer had failed, because it is not retried. */
+  exhausted: number;
+  /** The latest error. */
+  lastError: string;
+  /** The start of the latest slot with a failure, to ten seconds. */
+  lastAt: Instant;
+}
+
+/**
+ * An interval in which a node fired nothing. `late`, `lateMaxMs` and `createsRefused` are null for a key that is
+ * limited to namespaces or tenants, and while the interval lasts.
+ */
+export interface Outage {
+  node: string;
+  /** When it began. */
+  from: Instant;
+  /** lease (the store did not answer in time), clock_skew, clock_jump, unwritten_results. */
+  reason: string;
+  /** Attempts that were due before its end and began more than a second late because of it. */
+  late: number | null;
+  /** How late they were at most, in ms. */
+  lateMaxMs: number | null;
+  /** Requests to create a timer or schedule that were answered with an error of the server meanwhile. */
+  createsRefused: number | null;
+  /** Whether more late attempts may be counted. */
+  counting: boolean;
+  /** When it ended; absent while it lasts. */
+  to?: Instant;
 }
 
 /** An accepted service call: from this request, or from the earlier one that it repeats. */

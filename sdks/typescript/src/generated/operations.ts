@@ -35,6 +35,7 @@ export const OPERATIONS = {
   listKeys: { method: "POST", path: "/api/v1/keys/list" },
   revokeKey: { method: "POST", path: "/api/v1/keys/revoke" },
   listAudit: { method: "POST", path: "/api/v1/audit/list" },
+  getStatistics: { method: "POST", path: "/api/v1/statistics/get" },
   submitServiceCall: { method: "POST", path: "/api/v1/tenants/{tenantId}/service-calls" },
   listServiceCalls: { method: "GET", path: "/api/v1/tenants/{tenantId}/service-calls" },
   tagServiceCall: { method: "PUT", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}" },

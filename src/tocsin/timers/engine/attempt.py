@@ -14,7 +14,7 @@ from tocsin.model.answer import Done, NoResponse, NotSent, Refused, Reschedule, 
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.model.instants import format_instant
 from tocsin.model.namespace import Answers, Namespace, policy_in_force
-from tocsin.model.redaction import answer_snippet, secrets_of
+from tocsin.model.redaction import answer_snippet, path_of, secrets_of
 from tocsin.model.retry import next_attempt_at
 from tocsin.model.timer import JSON_TYPE, LoggedAttempt, RawBody, Status
 from tocsin.ports.forward import REFUSED
@@ -142,6 +142,7 @@ class Attempt:
                 lag_us=None if exchange.sent_at is None else row.waited_us(exchange.sent_at),
                 duration_us=exchange.duration_us,
                 destination=self._destination.name,
+                path=path_of(timer.url) if word in ("retried", "failed") else "",
             )
         )
 

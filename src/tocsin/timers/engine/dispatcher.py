@@ -30,6 +30,7 @@ class Dispatcher:
         self._turn_scheduled = False
         self.shards: dict[int, Shard] = {}
         self._paused: str | None = "starting"
+        self._paused_at_us = 0
         self._lease_until = 0
         self._clock_base = 0
 
@@ -41,6 +42,16 @@ class Dispatcher:
         if self._paused is not None:
             return self._paused
         return None if self.context.clock.boottime_us() < self._lease_until else "lease"
+
+    @property
+    def paused_since_us(self) -> int:
+        """Since when nothing fires, by the wall clock; only while `paused_reason` is set."""
+        return self._lapsed_us() if self._paused is None else self._paused_at_us
+
+    def _lapsed_us(self) -> int:
+        """When the lease ended, by the wall clock: perhaps before anybody noticed it."""
+        clock = self.context.clock
+        return clock.now_us() - max(clock.boottime_us() - self._lease_until, 0)
 
     @property
     def in_flight(self) -> int:
@@ -61,6 +72,7 @@ class Dispatcher:
         """Stops firing until `resume`."""
         if self._paused != reason:
             self._paused = reason
+            self._paused_at_us = self._lapsed_us() if reason == "lease" else self.context.clock.now_us()
             self.context.observe(DispatchPaused(reason, detail))
 
     def renew(self, lease_until: int) -> None:

@@ -33,6 +33,7 @@ from tocsin.web.api.request import ApiLimits, ApiRequest, AsgiRequest, Content, 
 from tocsin.web.api.routes import Route, RouteMatch, Routes, read_query
 from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
+from tocsin.web.api.statistics import StatisticsHandlers
 from tocsin.web.api.timers import TimerHandlers
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.errors import MethodNotAllowed, Response, RouteNotFound, mounted_app_error, problem, problem_kind
@@ -113,6 +114,7 @@ class Api:
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, parts.rules),
+            StatisticsHandlers(service, parts.statistics),
             OperatorHandlers(service, metrics.scrape),
         ]
         if agent is not None:

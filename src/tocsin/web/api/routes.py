@@ -17,6 +17,7 @@ from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest
 from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import ServiceCallHandlers
+from tocsin.web.api.statistics import StatisticsHandlers
 from tocsin.web.api.timers import TimerHandlers
 from tocsin.web.http.access import require_namespace
 from tocsin.web.http.reading import JsonReader
@@ -33,6 +34,7 @@ FAMILIES = (
     NamespaceHandlers,
     KeyHandlers,
     AuditHandlers,
+    StatisticsHandlers,
     ServiceCallHandlers,
     OperatorHandlers,
 )

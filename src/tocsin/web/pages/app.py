@@ -18,7 +18,6 @@ from starlette.routing import Match, Route
 
 from tocsin.model.errors import TocsinError, Unavailable
 from tocsin.ports.clock import Clock
-from tocsin.tasks import end_tasks
 from tocsin.web.http.access import RELAYED
 from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
 from tocsin.web.http.hosts import Hosts, Proxies, headers_by_name
@@ -49,7 +48,7 @@ _SAFE = frozenset({"GET", "HEAD"})
 #: Forms up to this size are read on the event loop.
 _FORM_BYTES_AT_ONCE = 32 * 1024
 #: Pages that need no sign-in.
-_OPEN_PATHS = frozenset({"/login"})
+_OPEN_PATHS = frozenset({"/login", "/docs"})
 
 
 class Ui:
@@ -80,25 +79,12 @@ class Ui:
         self._welcome = welcome
         self._clock = clock
         self._closing = closing
-        self._rolling: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Starts collecting statistics. Requires a running event loop."""
-        self._rolling = asyncio.get_running_loop().create_task(self._roll())
 
     async def close(self) -> None:
         """Ends the open streams, which would otherwise delay the server's shutdown. Idempotent."""
         self._site.streams.close()
         for close in self._closing:
             await close()
-        if self._rolling is not None:
-            await end_tasks(self._rolling)
-            self._rolling = None
-
-    async def _roll(self) -> None:
-        while True:
-            await asyncio.sleep(self._limits.live_interval_s)
-            self._site.statistics.roll(self._clock.now_us())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""

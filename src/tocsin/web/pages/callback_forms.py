@@ -97,7 +97,7 @@ class CallbackForm(RequestForm):
     def lines(self, plan: str) -> dict[str, str]:
         policy = {"namespace": ", the namespace’s policy", "custom": ", a policy of its own"}.get(self.retry, "")
         payload = " ".join(self.payload.split())
-        words = super().lines(plan.rstrip(".:") + policy if plan else "")
+        words = super(CallbackForm, self).lines(plan.rstrip(".:") + policy if plan else "")
         return {
             **words,
             "id": f"{self.id or 'None'} in {self.namespace}",

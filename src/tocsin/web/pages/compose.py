@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
+from tocsin.keys import ApiKeys
+from tocsin.model.setting import SettingInForce
 from tocsin.ports.clock import ClockMover
+from tocsin.statistics.counting import CallStatistics, Statistics
 from tocsin.timers.schedules import Schedules
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.parts import WebParts
 from tocsin.web.pages.admin.admin import Administration
+from tocsin.web.pages.admin.audit import AuditTrail
+from tocsin.web.pages.admin.keys import Keys
+from tocsin.web.pages.admin.namespaces import Namespaces
 from tocsin.web.pages.admin.sessions import Sessions, SignIns
+from tocsin.web.pages.admin.settings import SettingsTable
 from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
@@ -19,12 +27,12 @@ from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
-from tocsin.web.pages.overview.cluster_statistics import ClusterStatistics
+from tocsin.web.pages.overview.nodes import Nodes
 from tocsin.web.pages.overview.overview import Overview
 from tocsin.web.pages.overview.paused import Paused
-from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
+from tocsin.web.pages.reference import Reference
 from tocsin.web.pages.schedules.actions import ScheduleActions
 from tocsin.web.pages.schedules.day import ScheduleDay
 from tocsin.web.pages.schedules.detail import ScheduleDetail
@@ -48,15 +56,18 @@ def compose(
     statistics: Statistics,
     call_statistics: CallStatistics,
     agent: AgentSource,
+    api_keys: ApiKeys,
+    settings: Sequence[SettingInForce],
     own_url: str | None,
     limits: UiLimits,
+    database: str,
     clock_mover: ClockMover | None,
 ) -> Ui:
-    """The application. `agent` returns the service calls for each page that shows some; `clock_mover` moves the clock, if
-    something does."""
+    """The application. `agent` returns the service calls for each page that shows some; `database` is the store's name and
+    place; `clock_mover` moves the clock, if something does."""
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
-    cluster_statistics = ClusterStatistics(statistics, service, clock, limits)
+    nodes = Nodes(service)
     paused = Paused(service, clock)
     pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy, is_paused=service.namespaces.is_paused)
     site = Site(
@@ -77,7 +88,7 @@ def compose(
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
     families = (
-        Overview(site, cluster_statistics, paused, welcome),
+        Overview(site, parts.statistics, nodes, paused, welcome, database),
         welcome,
         SignInPart(site, sessions, parts.auth_failures),
         timers,
@@ -91,6 +102,11 @@ def compose(
         ScheduleActions(site, schedule),
         Shell(site),
         Administration(site),
+        Namespaces(site),
+        Keys(site, api_keys),
+        AuditTrail(site),
+        SettingsTable(site, settings),
+        Reference(site),
         CallList(site),
         CallSubmission(site),
         CallActions(site, call),
@@ -109,5 +125,5 @@ def compose(
         proxies=parts.proxies,
         welcome=welcome,
         clock=clock,
-        closing=[cluster_statistics.close, paused.close],
+        closing=[nodes.close, paused.close],
     )

@@ -38,11 +38,6 @@ class UiLimits:
         "Open pages that a node updates live; further ones show changes after a reload. Higher values take more "
         "connections and processor time.",
     )
-    chart_interval_s: float = setting(
-        10.0,
-        "Width of one point on the overview's charts, which have 360 points: at the default they reach back one hour. "
-        "Higher values reach further back in coarser steps.",
-    )
     list_search_timeout_s: float = setting(
         0.15,
         "How long a list of timers searches for matches before it shows what it found; an open page continues on its "
@@ -67,16 +62,6 @@ class UiLimits:
     session_store_timeout_s: float = 2.0
     #: How often an open page receives changes.
     live_interval_s: float = 1.0
-    #: Points of the overview's charts that each node keeps in memory: one hour at the default `chart_interval_s`.
-    chart_points: int = 360
-    #: Failing destinations kept for each point; calls of further ones are counted together.
-    chart_destinations_max: int = 100
-    #: How often a node requests the statistics of another, at most, however many pages are open; without any, never.
-    statistics_interval_s: float = 1.0
-    #: Starts of nodes that have ended whose statistics stay in the charts, by name.
-    ended_nodes_max: int = 64
-    #: Points in one message with statistics: decoding and merging them keeps timers waiting for a few milliseconds.
-    statistics_slots_max: int = 60
     #: Rows that a list shows first, and adds when scrolled.
     list_rows: int = 50
     #: Rows that one request of a list returns at most, and among which it searches for new ones.
@@ -87,8 +72,6 @@ class UiLimits:
     tenants_remembered_max: int = 8
     #: How long a browser's cookie remembers a tenant after it was first opened.
     tenants_remembered_s: float = 180 * 86_400.0
-    #: Tenants whose changes are counted for open pages; beyond it the counter that was idle longest starts over.
-    tenant_change_counters_max: int = 10_000
     #: Entries of a service call's trace that its page shows.
     trace_entries_max: int = 500
     #: Timers that one read of an export returns.

@@ -16,12 +16,12 @@ from starlette.responses import JSONResponse, Response
 from tocsin.model.access import EVERY, Role
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.timer import Timer
+from tocsin.statistics.counting import ChangeCounter
 from tocsin.timers.schedules import ScheduleListRequest
 from tocsin.timers.service import ListRequest
 from tocsin.web.http.errors import Forbidden, problem_kind
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
-from tocsin.web.pages.overview.statistics import ChangeCounter
 from tocsin.web.pages.pages import compressed, render_rows
 from tocsin.web.pages.site import Part, RouteEntry, Site
 

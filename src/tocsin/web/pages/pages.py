@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from tocsin import __version__
 from tocsin.build_info import short_commit
+from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
@@ -33,13 +34,18 @@ from tocsin.web.pages.schedules import presentation as schedules
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
     """An entry of the rail. `permits` returns whether a principal has a role, here `read`, on what the page shows; `scoped`:
-    the page shows one namespace if the scope is one."""
+    the page shows one namespace if the scope is one. `open`: it needs no sign-in."""
 
     path: str
     title: str
     icon: str
     permits: Callable[[Principal, str], bool]
     scoped: bool = False
+    open: bool = False
+
+
+def _is_admin(principal: Principal, _role: str) -> bool:
+    return principal.may(Role.ADMIN)
 
 
 #: What people work with, and what they work on, by the heading of the group.
@@ -53,7 +59,10 @@ NAVIGATION = {
     "System": (
         NavigationEntry("/nodes", "Nodes", "nodes", Principal.may),
         NavigationEntry("/namespaces", "Namespaces", "layers", Principal.may_somewhere),
-        NavigationEntry("/docs", "API reference", "book", lambda _principal, _role: True),
+        NavigationEntry("/keys", "Keys", "key", _is_admin),
+        NavigationEntry("/audit", "Audit", "audit", _is_admin),
+        NavigationEntry("/settings", "Settings", "settings", _is_admin),
+        NavigationEntry("/docs", "API reference", "book", lambda _principal, _role: True, open=True),
     ),
 }
 
@@ -61,6 +70,8 @@ NAVIGATION = {
 SCOPED_PATHS = frozenset(entry.path for entries in NAVIGATION.values() for entry in entries if entry.scoped)
 
 #: Smaller responses are not compressed: they fit into one packet anyway.
+#: The documentation of the latest release; alerts link to the same runbooks.
+DOCS_URL = "https://tocsin.dev/docs/latest/"
 _COMPRESSED_BYTES_MIN = 1_024
 #: Rows of a list that are rendered on the event loop.
 _ROWS_AT_ONCE = 100
@@ -90,6 +101,7 @@ class Pages:
         )
         environment.globals.update(
             asset=assets.url,
+            docs=DOCS_URL,
             navigation=NAVIGATION,
             version=__version__,
             commit=short_commit(),

@@ -11,6 +11,7 @@ from tocsin.model.errors import NamespaceNotFound
 from tocsin.model.namespace import DEFAULT_NAMESPACE, Namespace
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
+from tocsin.statistics.counting import CallStatistics, Statistics
 from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
 from tocsin.web.http.access import Keyring
@@ -19,7 +20,6 @@ from tocsin.web.pages.calls.agent import Gate, Tenants
 from tocsin.web.pages.context import Handler, RequestContext
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
-from tocsin.web.pages.overview.statistics import CallStatistics, Statistics
 from tocsin.web.pages.pages import Pages
 
 _H = TypeVar("_H", bound=Callable[..., Any])

@@ -11,15 +11,18 @@ from tocsin_client._generated.models import (
     CallbackAnswers,
     Cluster,
     CreateNamespace,
+    GetStatistics,
     HistoryMode,
     Namespace,
     NamespaceList,
     RetryPolicy,
     RotatedSecret,
     RotateSecret,
+    Statistics,
+    StatisticsResolution,
     UpdateNamespace,
 )
-from tocsin_client._values import UNSET, Duration, Unset
+from tocsin_client._values import UNSET, Duration, Instant, Unset
 
 
 class AsyncNamespaces(Part):
@@ -98,3 +101,15 @@ class AsyncClusterView(Part):
     async def get(self) -> Cluster:
         """Nodes and shards."""
         return await self._run(self._ask("getCluster", Cluster.from_json))
+
+    async def statistics(
+        self,
+        *,
+        namespace: str | Unset = UNSET,
+        from_: Instant | Unset = UNSET,
+        to: Instant | Unset = UNSET,
+        resolution: StatisticsResolution | Unset = UNSET,
+    ) -> Statistics:
+        """What happened, slot by slot, on all nodes: in a namespace, or in all that the key may see."""
+        wanted = GetStatistics(namespace=namespace, from_=from_, to=to, resolution=resolution)
+        return await self._run(self._ask("getStatistics", Statistics.from_json, wanted.to_json()))

@@ -97,6 +97,9 @@ ServiceCallMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", 
 #: A service call's state.
 ServiceCallStatus: TypeAlias = Literal["Scheduled", "Running", "Retrying", "Succeeded", "Failed"]
 
+#: The length of a slot.
+StatisticsResolution: TypeAlias = Literal["minute", "tenMinutes"]
+
 #: Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`:
 #: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being
 #: stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read, or the settings of the
@@ -1010,6 +1013,33 @@ class ListAudit:
             sent["limit"] = self.limit
         if self.cursor is not UNSET:
             sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class GetStatistics:
+    """Which slots to return."""
+
+    #: A namespace, or `*` for all that the key has access to. Default `*`.
+    namespace: str | Unset = UNSET
+    #: The first slot is the one with this instant. Default: one hour before `to`, with tenMinutes one day.
+    from_: Instant | Unset = UNSET
+    #: Only slots that begin before this instant. Default: now.
+    to: Instant | Unset = UNSET
+    #: `minute` reaches back 24 hours, `tenMinutes` 30 days. Default `minute`.
+    resolution: StatisticsResolution | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        if self.from_ is not UNSET:
+            sent["from"] = instant_text("from_", self.from_)
+        if self.to is not UNSET:
+            sent["to"] = instant_text("to", self.to)
+        if self.resolution is not UNSET:
+            sent["resolution"] = self.resolution
         return sent
 
 
@@ -1949,6 +1979,159 @@ class AuditEntry:
             address=source["address"],
             node=source["node"],
             details=source["details"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Statistics:
+    """Slots in which something happened, the earliest first, and over all of them the failing destinations, those with
+    the most failures first, and the outages, the latest first."""
+
+    #: The start of the first slot that was asked for.
+    from_: datetime
+    #: The end of the range.
+    to: datetime
+    resolution: StatisticsResolution | str
+    slots: list[StatisticsSlot]
+    failing: list[FailingDestination]
+    outages: list[Outage]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Statistics:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            from_=parse_instant(source["from"]),
+            to=parse_instant(source["to"]),
+            resolution=source["resolution"],
+            slots=[StatisticsSlot.from_json(each) for each in source["slots"]],
+            failing=[FailingDestination.from_json(each) for each in source["failing"]],
+            outages=[Outage.from_json(each) for each in source["outages"]],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class StatisticsSlot:
+    """What happened in a slot of time. Attempts are counted by their outcome, as `completed`, `rescheduled`,
+    `retried`, `failed` or `superseded` (the timer was changed meanwhile)."""
+
+    #: The start of the slot.
+    at: datetime
+    #: Timers created or replaced.
+    created: int
+    #: Timers updated.
+    updated: int
+    #: Timers deleted while they were pending.
+    canceled: int
+    #: Attempts that ended.
+    attempts: int
+    #: Attempts after which the timer was completed.
+    completed: int
+    #: Attempts whose receiver moved the timer.
+    rescheduled: int
+    #: Attempts that failed and were followed by another.
+    retried: int
+    #: Attempts after which the timer had failed.
+    failed: int
+    #: Attempts whose result no longer counted.
+    superseded: int
+    #: Timers that ended because their `expireAfter` had passed.
+    expired: int
+    #: Attempts that began more than a second after their instant.
+    late: int
+    #: Median of the lag, in ms; null without attempts.
+    lag_p50_ms: float | None
+    #: 99th percentile of the lag, in ms; too high by at most a half. Null without attempts.
+    lag_p99_ms: float | None
+    #: The greatest lag, in ms; null without attempts.
+    lag_max_ms: float | None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> StatisticsSlot:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            at=parse_instant(source["at"]),
+            created=source["created"],
+            updated=source["updated"],
+            canceled=source["canceled"],
+            attempts=source["attempts"],
+            completed=source["completed"],
+            rescheduled=source["rescheduled"],
+            retried=source["retried"],
+            failed=source["failed"],
+            superseded=source["superseded"],
+            expired=source["expired"],
+            late=source["late"],
+            lag_p50_ms=source["lagP50Ms"],
+            lag_p99_ms=source["lagP99Ms"],
+            lag_max_ms=source["lagMaxMs"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class FailingDestination:
+    """Failed attempts of one namespace at one path of a host."""
+
+    namespace: str
+    #: Scheme, host and port.
+    destination: str
+    #: The path of the URL, without its query. Empty: several, counted together.
+    path: str
+    #: Attempts that failed.
+    failures: int
+    #: Attempts after which the timer had failed, because it is not retried.
+    exhausted: int
+    #: The latest error.
+    last_error: str
+    #: The start of the latest slot with a failure, to ten seconds.
+    last_at: datetime
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> FailingDestination:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            namespace=source["namespace"],
+            destination=source["destination"],
+            path=source["path"],
+            failures=source["failures"],
+            exhausted=source["exhausted"],
+            last_error=source["lastError"],
+            last_at=parse_instant(source["lastAt"]),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Outage:
+    """An interval in which a node fired nothing. `late`, `lateMaxMs` and `createsRefused` are null for a key that is
+    limited to namespaces or tenants, and while the interval lasts."""
+
+    node: str
+    #: When it began.
+    from_: datetime
+    #: lease (the store did not answer in time), clock_skew, clock_jump, unwritten_results.
+    reason: str
+    #: Attempts that were due before its end and began more than a second late because of it.
+    late: int | None
+    #: How late they were at most, in ms.
+    late_max_ms: float | None
+    #: Requests to create a timer or schedule that were answered with an error of the server meanwhile.
+    creates_refused: int | None
+    #: Whether more late attempts may be counted.
+    counting: bool
+    #: When it ended; absent while it lasts.
+    to: datetime | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Outage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            node=source["node"],
+            from_=parse_instant(source["from"]),
+            reason=source["reason"],
+            late=source["late"],
+            late_max_ms=source["lateMaxMs"],
+            creates_refused=source["createsRefused"],
+            counting=source["counting"],
+            to=None if source.get("to") is None else parse_instant(source["to"]),
         )
 
 

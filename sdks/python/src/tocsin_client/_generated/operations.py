@@ -42,6 +42,7 @@ OPERATIONS: dict[str, Operation] = {
     "listKeys": Operation("POST", "/api/v1/keys/list", 200),
     "revokeKey": Operation("POST", "/api/v1/keys/revoke", 204),
     "listAudit": Operation("POST", "/api/v1/audit/list", 200),
+    "getStatistics": Operation("POST", "/api/v1/statistics/get", 200),
     "submitServiceCall": Operation("POST", "/api/v1/tenants/{tenantId}/service-calls", 202),
     "listServiceCalls": Operation("GET", "/api/v1/tenants/{tenantId}/service-calls", 200),
     "tagServiceCall": Operation("PUT", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}", 204),

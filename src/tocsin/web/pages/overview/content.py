@@ -1,25 +1,19 @@
-"""The content of the overview: the health sentence, tiles and tables, with a remark where a node's data is missing."""
+"""The content of the overview: the health sentence, tiles and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
-from itertools import groupby
 
-from tocsin.ports.statistics import Latencies, StatisticsSlot, total
-from tocsin.web.pages.overview.cluster_statistics import Gap
+from tocsin.statistics.outages import Outage
+from tocsin.statistics.slots import CallCounts, Counts, Latencies, Slot
+from tocsin.timers.explaining import PAUSE_TEXTS
+from tocsin.web.pages.overview.nodes import Pause, Present
 from tocsin.web.pages.overview.paused import BoundedCount, PausedNamespace
 from tocsin.web.pages.presentation import count, milliseconds, span
 
-#: The period that the health sentence covers, in seconds.
-PRESENT_S = 60.0
-_MINUTE_US = 60_000_000
 #: Timers overdue by more than this are reported; shorter delays are normal.
 _OVERDUE_S = 1.0
-#: Fires with a greater lag count as late, even if nothing is overdue any more. Lags are counted in classes; the first
-#: one above this begins at 1.25 s.
-_LATE_MS = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,33 +24,19 @@ class Health:
     tone: str
 
 
-def without(gaps: Iterable[Gap]) -> str:
-    """The nodes whose data is missing, as the end of a remark; empty without gaps."""
-    names = sorted({gap.node for gap in gaps})
-    if len(names) > 1:
-        return f"without {len(names)} nodes"
-    return f"without {names[0]}" if names else ""
+def without(silent: Sequence[str]) -> str:
+    """The nodes that do not respond, as the end of a remark; empty without any."""
+    if len(silent) > 1:
+        return f"without {len(silent)} nodes"
+    return f"without {silent[0]}" if silent else ""
 
 
-def health_with_gaps(gaps: Sequence[Gap], rest: Health, *, alone: bool) -> Health:
-    """The health sentence, given gaps in the last minute. `alone`: the page shows one node only."""
-    unresponsive, ended = [gap for gap in gaps if not gap.ended], [gap for gap in gaps if gap.ended]
-    reasons = []
-    if unresponsive:
-        reasons.append(
-            f"{unresponsive[0].node} {unresponsive[0].why}"
-            if len(unresponsive) == 1
-            else f"{len(unresponsive)} nodes do not respond"
-        )
-    if ended:
-        reasons.append(f"{ended[0].node} has stopped" if len(ended) == 1 else f"{len(ended)} nodes have stopped")
-    if not reasons:
+def health_with_silent(silent: Sequence[str], rest: Health) -> Health:
+    """The health sentence, given nodes that do not respond."""
+    if not silent:
         return rest
-    words = ", ".join(reasons)
-    if alone:
-        return Health(f"{words}. Its current state is unknown.", "busy")
-    tone = "busy" if unresponsive and rest.tone == "calm" else rest.tone
-    return Health(f"{words}. Otherwise: {rest.sentence[:1].lower()}{rest.sentence[1:]}", tone)
+    words = f"{silent[0]} does not respond" if len(silent) == 1 else f"{len(silent)} nodes do not respond"
+    return _after(words, rest)
 
 
 #: Paused namespaces that the health sentence names.
@@ -70,9 +50,12 @@ def health_with_paused(paused: Sequence[PausedNamespace], rest: Health) -> Healt
     named = ", ".join(f"{each.name} ({_waiting(each.waiting)})" for each in paused[:_PAUSED_NAMED])
     if len(paused) > _PAUSED_NAMED:
         named += f" and {len(paused) - _PAUSED_NAMED} more"
-    words = f"Paused: {named}."
+    return _after(f"Paused: {named}", rest)
+
+
+def _after(words: str, rest: Health) -> Health:
     tone = "busy" if rest.tone == "calm" else rest.tone
-    return Health(f"{words} Otherwise: {rest.sentence[:1].lower()}{rest.sentence[1:]}", tone)
+    return Health(f"{words}. Otherwise: {rest.sentence[:1].lower()}{rest.sentence[1:]}", tone)
 
 
 def _waiting(waiting: BoundedCount) -> str:
@@ -81,84 +64,88 @@ def _waiting(waiting: BoundedCount) -> str:
     return f"{waiting} overdue"
 
 
-def health(minute: StatisticsSlot, now: StatisticsSlot, reasons: Sequence[str], period_s: float) -> Health:
-    """The health of the last minute in one sentence. `period_s` is the time that `minute` covers."""
-    if reasons:
-        meaning = (
-            " Meanwhile nothing fires there; what comes due waits, and nothing is lost." if _pauses(reasons) else ""
-        )
-        return Health(f"Degraded: {'; '.join(reasons)}.{meaning}", "alarm")
-    fires = minute.fires * 60 / period_s if period_s > 60 else minute.fires
-    rate = f"{count(fires)} {'fire' if fires == 1 else 'fires'} in the last minute"
-    if now.overdue_s > _OVERDUE_S:
-        behind = span(round(now.overdue_s * 1e6))
+def degraded(
+    pauses: Sequence[Pause], others: Sequence[str], database: str, now_us: int, *, nodes: int
+) -> Health | None:
+    """The health sentence while nodes fire nothing, or are not ready for other reasons; None while all is well. `database` is
+    the store's name and place."""
+    if not pauses and not others:
+        return None
+    if not pauses:
+        return Health(f"Degraded: {'; '.join(others)}.", "alarm")
+    reasons = [_pause(pause, database, now_us, alone=nodes == 1) for pause in pauses]
+    meaning = "Nothing fires" if len(pauses) == nodes else "Nothing fires there until other nodes take over"
+    if any(pause.reason == "lease" for pause in pauses):
+        meaning += ", and writes fail, until it answers" if len(pauses) == nodes else ""
+    rest = f" Also: {'; '.join(others)}." if others else ""
+    return Health(
+        f"Degraded: {'; '.join(reasons)}. {meaning}. What comes due waits and fires afterwards; nothing is lost.{rest}",
+        "alarm",
+    )
+
+
+def _pause(pause: Pause, database: str, now_us: int, *, alone: bool) -> str:
+    why = (
+        f"{database} does not answer, or too slowly"
+        if pause.reason == "lease"
+        else PAUSE_TEXTS.get(pause.reason, pause.reason)
+    )
+    since = "" if pause.since_us is None else f", for {span(max(now_us - pause.since_us, 0))}"
+    return f"{why}{since}" if alone else f"{pause.node}: {why}{since}"
+
+
+def health(minute: Counts, calls: CallCounts, present: Present) -> Health:
+    """The health of the last minute in one sentence."""
+    rate = f"{count(minute.fires)} {'fire' if minute.fires == 1 else 'fires'} in the last minute"
+    if present.overdue_s > _OVERDUE_S:
+        behind = span(round(present.overdue_s * 1e6))
         return Health(f"Behind: the oldest due timer has waited {behind}. {rate}.", "alarm")
-    calls = _calls(minute)
+    ended = _calls(calls)
     if minute.fires == 0:
-        waiting = count(now.window_timers)
-        soon = f"{waiting} timers due within minutes" if now.window_timers else "no timer due within minutes"
-        return Health(f"Quiet. Nothing fired in the last minute, {soon}, nothing overdue.{calls}", "calm")
-    if late := minute.lag.above(_LATE_MS):
-        share, slowest = late * 60 / period_s if period_s > 60 else late, span(round(minute.lag.max_ms * 1_000))
+        waiting = count(present.window_timers)
+        soon = f"{waiting} timers due within minutes" if present.window_timers else "no timer due within minutes"
+        return Health(f"Quiet. Nothing fired in the last minute, {soon}, nothing overdue.{ended}", "calm")
+    if minute.late:
         failed = f"; {count(minute.failed)} failed" if minute.failed else ""
-        came = f"Came late: {count(share)} of {rate}, by up to {slowest}{failed}"
-        return Health(f"{came}. Nothing is overdue now.{calls}", "busy")
+        slowest = span(round(minute.lag.max_ms * 1_000))
+        came = f"Came late: {count(minute.late)} of {rate}, by up to {slowest}{failed}"
+        return Health(f"{came}. Nothing is overdue now.{ended}", "busy")
     # A number and its unit stay on one line.
     rest = f"slowest {milliseconds(minute.lag.max_ms * 1_000)}, nothing overdue".replace(" ms", "\u00a0ms")
     if minute.failed:
-        return Health(f"On time, but {count(minute.failed)} of {rate} failed; {rest}.{calls}", "busy")
-    return Health(f"On time. {rate}, {rest}.{calls}", "calm")
+        return Health(f"On time, but {count(minute.failed)} of {rate} failed; {rest}.{ended}", "busy")
+    return Health(f"On time. {rate}, {rest}.{ended}", "calm")
 
 
-def _pauses(reasons: Iterable[str]) -> bool:
-    """Whether a node does not dispatch."""
-    return any("dispatch paused: " in reason for reason in reasons)
-
-
-def _calls(minute: StatisticsSlot) -> str:
+def _calls(calls: CallCounts) -> str:
     """The sentence about service calls; empty if none has ended."""
-    failed = minute.calls_failed
-    ended = minute.calls_succeeded + failed
+    ended = calls.succeeded + calls.failed
     if not ended:
         return ""
     words = f" {count(ended)} service {'call' if ended == 1 else 'calls'} ended"
-    return f"{words}, {count(failed)} failed." if failed else f"{words}, none failed."
-
-
-class Period(Enum):
-    """The period that a statistic covers."""
-
-    NOW = "now"
-    MINUTE = "minute"
-    HOUR = "hour"
+    return f"{words}, {count(calls.failed)} failed." if calls.failed else f"{words}, none failed."
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A statistic with its title and a remark. `sums`: the value is a total, so missing data could only make it greater. The
-    same applies to the remark, over `note_period`, if that is set."""
+    """A statistic with its title and a remark. `now`: it is of this moment, so a node that does not respond is missing."""
 
     name: str
     title: str
     value: str
     note: str
     tone: str = ""
-    period: Period = Period.MINUTE
-    sums: bool = True
-    note_period: Period | None = None
+    now: bool = False
 
 
-def with_gaps(tiles: Sequence[Tile], gaps: Mapping[Period, Sequence[Gap]]) -> list[Tile]:
-    """The tiles, marked where data of their period is missing."""
-    shown = []
-    for tile in tiles:
-        missing = gaps[tile.period]
-        value = at_least(tile.value) if missing and tile.sums else tile.value
-        of_note = [] if tile.note_period is None else gaps[tile.note_period]
-        note = at_least(tile.note) if of_note else tile.note
-        nodes = without([*missing, *of_note])
-        shown.append(replace(tile, value=value, note=f"{note}, {nodes}") if nodes else tile)
-    return shown
+def with_silent(tiles: Sequence[Tile], silent: Sequence[str]) -> list[Tile]:
+    """The tiles, marked where nodes that do not respond are missing."""
+    if not silent:
+        return list(tiles)
+    return [
+        replace(tile, value=at_least(tile.value), note=f"{tile.note}, {without(silent)}") if tile.now else tile
+        for tile in tiles
+    ]
 
 
 def at_least(value: str) -> str:
@@ -166,59 +153,44 @@ def at_least(value: str) -> str:
     return "none known" if value == "none" else f"≥\u00a0{value}"
 
 
-def tiles(minute: StatisticsSlot, hour: StatisticsSlot, now: StatisticsSlot, *, paused: bool = False) -> list[Tile]:
+def tiles(minute: Counts, hour: Counts, present: Present, *, paused: bool = False) -> list[Tile]:
     """The tiles of timers. `paused`: there are paused namespaces, whose timers do not count as overdue."""
-    overdue = now.overdue_s > _OVERDUE_S
-    fires = Tile("fires", "Fires, last minute", count(minute.fires), f"{count(now.in_flight)} in flight")
-    created = Tile("created", "Created, last minute", count(minute.created), f"{count(hour.created)} this hour")
+    overdue = present.overdue_s > _OVERDUE_S
+    retried = f"{count(hour.retried)} {'attempt' if hour.retried == 1 else 'attempts'} retried"
     return [
-        replace(fires, note_period=Period.NOW),
-        replace(created, note_period=Period.HOUR),
-        Tile("lag", "Lag p99", *_percentiles(minute.lag, "nothing fired"), sums=False),
+        Tile("fires", "Fires, last minute", count(minute.fires), f"{count(present.in_flight)} in flight"),
+        Tile("created", "Created, last minute", count(minute.created), f"{count(hour.created)} this hour"),
+        Tile("lag", "Lag p99", *_percentiles(minute.lag, "nothing fired")),
         Tile(
             "overdue",
             "Overdue",
-            span(round(now.overdue_s * 1e6)) if overdue else "none",
+            span(round(present.overdue_s * 1e6)) if overdue else "none",
             "paused namespaces excluded" if paused else "oldest due timer",
             "failed" if overdue else "",
-            Period.NOW,
+            now=True,
         ),
-        Tile("window", "Due within minutes", count(now.window_timers), "timers in memory", period=Period.NOW),
+        Tile("window", "Due within minutes", count(present.window_timers), "timers in memory", now=True),
         Tile(
             "failed",
             "Failed, this hour",
             count(hour.failed),
-            ", ".join(
-                [
-                    f"{count(hour.retried)} {'attempt' if hour.retried == 1 else 'attempts'} retried",
-                    *([f"{count(hour.expired)} expired"] if hour.expired else []),
-                ]
-            ),
+            ", ".join([retried, *([f"{count(hour.expired)} expired"] if hour.expired else [])]),
             "failed" if hour.failed or hour.expired else "",
-            Period.HOUR,
-            note_period=Period.HOUR,
         ),
     ]
 
 
-def call_tiles(minute: StatisticsSlot, hour: StatisticsSlot) -> list[Tile]:
+def call_tiles(minute: CallCounts, hour: CallCounts) -> list[Tile]:
     """The tiles of service calls."""
-    submitted, succeeded, failed = hour.calls_submitted, hour.calls_succeeded, hour.calls_failed
-    ended = succeeded + failed
-    share = f"{succeeded * 100 // ended}% of ended calls" if ended else "none ended"
-    lag = _percentiles(hour.calls_lag, "none started")
-    tone = "failed" if failed else ""
+    ended = hour.succeeded + hour.failed
+    share = f"{hour.succeeded * 100 // ended}% of ended calls" if ended else "none ended"
+    submitted = f"{count(hour.submitted)} this hour"
+    tone = "failed" if hour.failed else ""
     return [
-        Tile(
-            "calls-submitted",
-            "Submitted, last minute",
-            count(minute.calls_submitted),
-            f"{count(submitted)} this hour",
-            note_period=Period.HOUR,
-        ),
-        Tile("calls-succeeded", "Succeeded, this hour", count(succeeded), share, period=Period.HOUR),
-        Tile("calls-failed", "Failed, this hour", count(failed), "will not be retried", tone, Period.HOUR),
-        Tile("calls-lag", "Start lag p99, this hour", *lag, period=Period.HOUR, sums=False),
+        Tile("calls-submitted", "Submitted, last minute", count(minute.submitted), submitted),
+        Tile("calls-succeeded", "Succeeded, this hour", count(hour.succeeded), share),
+        Tile("calls-failed", "Failed, this hour", count(hour.failed), "will not be retried", tone),
+        Tile("calls-lag", "Start lag p99, this hour", *_percentiles(hour.lag, "none started")),
     ]
 
 
@@ -232,21 +204,27 @@ def _percentiles(lag: Latencies, nothing: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """A row of the table that repeats the charts as text. `whole`: no node's data is missing."""
+    """A row of the table that repeats the charts as text."""
 
     at: int
     fires: int
     failed: int
     created: int
     p99_ms: float | None
-    whole: bool
 
 
-def minutes(slots: Sequence[StatisticsSlot], gaps: Sequence[Gap], destinations_max: int) -> list[Minute]:
+def minutes(slots: Sequence[Slot]) -> list[Minute]:
     """The statistics of each minute."""
-    rows = []
-    for at, group in groupby(slots, key=lambda slot: slot.begins_us - slot.begins_us % _MINUTE_US):
-        sums = total(group, destinations_max)
-        whole = not any(gap.touches(at) and (gap.from_us or at) < at + _MINUTE_US for gap in gaps)
-        rows.append(Minute(at, sums.fires, sums.failed, sums.created, sums.lag.percentile_ms(0.99), whole))
-    return rows
+    summed = [(slot.begins_us, slot.counts()) for slot in slots]
+    return [Minute(at, sums.fires, sums.failed, sums.created, sums.lag.percentile_ms(0.99)) for at, sums in summed]
+
+
+def outage_sentence(outage: Outage) -> str:
+    """What an outage that has ended did to timers."""
+    lasted = span((outage.to_us or outage.from_us) - outage.from_us)
+    late = (
+        f"{count(outage.late)} fired late, by at most {span(outage.late_max_us)}" if outage.late else "none fired late"
+    )
+    so_far = " so far" if outage.counting else ""
+    refused = f"; {count(outage.creates_refused)} creates refused" if outage.creates_refused else ""
+    return f"{PAUSE_TEXTS.get(outage.reason, outage.reason)}, for {lasted}: {late}{so_far}{refused}"

@@ -1,6 +1,8 @@
 package dev.tocsin.client;
 
 import dev.tocsin.client.model.Cluster;
+import dev.tocsin.client.model.GetStatistics;
+import dev.tocsin.client.model.Statistics;
 import java.util.concurrent.CompletableFuture;
 
 /** The servers; for programs that do not block. */
@@ -18,5 +20,15 @@ public final class AsyncClusterView {
      */
     public CompletableFuture<Cluster> get() {
         return flows.ask(Call.of(Operation.GET_CLUSTER, null), Cluster::fromJson);
+    }
+
+    /**
+     * Reads what happened, slot by slot, on all nodes: in a namespace, or in all that the key may see.
+     *
+     * @param wanted says which slots
+     * @return the statistics
+     */
+    public CompletableFuture<Statistics> statistics(GetStatistics wanted) {
+        return flows.ask(Call.of(Operation.GET_STATISTICS, wanted.toJson()), Statistics::fromJson);
     }
 }

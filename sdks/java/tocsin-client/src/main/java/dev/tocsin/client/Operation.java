@@ -30,6 +30,7 @@ enum Operation {
     LIST_KEYS("listKeys", "POST", "/api/v1/keys/list"),
     REVOKE_KEY("revokeKey", "POST", "/api/v1/keys/revoke"),
     LIST_AUDIT("listAudit", "POST", "/api/v1/audit/list"),
+    GET_STATISTICS("getStatistics", "POST", "/api/v1/statistics/get"),
     SUBMIT_SERVICE_CALL("submitServiceCall", "POST", "/api/v1/tenants/{tenantId}/service-calls"),
     LIST_SERVICE_CALLS("listServiceCalls", "GET", "/api/v1/tenants/{tenantId}/service-calls"),
     TAG_SERVICE_CALL("tagServiceCall", "PUT", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/tags/{tag}"),

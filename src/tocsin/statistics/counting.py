@@ -1,7 +1,6 @@
-"""Statistics of the last hour: observers of the engine's and of the agent's events that count them in short slots, in memory.
+"""Observers of the engine's and of the agent's events that count them in slots, in memory.
 
-They are on the hot path, so each event costs a few additions. A restart discards the statistics; the metrics in Prometheus
-stay.
+They are on the hot path, so each event costs a few additions.
 """
 
 from __future__ import annotations
@@ -15,13 +14,15 @@ from tocsin.model.access import EVERY
 from tocsin.model.answer import EGRESS_REFUSED
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
-from tocsin.ports.statistics import Failures, StatisticsReport, StatisticsSlot, add_failures
 from tocsin.service_calls import events as agent_events
 from tocsin.service_calls.events import AgentEvent
 from tocsin.service_calls.messages import CallStatus, SubmitServiceCall
-from tocsin.web.pages.limits import UiLimits
+from tocsin.statistics.limits import StatisticsLimits
+from tocsin.statistics.slots import LATE_US, Failures, Slot, add_failures, failing_place, total
 
-_ERROR_CHARS_MAX = 200
+_ERROR_CHARS_MAX = 120
+#: A host name and port have fewer; a path may have more.
+_DESTINATION_CHARS_MAX, _PATH_CHARS_MAX = 280, 200
 #: The error of a destination whose addresses the settings forbid.
 _REFUSED = f"{EGRESS_REFUSED}: egress.allow does not list its address; the timers are suspended"
 
@@ -35,15 +36,19 @@ class ChangeCounter:
 
 
 class Statistics:
-    """The observer. `gauges` is called at the end of a slot; it returns the gauges under their names in the metrics."""
+    """The observer. It counts in parts of a minute; `roll` completes parts and minutes. `gauges` returns the gauges under
+    their names in the metrics."""
 
-    def __init__(self, limits: UiLimits, now_us: int, gauges: Callable[[], Mapping[str, float]]) -> None:
-        self._limits = limits
+    def __init__(self, limits: StatisticsLimits, now_us: int, gauges: Callable[[], Mapping[str, float]]) -> None:
+        self.limits = limits
         self._gauges = gauges
-        self._width_us = round(limits.chart_interval_s * 1e6)
-        self.slots: deque[StatisticsSlot] = deque(maxlen=limits.chart_points)
-        self.present = StatisticsSlot(now_us - now_us % self._width_us)
-        self.since_us = now_us
+        #: Complete minutes, the earliest first, those without any events as well.
+        self.minutes: deque[Slot] = deque(maxlen=limits.minutes_in_memory)
+        self.present = Slot(_begin(now_us, limits.part_us))
+        #: Gets each attempt that begins late, while anybody wants to know.
+        self.on_late: Callable[[events.AttemptFinished], None] | None = None
+        self._parts: deque[Slot] = deque(maxlen=limits.minute_us // limits.part_us)
+        self._minute = Slot(_begin(now_us, limits.minute_us))
         self._change_counters: dict[str, ChangeCounter] = {}
 
     def change_counter(self, namespace: str) -> ChangeCounter:
@@ -55,42 +60,67 @@ class Statistics:
         return replace(self._change_counters.get(namespace) or ChangeCounter())
 
     def roll(self, now_us: int) -> None:
-        """Completes the current slot if its time is over. Skips slots during which the process was suspended."""
-        if now_us < self.present.begins_us + self._width_us:
+        """Completes part and minute if their time is over. Skips those during which the process was suspended."""
+        if now_us < self.present.begins_us + self.limits.part_us:
             return
         self.sample()
-        self.slots.append(self.present)
-        self.present = StatisticsSlot(now_us - now_us % self._width_us)
+        self._minute.add(self.present, self.limits.places_max)
+        self._parts.append(self.present)
+        self.present = Slot(_begin(now_us, self.limits.part_us))
+        if now_us >= self._minute.begins_us + self.limits.minute_us:
+            self.end_minute(_begin(now_us, self.limits.minute_us))
 
-    def report(self, after_us: int) -> StatisticsReport:
-        """The statistics for another node: the slots that began after an instant, as many as fit in one message."""
-        wanted = [slot for slot in self.slots if slot.begins_us > after_us]
-        sent = wanted[: self._limits.statistics_slots_max]
-        self.sample()
-        return StatisticsReport(self.since_us, self._width_us, sent, self.present, len(sent) < len(wanted))
+    def end_minute(self, next_us: int | None = None) -> None:
+        """Completes the minute; the next one starts at `next_us`. None: this is the last one, with the present part."""
+        if next_us is None:
+            self._minute = self.open
+            self.present = Slot(self.present.begins_us)
+        self._minute.keep_busiest(self.limits.namespaces_max)
+        self.minutes.append(self._minute)
+        self._minute = Slot(self._minute.begins_us if next_us is None else next_us)
+
+    @property
+    def open(self) -> Slot:
+        """The minute that is not complete."""
+        minute = total([self._minute, self.present], self.limits.places_max)
+        minute.begins_us = self._minute.begins_us
+        return minute
+
+    def last_minute(self, now_us: int) -> Slot:
+        """What was counted within the last minute."""
+        from_us = now_us - self.limits.minute_us
+        return total(
+            (slot for slot in (*self._parts, self.present) if slot.begins_us > from_us), self.limits.places_max
+        )
 
     def sample(self) -> None:
         """Writes the present gauges into the current slot."""
-        gauges, slot = self._gauges(), self.present
-        slot.overdue_s = gauges["tocsin_overdue_seconds"]
-        slot.window_timers = gauges["tocsin_window_timers"]
-        slot.in_flight = gauges["tocsin_callbacks_in_flight"]
+        self.present.overdue_s = max(self.present.overdue_s, self._gauges()["tocsin_overdue_seconds"])
+
+    def gauges(self) -> Mapping[str, float]:
+        """The present gauges."""
+        return self._gauges()
 
     def __call__(self, event: Event) -> None:
         """Counts an event."""
         if isinstance(event, events.AttemptFinished):
             self._attempt(event)
         elif isinstance(event, events.TimersCreated):
-            self.present.created += event.timers
+            self.present.of(event.namespace).created += event.timers
             self._change_counter(event.namespace).created += event.timers
         elif isinstance(event, events.TimersChanged):
+            counts = self.present.of(event.namespace)
+            if event.kind == "deleted":
+                counts.canceled += event.timers
+            else:
+                counts.updated += event.timers
             self._change_counter(event.namespace).changed += event.timers
         elif isinstance(event, events.TimerExpired):
-            self.present.expired += 1
+            self.present.of(event.namespace).expired += 1
             self._change_counter(event.namespace).changed += 1
-
         elif isinstance(event, events.AttemptNotSent) and event.code == EGRESS_REFUSED:
-            self.count_failure(self.present.failing, event.destination, _REFUSED, exhausted=False)
+            place = _place(event.namespace, event.destination)
+            self._failed(self.present.failing, place, _REFUSED, exhausted=False)
             self._change_counter(event.namespace).changed += 1
 
     def _change_counter(self, namespace: str) -> ChangeCounter:
@@ -100,42 +130,60 @@ class Statistics:
         return found
 
     def _attempt(self, event: events.AttemptFinished) -> None:
-        slot, outcome = self.present, event.outcome
+        counts, outcome = self.present.of(event.namespace), event.outcome
         if outcome == "done":
-            slot.done += 1
+            counts.done += 1
         elif outcome == "retried":
-            slot.retried += 1
+            counts.retried += 1
         elif outcome == "failed":
-            slot.failed += 1
+            counts.failed += 1
         elif outcome == "rescheduled":
-            slot.rescheduled += 1
+            counts.rescheduled += 1
         else:
-            slot.superseded += 1
+            counts.superseded += 1
         if event.lag_us is not None:
-            slot.lag.count(event.lag_us)
+            counts.lag.count(event.lag_us)
+            if event.lag_us > LATE_US:
+                counts.late += 1
+                if self.on_late is not None:
+                    self.on_late(event)
         if outcome in ("retried", "failed"):
-            exhausted = outcome == "failed"
-            self.count_failure(slot.failing, event.destination, event.error or "", exhausted=exhausted)
+            place = _place(event.namespace, event.destination, event.path)
+            self._failed(self.present.failing, place, event.error or "", exhausted=outcome == "failed")
         self._change_counter(event.namespace).changed += 1
 
-    def count_failure(self, into: dict[str, Failures], destination: str, error: str, *, exhausted: bool) -> None:
-        """Counts a failed call under its destination."""
-        failure = Failures(1, exhausted, error[:_ERROR_CHARS_MAX])
-        add_failures(into, destination, failure, self._limits.chart_destinations_max)
+    def _failed(self, into: dict[str, Failures], place: str, error: str, *, exhausted: bool) -> None:
+        failures = Failures(1, exhausted, error[:_ERROR_CHARS_MAX], self.present.begins_us)
+        add_failures(into, place, failures, self.limits.places_max)
+
+    def call_failed(self, destination: str, error: str, *, exhausted: bool) -> None:
+        """Counts a failed service call: an execution with an error, or the end of the call without one."""
+        failures = Failures(0 if exhausted else 1, exhausted, error[:_ERROR_CHARS_MAX], self.present.begins_us)
+        add_failures(self.present.calls_failing, _place("", destination), failures, self.limits.places_max)
+
+
+def _begin(now_us: int, width_us: int) -> int:
+    return now_us - now_us % width_us
+
+
+def _place(namespace: str, destination: str, path: str = "") -> str:
+    return failing_place(namespace, destination[:_DESTINATION_CHARS_MAX], path[:_PATH_CHARS_MAX])
 
 
 _ACCEPTED = "accepted"
 _SUCCEEDED = "succeeded"
 #: Failed executions remembered until their calls fail or are retried.
 _FAILED_MAX = 4_096
+#: Tenants whose changes are counted for open pages; beyond it the counter that was idle longest starts over.
+TENANT_CHANGE_COUNTERS_MAX = 10_000
 
 
 class CallStatistics:
     """The observer of service calls. It counts into the slots of the timers' statistics, and changes for each tenant."""
 
-    def __init__(self, statistics: Statistics, limits: UiLimits) -> None:
+    def __init__(self, statistics: Statistics, tenants_max: int = TENANT_CHANGE_COUNTERS_MAX) -> None:
         self._statistics = statistics
-        self._limits = limits
+        self._tenants_max = tenants_max
         self._change_counters: OrderedDict[str, ChangeCounter] = OrderedDict()
         # The destination of a call's last failed execution, until the call fails or is retried.
         self._failed: OrderedDict[tuple[str, str], str] = OrderedDict()
@@ -160,7 +208,7 @@ class CallStatistics:
     def _touch(self, tenant_id: str) -> ChangeCounter:
         found = self._change_counters.setdefault(tenant_id, ChangeCounter())
         self._change_counters.move_to_end(tenant_id)
-        if len(self._change_counters) > self._limits.tenant_change_counters_max:
+        if len(self._change_counters) > self._tenants_max:
             self._change_counters.popitem(last=False)
         return found
 
@@ -170,32 +218,30 @@ class CallStatistics:
         change_counter = self._touch(event.tenant_id)
         if event.command == SubmitServiceCall.__name__:
             change_counter.created += 1
-            self._statistics.present.calls_submitted += 1
+            self._statistics.present.calls.submitted += 1
         else:
             change_counter.changed += 1
 
     def _changed(self, event: agent_events.ServiceCallChanged) -> None:
         self._touch(event.tenant_id).changed += 1
-        slot = self._statistics.present
+        calls = self._statistics.present.calls
         if event.lag_us is not None:
-            slot.calls_lag.count(event.lag_us)
+            calls.lag.count(event.lag_us)
         if event.status == CallStatus.SUCCEEDED:
-            slot.calls_succeeded += 1
+            calls.succeeded += 1
             return
         destination = self._failed.pop((event.tenant_id, event.service_call_id), None)
         if event.status == CallStatus.FAILED:
-            slot.calls_failed += 1
+            calls.failed += 1
             if destination is not None:
-                most = self._limits.chart_destinations_max
-                add_failures(slot.calls_failing, destination, Failures(exhausted=1), most)
+                self._statistics.call_failed(destination, "", exhausted=True)
 
     def _begun(self, event: agent_events.ExecutionBegun) -> None:
         self._touch(event.tenant_id).changed += 1
 
     def _finished(self, event: agent_events.ExecutionFinished) -> None:
         if event.result != _SUCCEEDED:
-            failing = self._statistics.present.calls_failing
-            self._statistics.count_failure(failing, event.destination, event.result, exhausted=False)
+            self._statistics.call_failed(event.destination, event.result, exhausted=False)
             self._failed[event.tenant_id, event.service_call_id] = event.destination
             if len(self._failed) > _FAILED_MAX:
                 self._failed.popitem(last=False)

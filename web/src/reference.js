@@ -1,5 +1,4 @@
-// Renders the OpenAPI document that the server serves next to this page. Strings are set as text only, never as HTML.
-"use strict";
+// Renders the server's OpenAPI document. Strings are set as text only, never as HTML.
 
 function element(name, properties, ...children) {
   const made = Object.assign(document.createElement(name), properties);
@@ -50,6 +49,16 @@ function rulesOf(schema) {
   return rules.join(" · ");
 }
 
+function heads(...texts) {
+  return texts.map((textContent) => element("th", { scope: "col", textContent }));
+}
+
+// A single word stays whole; a choice of several may break between them.
+function typeCell(schema) {
+  const text = typeOf(schema);
+  return element("td", { className: text.includes(" ") ? "" : "whole-word" }, element("code", { textContent: text }));
+}
+
 function fieldTable(struct) {
   const rows = Object.entries(struct.properties || {}).map(([name, field]) => {
     const label = element("td", {}, element("code", { textContent: name }));
@@ -57,13 +66,13 @@ function fieldTable(struct) {
       label.append(element("span", { className: "need", textContent: "required" }));
     }
     return element("tr", {}, label,
-      element("td", {}, element("code", { textContent: typeOf(field) })),
+      typeCell(field),
       element("td", {}, ...inline(field.description || ""),
         element("span", { className: "rule", textContent: rulesOf(field) })));
   });
   if (!rows.length) return element("p", { textContent: "No fields." });
-  const head = element("tr", {}, ...["Field", "Type", "Meaning"].map((text) => element("th", { textContent: text })));
-  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+  const head = element("tr", {}, ...heads("Field", "Type", "Meaning"));
+  return element("table", { className: "plain-table" }, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
 function parameterTable(parameters) {
@@ -73,13 +82,12 @@ function parameterTable(parameters) {
     const rules = [parameter.schema, parameter.schema.items || {}].map(rulesOf).filter(Boolean).join(" · ");
     return element("tr", {}, label,
       element("td", { textContent: parameter.in }),
-      element("td", {}, element("code", { textContent: typeOf(parameter.schema) })),
+      typeCell(parameter.schema),
       element("td", {}, ...inline(parameter.description || ""),
         element("span", { className: "rule", textContent: rules })));
   });
-  const head = element("tr", {},
-    ...["Parameter", "In", "Type", "Meaning"].map((text) => element("th", { textContent: text })));
-  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+  const head = element("tr", {}, ...heads("Parameter", "In", "Type", "Meaning"));
+  return element("table", { className: "plain-table" }, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
 // The path with the examples of its parameters in their places.
@@ -104,15 +112,15 @@ function responseTable(responses) {
     return element("tr", {}, element("td", {}, element("code", { textContent: status })),
       element("td", {}, ...inline(response.description)), element("td", {}, shown));
   });
-  const head = element("tr", {}, ...["Status", "When", "Body"].map((text) => element("th", { textContent: text })));
-  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+  const head = element("tr", {}, ...heads("Status", "When", "Body"));
+  return element("table", { className: "plain-table" }, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
 function operationSection(path, method, operation, resolve) {
-  const section = element("section", { id: operation.operationId },
+  const section = element("section", { id: operation.operationId, className: "card" },
     element("h2", { textContent: operation.summary }),
-    element("p", {}, element("span", { className: "method", textContent: method }),
-      element("code", { textContent: path })),
+    element("p", { className: "row" }, element("span", { className: "method", textContent: method }),
+      element("code", { className: "break", textContent: path })),
     element("p", {}, ...inline(operation.description)));
   const parameters = operation.parameters || [];
   if (parameters.length) section.append(element("h3", { textContent: "Parameters" }), parameterTable(parameters));
@@ -120,14 +128,14 @@ function operationSection(path, method, operation, resolve) {
   if (content) section.append(element("h3", { textContent: "Body" }), fieldTable(resolve(content.schema)));
   const example = curl(method, examplePath(path, parameters), content && content.example);
   section.append(
-    element("h3", { textContent: "Example" }), element("pre", { tabIndex: 0 }, element("code", { textContent: example })),
+    element("h3", { textContent: "Example" }), element("div", { className: "code" }, element("pre", { tabIndex: 0 }, element("code", { textContent: example }))),
     element("h3", { textContent: "Responses" }), responseTable(operation.responses));
   return section;
 }
 
 function schemaSection(name, schema) {
   const shown = schema.enum ? element("p", {}, element("code", { textContent: typeOf(schema) })) : fieldTable(schema);
-  return element("section", { id: `schema-${name}` }, element("h2", { textContent: name }),
+  return element("section", { id: `schema-${name}`, className: "card" }, element("h2", { textContent: name }),
     element("p", {}, ...inline(schema.description || "")), shown);
 }
 
@@ -139,13 +147,9 @@ function render(description) {
   const resolve = resolver(description);
   const contents = document.getElementById("contents");
   const main = document.getElementById("description");
-  const title = element("h1", { textContent: description.info.title });
-  title.append(element("small", { textContent: description.info.version }));
-  const about = description.info.description.split("\n\n").map((part) => element("p", {}, ...inline(part)));
-  main.replaceChildren(title, ...about,
-    element("p", {}, link("openapi.json", "OpenAPI 3.1 document")));
+  main.replaceChildren(...description.info.description.split("\n\n").map((part) => element("p", {}, ...inline(part))));
   for (const tag of description.tags) {
-    contents.append(element("h2", { textContent: tag.name }));
+    contents.append(element("h3", { textContent: tag.name }));
     for (const [path, methods] of Object.entries(description.paths)) {
       for (const [method, operation] of Object.entries(methods)) {
         if (!operation.tags.includes(tag.name)) continue;
@@ -154,7 +158,7 @@ function render(description) {
       }
     }
   }
-  contents.append(element("h2", { textContent: "Types" }));
+  contents.append(element("h3", { textContent: "Types" }));
   for (const [name, schema] of Object.entries(description.components.schemas)) {
     contents.append(link(`#schema-${name}`, name));
     main.append(schemaSection(name, schema));
@@ -162,15 +166,13 @@ function render(description) {
   if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
 
-async function begin() {
-  const main = document.getElementById("description");
-  try {
-    const answer = await fetch("openapi.json");
-    if (!answer.ok) throw new Error(`the server responded ${answer.status}`);
-    render(await answer.json());
-  } catch (error) {
-    main.replaceChildren(element("p", { textContent: `The API description could not be loaded: ${error.message}` }));
-  }
+const place = document.getElementById("description");
+// On a phone the list of all operations would come before the first one.
+document.getElementById("operations").open = !matchMedia("(max-width: 719px)").matches;
+try {
+  const answer = await fetch(place.dataset.document);
+  if (!answer.ok) throw new Error(`the server responded ${answer.status}`);
+  render(await answer.json());
+} catch (error) {
+  place.replaceChildren(element("p", { className: "notice failed", textContent: `The API description could not be loaded: ${error.message}` }));
 }
-
-begin();

@@ -1,0 +1,213 @@
+"""What happened on all nodes: this node's minutes from its memory, those of the others, and older ones, from the store.
+
+The last hour stays in memory, so that a page reads only what is new. Complete minutes do not change; those that a node stores
+late, because the store was away, are read when its next one announces them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tocsin.model.errors import StoreError, Unavailable
+from tocsin.ports.clock import Clock
+from tocsin.ports.observer import Observer
+from tocsin.ports.records import Records
+from tocsin.statistics import records as stored
+from tocsin.statistics.keeping import StatisticsKeeper
+from tocsin.statistics.outages import Outage
+from tocsin.statistics.slots import Counts, Failures, Slot, add_failures, split_place, total
+from tocsin.tasks import Refreshed, Turns
+
+#: The minimum time between two reads, however many pages and requests ask.
+_INTERVAL_S = 1.0
+#: Minutes that are read again, because a node may have stored its own some seconds after another.
+_OVERLAP_MINUTES = 2
+#: How often a read begins again because minutes became a ten-minute slot meanwhile, which happens every ten minutes.
+_READS_MAX = 3
+
+#: Whether a namespace's numbers are wanted.
+Wanted = Callable[[str], bool]
+
+
+class Hour(NamedTuple):
+    """The last hour. `slots` are the complete minutes in which something happened, the earliest first; `open` is the present
+    one, as far as this node counted it. `last_minute` is the last minute of this node and the latest complete
+    one of the others."""
+
+    at_us: int
+    slots: list[Slot]
+    open: Slot
+    last_minute: Slot
+
+
+@dataclass(slots=True)
+class Result:
+    """Counts by the begin of their slot, the earliest first, without those in which nothing happened, and failures by
+    `failing_place`, over all of it."""
+
+    counts: dict[int, Counts] = field(default_factory=dict)
+    failing: dict[str, Failures] = field(default_factory=dict)
+
+    def add(self, slot: Slot, width_us: int, wanted: Wanted, places_max: int) -> None:
+        """Adds what is wanted of a slot."""
+        counts = slot.counts(wanted)
+        if counts.weight:
+            self.counts.setdefault(slot.begins_us // width_us * width_us, Counts()).add(counts)
+        for place, failures in slot.failing.items():
+            if wanted(split_place(place)[0]):
+                add_failures(self.failing, place, failures, places_max)
+
+
+class StatisticsReader(Refreshed):
+    """Reads, and keeps the last hour. `refresh` does not raise; `failure` is why the last read failed."""
+
+    def __init__(
+        self, store: Records, keeper: StatisticsKeeper, clock: Clock, observe: Observer, timeout_s: float
+    ) -> None:
+        super().__init__(_INTERVAL_S)
+        self._store = store
+        self._keeper = keeper
+        self._clock = clock
+        self._observe = observe
+        self._timeout_s = timeout_s
+        #: The limits of what is kept.
+        self.limits = keeper.statistics.limits
+        self._own = keeper.incarnation.hex()
+        self._turns = Turns()
+        self._long_reads = asyncio.Lock()
+        #: The other nodes' minutes of the last hour, and which incarnations are in each.
+        self._sums: dict[int, Slot] = {}
+        self._seen: dict[int, set[str]] = {}
+        self._read_to_us = 0
+        self._outages: dict[str, Outage] = {}
+        self._versions: tuple[int | None, int | None] = (None, None)
+        self.failure: str | None = None
+        #: Grows with each read: what was computed from the results of one is valid until the next.
+        self.round = 0
+
+    # ------------------------------------------------------------------ the last hour
+
+    async def _read(self) -> None:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._read_new()
+        except (StoreError, TimeoutError) as error:
+            self.failure = str(error) or "the store did not answer in time"
+        else:
+            self.failure = None
+        self.round += 1
+
+    async def _read_new(self) -> None:
+        limits, now_us = self.limits, self._clock.now_us()
+        hour_us = now_us - limits.minutes_in_memory * limits.minute_us
+        for begins_us in [each for each in self._sums if each + limits.minute_us <= hour_us]:
+            del self._sums[begins_us], self._seen[begins_us]
+        minutes, outages = self._versions
+        # First: what is read after it is at least as new.
+        version = await self._store.records_version(stored.MINUTES)
+        if version != minutes:
+            from_us = max(self._read_to_us - _OVERLAP_MINUTES * limits.minute_us, hour_us)
+            back_us = await self._load(from_us, now_us + limits.minute_us)
+            if back_us < from_us:
+                await self._load(max(back_us, hour_us), from_us)
+            self._read_to_us = now_us
+        outages_version = await self._store.records_version(stored.OUTAGES)
+        if outages_version != outages:
+            self._outages = await stored.outages(self._store, limits, self._observe)
+        self._versions = (version, outages_version)
+
+    async def _load(self, from_us: int, to_us: int) -> int:
+        """Adds the other nodes' minutes in this range; returns the earliest one that they have stored late."""
+        back_us = from_us
+        async for incarnation, minute in stored.minutes(self._store, from_us, to_us, self.limits, self._observe):
+            slot = minute.slot
+            seen = self._seen.setdefault(slot.begins_us, set())
+            sums = self._sums.setdefault(slot.begins_us, Slot(slot.begins_us))
+            if incarnation not in seen and incarnation != self._own:
+                seen.add(incarnation)
+                await self._turns.run(sums.add, slot, self.limits.places_max)
+                sums.keep_busiest(self.limits.namespaces_max)
+                back_us = min(back_us, minute.backlog_us or back_us)
+        return back_us
+
+    def hour(self) -> Hour:
+        """The last hour, as of the last `refresh`."""
+        statistics, now_us, width_us = self._keeper.statistics, self._clock.now_us(), self.limits.minute_us
+        statistics.sample()
+        places_max = self.limits.places_max
+        begins = {slot.begins_us: slot for slot in statistics.minutes}
+        from_us = now_us - self.limits.minutes_in_memory * width_us
+        slots = []
+        for begins_us in sorted({*begins, *self._sums}):
+            both = [slot for slot in (begins.get(begins_us), self._sums.get(begins_us)) if slot is not None]
+            slot = both[0] if len(both) == 1 else total(both, places_max)
+            slot.begins_us = begins_us
+            if begins_us + width_us > from_us and not slot.idle:
+                slots.append(slot)
+        present = now_us - now_us % width_us
+        latest = self._sums.get(present - width_us) or self._sums.get(present - 2 * width_us) or Slot()
+        last = total([statistics.last_minute(now_us), latest], places_max)
+        return Hour(now_us, slots, statistics.open, last)
+
+    def outages(self, from_us: int, to_us: int) -> list[Outage]:
+        """The outages that overlap the range, the latest first: stored ones, and those in this node's memory."""
+        tracker, incarnation = self._keeper.outages, self._keeper.incarnation
+        own = [*tracker.unstored, tracker.aftermath, tracker.present]
+        known = self._outages | {stored.outage_key(incarnation, each): each for each in own if each is not None}
+        return sorted(
+            (each for each in known.values() if each.from_us < to_us and (each.to_us is None or each.to_us > from_us)),
+            key=lambda each: (-each.from_us, each.node),
+        )
+
+    # ------------------------------------------------------------------ any range
+
+    async def read(self, from_us: int, to_us: int, width_us: int, wanted: Wanted) -> Result:
+        """The counts of slots of this width that begin in from_us ≤ begin < to_us; `from_us` begins one. Raises
+        Unavailable."""
+        await self.refresh()
+        if self.failure is not None:
+            raise Unavailable(f"the statistics can't be read: {self.failure}")
+        if from_us >= self._clock.now_us() - (self.limits.minutes_in_memory - 1) * self.limits.minute_us:
+            hour, result = self.hour(), Result()
+            for slot in (*hour.slots, hour.open):
+                if from_us <= slot.begins_us < to_us:
+                    result.add(slot, width_us, wanted, self.limits.places_max)
+            return result
+        async with self._long_reads:
+            try:
+                return await self._read_stored(from_us, to_us, width_us, wanted)
+            except StoreError as error:
+                raise Unavailable(f"the statistics can't be read: {error}") from error
+
+    async def _read_stored(self, from_us: int, to_us: int, width_us: int, wanted: Wanted) -> Result:
+        result = Result()
+        for _ in range(_READS_MAX):
+            merged_to = await stored.merged_to(self._store)
+            result = await self._read_once(from_us, to_us, width_us, wanted)
+            if await stored.merged_to(self._store) == merged_to:
+                break
+        result.counts = dict(sorted(result.counts.items()))
+        return result
+
+    async def _read_once(self, from_us: int, to_us: int, width_us: int, wanted: Wanted) -> Result:
+        limits, statistics, result = self.limits, self._keeper.statistics, Result()
+        ten_us, places_max, merged = limits.ten_minutes_us, limits.places_max, set()
+        if width_us == ten_us:
+            async for slot in stored.ten_minutes(self._store, from_us, to_us, limits, self._observe):
+                merged.add(slot.begins_us)
+                await self._turns.run(result.add, slot, width_us, wanted, places_max)
+        held = list(statistics.minutes)
+        async for incarnation, minute in stored.minutes(self._store, from_us, to_us, limits, self._observe):
+            begins_us = minute.slot.begins_us
+            in_memory = incarnation == self._own and (not held or begins_us >= held[0].begins_us)
+            if in_memory or begins_us // ten_us * ten_us in merged:
+                continue
+            await self._turns.run(result.add, minute.slot, width_us, wanted, places_max)
+        newer = [slot for slot in statistics.minutes if not held or slot.begins_us > held[-1].begins_us]
+        for slot in (*held, *newer, statistics.open):
+            if from_us <= slot.begins_us < to_us and slot.begins_us // ten_us * ten_us not in merged:
+                result.add(slot, width_us, wanted, places_max)
+        return result
