@@ -9,6 +9,7 @@ let skewMs = Math.abs(skew) < SKEW_MIN_MS ? 0 : skew;
 const zoneName = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 let utc = localStorage.getItem("tocsin.zone") === "utc";
 
+export const shownZone = () => (utc ? "UTC" : zoneName);
 export const nowMs = () => Date.now() + skewMs;
 
 // The server's clock, which can be moved, shows this instant.

@@ -35,6 +35,7 @@ from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
 from tocsin.web.pages.reference import Reference
 from tocsin.web.pages.schedules.actions import ScheduleActions
+from tocsin.web.pages.schedules.day import ScheduleDay
 from tocsin.web.pages.schedules.detail import ScheduleDetail
 from tocsin.web.pages.schedules.editing import ScheduleEditing
 from tocsin.web.pages.schedules.listing import ScheduleList
@@ -97,6 +98,7 @@ def compose(
         TimerActions(site, timer),
         BulkActions(site, timers),
         ScheduleList(site),
+        ScheduleDay(site),
         ScheduleEditing(site),
         ScheduleActions(site, schedule),
         Shell(site),
