@@ -129,6 +129,3 @@ startKeys();
 startPalette();
 startPeek();
 startLive();
-
-const charts = document.querySelector("[data-charts]");
-if (charts) import(charts.dataset.src).then((part) => part.startCharts(document.getElementById("main")));

@@ -57,6 +57,9 @@ class FakeNamespaces(Namespaces):
         self.known = {"default": Namespace("default", 4, 1_700_000_000_000_000, 1_700_000_000_000_000)}
         self._check = check
 
+    def is_paused(self, name: str) -> bool:
+        return False
+
     async def all(self):  # type: ignore[no-untyped-def]
         self._check("default")
         return sorted(self.known.values(), key=lambda namespace: namespace.name)

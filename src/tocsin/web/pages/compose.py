@@ -32,6 +32,7 @@ from tocsin.web.pages.live import Streams
 from tocsin.web.pages.overview.nodes import Nodes
 from tocsin.web.pages.overview.overview import Overview
 from tocsin.web.pages.overview.paused import Paused
+from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
 from tocsin.web.pages.reference import Reference
@@ -70,7 +71,7 @@ def compose(
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
-    paused = Paused(service, clock)
+    paused, upcoming = Paused(service, clock), Upcoming(service, clock)
     pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy, is_paused=service.namespaces.is_paused)
     site = Site(
         service=service,
@@ -92,7 +93,7 @@ def compose(
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
     calls = CallList(site)
     families = (
-        Overview(site, parts.statistics, nodes, paused, welcome, database),
+        Overview(site, parts.statistics, nodes, paused, upcoming, welcome, database),
         welcome,
         SignInPart(site, sessions, parts.auth_failures),
         timers,
@@ -130,5 +131,5 @@ def compose(
         proxies=parts.proxies,
         welcome=welcome,
         clock=clock,
-        closing=[nodes.close, paused.close],
+        closing=[nodes.close, paused.close, upcoming.close],
     )
