@@ -316,6 +316,7 @@ class Server:
             proxies=Proxies(settings.trusted_proxies),
             auth_failures=access.failures,
             audit=access.audit,
+            records=access.store,
             statistics=reader,
             relay=None if engine.cluster is None and agent is None else relay.ask,
         )

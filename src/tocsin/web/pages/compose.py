@@ -22,7 +22,9 @@ from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls.agent import AgentSource, Gate, Tenants
+from tocsin.web.pages.calls.bulk import CallBulk
 from tocsin.web.pages.calls.detail import CallActions, CallDetail
+from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
 from tocsin.web.pages.limits import UiLimits
@@ -84,10 +86,12 @@ def compose(
         tenants=Tenants(parts.hosts, limits),
         keys=keys,
         audit=parts.audit,
+        labels=TenantLabels(parts.records, limits.tenant_labels_max),
         limits=limits,
     )
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
+    calls = CallList(site)
     families = (
         Overview(site, parts.statistics, nodes, paused, upcoming, welcome, database),
         welcome,
@@ -108,9 +112,10 @@ def compose(
         AuditTrail(site),
         SettingsTable(site, settings),
         Reference(site),
-        CallList(site),
+        calls,
         CallSubmission(site),
         CallActions(site, call),
+        CallBulk(site, calls),
         # Last, because their patterns match any path under /calls, /schedules and /timers.
         call,
         ScheduleOccurrence(site, schedule),
