@@ -344,7 +344,7 @@ async def test_namespace_is_created_paused_resumed_and_updated(shown: Window, ap
     await shown.picture("paused-timer")
     await shown.go("/")
     await expect(page.locator("#sentence")).to_have_text("Nothing is overdue. The namespace billing is paused.")
-    await expect(page.locator(".incident")).to_contain_text("1 timers overdue")
+    await expect(page.locator(".incident")).to_contain_text("1 timer overdue")
     await expect(page.locator("#sentence")).to_have_attribute("data-tone", "busy")
     await shown.picture("paused-overview")
     await shown.go("/timers?namespace=billing")

@@ -136,7 +136,7 @@ def test_pauses_come_first_and_outages_that_are_over_last() -> None:
     paused = PausedNamespace("billing", BoundedCount(500, more=True))
     found = rows(pauses=[lease], outages=[Outage("a", "lease", NOW - 42 * SECOND), over], paused=[paused])
     assert [(tone, number, action) for tone, _, number, action, _ in found] == [
-        ("failed", "42 s", "Runbook"), ("paused", "500", "Resume"), ("late", "2", "Show"),
+        ("failed", "42 s", "Runbook"), ("paused", "500+", "Resume"), ("late", "2", "Show"),
     ]  # fmt: skip
     assert found[0][1] == "PostgreSQL at db:5432 does not answer, or too slowly"
     assert rows(paused=[paused], may_admin=False)[0][3] == "Show"
