@@ -90,7 +90,7 @@ def test_a_degraded_service_names_the_database_and_since_when() -> None:
     )
 
 
-def test_an_outage_is_told_with_its_numbers() -> None:
+def test_an_outage_is_described_with_its_numbers() -> None:
     outage = Outage("a", "lease", 0, 67 * SECOND, "", 214, 50 * SECOND, 17)
     assert outage_sentence(outage) == (
         "the database has not confirmed the node's lease in time, for 1 min 7 s: 214 fired late, by at most 50 s; 17 creates "

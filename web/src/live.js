@@ -63,7 +63,7 @@ function update(news) {
   const one = document.querySelector("[data-one]");
   if (results) updateList(results, news);
   else if (one) updatePage(one, news);
-  else if (news.tiles) updateOverview(news);
+  else if (news.title) updateNow(news);
 }
 
 // -- the list
@@ -175,7 +175,7 @@ function repeatRefresh(results) {
 function markLeft(row, tab) {
   // The one whose id was searched for is shown on every tab.
   if (row.parentElement.classList.contains("exact")) return;
-  const stays = "tab" in row.dataset ? row.dataset.tab === tab : ("due" in row.dataset) === (tab === "pending");
+  const stays = "tab" in row.dataset ? row.dataset.tab.split(" ").includes(tab) : ("due" in row.dataset) === (tab === "pending");
   const gone = row.classList.contains("gone") || !stays;
   row.classList.toggle("left", gone);
   if (gone) left.add(keyOf(row));
@@ -260,34 +260,18 @@ function morph(part, next) {
   return part.innerHTML !== before;
 }
 
-// -- the overview
+// -- Now
 
-let lastPoints = null;
-
-function updateOverview(news) {
+// The verdict follows at once; the rest is drawn anew by the server when its version changes.
+async function updateNow(news) {
   const sentence = document.getElementById("sentence");
-  if (sentence.textContent !== news.sentence) sentence.textContent = news.sentence;
+  const text = document.getElementById("sentence-text");
+  if (sentence.textContent !== news.title) sentence.textContent = news.title;
+  if (text.textContent !== news.text) text.textContent = news.text;
   sentence.dataset.tone = news.tone;
-  for (const [name, [value, note, tone]] of Object.entries(news.tiles)) {
-    const tile = document.getElementById(`tile-${name}`);
-    if (!tile) continue;
-    tile.dataset.tone = tone;
-    tile.querySelector("b").textContent = value;
-    tile.querySelector("span").textContent = note;
-  }
-  document.getElementById("runbook").hidden = !news.runbook;
-  const points = news.buckets;
-  if (lastPoints !== null && lastPoints !== points) {
-    document.dispatchEvent(new CustomEvent("tocsin:statistics"));
-    refreshVersioned(document.getElementById("tables"), points);
-  }
-  lastPoints = points;
-}
-
-// Reloads a part of the overview, such as the tables, if its version has changed.
-function refreshVersioned(part, version) {
-  if (part.dataset.v === version || part.contains(document.activeElement)) return;
-  refreshPart(part, location.pathname + location.search);
+  const body = document.getElementById("now");
+  if (!news.version || body.dataset.seen === news.version) return;
+  if (await refreshPart(body, location.pathname + location.search) !== null) body.dataset.seen = news.version;
 }
 
 // What has come due fires on the node that owns its shard. If that is another one than this page's, no event follows.

@@ -42,6 +42,12 @@ async def test_every_page_has_a_content_security_policy(node: Node) -> None:
             "/schedules/new",
             "/nodes",
             "/namespaces",
+            "/namespaces/new",
+            "/namespaces/default",
+            "/keys",
+            "/audit",
+            "/settings",
+            "/docs",
             "/login",
             "/nowhere",
         ),
@@ -191,6 +197,9 @@ async def test_without_a_key_every_page_redirects_to_the_sign_in(start: Start) -
         "/timers/export.csv",
         "/nodes",
         "/namespaces",
+        "/keys",
+        "/audit",
+        "/settings",
         "/ui/statistics",
         "/calls",
         f"/calls?tenant={TENANT}",
@@ -274,7 +283,7 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
         "/timers/cancel-many": {"confirmed": "yes"},
         "/ui/cancel/selected": {"ids": '["t"]', "confirmed": "yes"},
         "/ui/cancel/matching?namespace=default": {"created_before": "9999999999999999", "confirmed": "yes"},
-        "/namespaces/create": {"name": "x"},
+        "/namespaces/new": {"name": "x"},
         "/namespaces/change": {"name": "default", "paused": "yes"},
         "/namespaces/rotate": {"name": "default"},
     }.items():
@@ -375,8 +384,8 @@ async def test_audit_trail_has_sign_ins_failed_sign_ins_and_sign_outs(start: Sta
     assert (refused.status_code, int(refused.headers["retry-after"]) >= 1) == (429, True)
     # A valid key is accepted despite the limit.
     assert (await browser.sign_in("tk_admin")).status_code == 303
-    fields = {"name": "orders", "num_shards": "", "history": "all", "retention": "3d", "secret": ""}
-    assert (await browser.post("/namespaces/create", fields)).status_code == 303
+    fields = {"name": "orders", "numShards": "", "history": "all", "retention": "3d", "secret": ""}
+    assert (await browser.post("/namespaces/new", fields)).status_code == 303
     assert (await browser.post("/logout", {})).status_code == 303
     answer = await browser.client.post("/api/v1/audit/list", json={}, headers={"authorization": "Bearer tk_admin"})
     entries = [

@@ -93,6 +93,11 @@ def version(call: CallRecord, executions: Sequence[ExecutionRecord] = ()) -> str
     return f"{call.status[:3]}{call.attempts}.{moments}.{tags:x}.{len(executions)}.{ended}"
 
 
+def key_of(call: CallRecord) -> str:
+    """What names the call in a list of several tenants."""
+    return f"{call.tenant_id}/{call.service_call_id}"
+
+
 def path(tenant_id: str, service_call_id: str) -> str:
     """The path of a call's page."""
     return f"/calls/{quote(tenant_id, safe='')}/{quote(service_call_id, safe='')}"
