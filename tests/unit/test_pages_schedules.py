@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from tocsin.model.errors import InvalidInput
+from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_instant
 from tocsin.model.schedule import CatchUp, Definition, LastOccurrence, ScheduleStatus, Source
 from tocsin.model.timer import Timer
-from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.pages.presentation import State
 from tocsin.web.pages.schedules.forms import ScheduleForm, command

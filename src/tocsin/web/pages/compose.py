@@ -27,6 +27,7 @@ from tocsin.web.pages.calls.detail import CallActions, CallDetail
 from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
+from tocsin.web.pages.finding import Finder
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.overview.nodes import Nodes
@@ -106,6 +107,7 @@ def compose(
         ScheduleEditing(site),
         ScheduleActions(site, schedule),
         Shell(site),
+        Finder(site),
         Administration(site),
         Namespaces(site),
         Keys(site, api_keys),
