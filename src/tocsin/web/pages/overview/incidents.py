@@ -123,7 +123,7 @@ def _namespace(paused: PausedNamespace, may_admin: bool, link: Link) -> Incident
         "paused",
         f"{paused.name} is paused",
         "Its timers fire when the namespace is resumed.",
-        str(paused.waiting).split()[0] if paused.waiting.timers else "0",
+        str(paused.waiting).split()[0] if paused.waiting.number else "0",
         "timers overdue",
         "Resume" if may_admin else "Show",
         link({"namespace": paused.name}),
