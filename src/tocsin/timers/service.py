@@ -48,6 +48,7 @@ from tocsin.timers.listing import (
     TimerView,
     list_page,
     page_by_id,
+    query_of,
     view_of_stored,
     views_of_stored,
 )
@@ -422,6 +423,14 @@ class TimerService:
             if explained:
                 views = await self.explained(views)
             return await self.turns.each(map(answer, views)), cursor
+
+    async def count(self, request: ListRequest) -> tuple[int, bool]:
+        """How many timers one read of the store finds, and whether there may be more; by neither destination nor error.
+        Raises NamespaceNotFound, Unavailable."""
+        names, shards = await self._extent(request.scope)
+        async with self._pages:
+            page = await self.namespaces.read(self._context.store.list(query_of(request, names, shards)))
+        return len(page.rows), page.cursor is not None
 
     async def _page(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         names, shards = await self._extent(request.scope)

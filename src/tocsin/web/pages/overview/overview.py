@@ -184,6 +184,6 @@ class Overview(Part):
             len(latest),
             sum(each.late for each in latest),
             len(self._upcoming.due),
-            " ".join(f"{each.name}:{each.waiting.timers}" for each in self._paused.namespaces),
+            " ".join(f"{each.name}:{each.waiting.number}" for each in self._paused.namespaces),
         )
         return ".".join(map(str, parts))
