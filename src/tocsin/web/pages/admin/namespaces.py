@@ -146,7 +146,7 @@ class Namespaces(Part):
             body["secret"] = None
         errors: list[FieldError] = []
         if "retry" in form:
-            sent = RequestForm(**RequestForm.texts(form))
+            sent = RequestForm.read(form)
             body["retryPolicy"] = sent.policy("retryPolicy", errors) if form.get("retry") == "custom" else None
         try:
             if errors:
@@ -224,7 +224,6 @@ def _words(errors: dict[str, str]) -> dict[str, Any]:
         "errors": errors,
         "labels": _LABELS,
         "first_invalid": next((each for each in _LABELS if each in errors), ""),
-        "retry_labels": RETRY_LABELS,
         "history_words": _HISTORY_WORDS,
         "answers_words": _ANSWERS_WORDS,
     }

@@ -11,6 +11,7 @@ from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.http.access import listed_in
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.counts import Numbers, of_schedules
 from tocsin.web.pages.filters import ListFilters
 from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order, key_of
 from tocsin.web.pages.schedules.outcomes import STRIP_BYTES_MAX, STRIP_CELLS, Strip, strip
@@ -79,6 +80,9 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleRow]):
         runs = await self._site.schedules.latest_outcomes(row.view, STRIP_CELLS, STRIP_BYTES_MAX)
         return ScheduleRow(row.view, strip(row.view, runs))
 
+    async def count(self, context: RequestContext, scope: str) -> Numbers:
+        return await of_schedules(self._site.schedules, listed_in(context.principal.key, scope))
+
     async def find(self, context: RequestContext, filters: ScheduleFilters) -> Listing[ScheduleRow]:
         """Ids that begin with the search text follow it in the order of ids."""
         request = ScheduleListRequest(
@@ -88,6 +92,7 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleRow]):
             cursor=filters.cursor or ("" if filters.several else filters.search) or None,
             limit=filters.rows,
             failing=filters.view == "failing",
+            explained=True,
         )
         exact = await self.named(context, filters) if filters.search and not filters.cursor else []
         budget = TimeBudget(self._limits.list_search_timeout_s)

@@ -12,7 +12,9 @@ from tocsin.model.timer import Status
 from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import wire
+from tocsin.web.http.access import listed_in
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.counts import Numbers, of_timers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
 from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order, key_of
 from tocsin.web.pages.presentation import shown_version
@@ -102,12 +104,17 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
         return shown_version(row, paused=self._service.namespaces.is_paused(row.timer.namespace))
 
     async def get_named(self, namespace: str, ids: Sequence[str]) -> Mapping[str, TimerView]:
-        return await self._service.get_many(namespace, ids)
+        views = (await self._service.get_many(namespace, ids)).values()
+        return {view.timer.id: view for view in await self._service.explained([*views])}
+
+    async def count(self, context: RequestContext, scope: str) -> Numbers:
+        return await of_timers(self._service, listed_in(context.principal.key, scope))
 
     async def find(self, context: RequestContext, filters: TimerFilters) -> Listing[TimerView]:
         request = self.request(context, filters)
         exact = await self.named(context, filters) if filters.search and not filters.cursor else []
         found = await self._search(filters, request, context.now_us)
+        found = replace(found, rows=await self._service.explained(found.rows))
         if not exact:
             return found
         named = {key_of(view.timer) for view in exact}
