@@ -11,8 +11,8 @@ import pytest
 from tests.support.cases import each
 
 from tocsin.model.errors import InvalidInput
+from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.timer import RawBody, Status, Timer
-from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.service import TimerView
 from tocsin.web.http.hosts import Hosts
 from tocsin.web.pages import presentation

@@ -14,9 +14,11 @@ import msgspec
 
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
+from tocsin.model.explanation import Explanation
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.store import (
     PAGE_BYTES_MAX,
+    SCAN_ROWS_MAX,
     SCHEDULES_SUFFIX,
     HistoryRow,
     ListCursor,
@@ -25,7 +27,6 @@ from tocsin.ports.store import (
     StoredRow,
     within,
 )
-from tocsin.timers.explaining import Explanation
 
 #: Bounded reads of the store in one list call, before it returns a short page and a cursor.
 LIST_READS_MAX = 20
@@ -82,6 +83,7 @@ class ListRequest:
     cursor: str | None = None
     reads_max: int = LIST_READS_MAX
     bytes_max: int = LIST_BYTES_MAX
+    scan_rows_max: int = SCAN_ROWS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +104,10 @@ class IdListRequest:
         return f"{namespace.removesuffix(SCHEDULES_SUFFIX)}/{timer_id}" if self.of_several else timer_id
 
 
-async def list_page(
-    request: ListRequest,
-    namespaces: tuple[str, ...] | None,
-    shards: Sequence[int],
-    read: Callable[[ListQuery], Awaitable[Listed]],
-    shard_id_of: Callable[[StoredRow | HistoryRow], int | None],
-) -> tuple[list[TimerView], str | None]:
-    """The requested page, and the cursor of the next one if one may follow. `namespaces` (None: all) and `shards` are those
-    of its scope. `read` queries the store, and its errors are raised. `shard_id_of` returns a row's shard; None leaves the
-    row out. Raises InvalidInput for a bad cursor."""
-    query = ListQuery(
+def query_of(request: ListRequest, namespaces: tuple[str, ...] | None, shards: Sequence[int]) -> ListQuery:
+    """The query of the store that finds what is to be listed, but for destination and error. `namespaces` (None: all) and
+    `shards` are those of its scope. Raises InvalidInput for a bad cursor."""
+    return ListQuery(
         namespaces=namespaces,
         shards=shards,
         statuses=request.statuses or frozenset(Status),
@@ -123,7 +118,21 @@ async def list_page(
         cursor=read_cursor(request.cursor),
         limit=request.limit,
         bytes_max=request.bytes_max,
+        scan_rows_max=request.scan_rows_max,
     )
+
+
+async def list_page(
+    request: ListRequest,
+    namespaces: tuple[str, ...] | None,
+    shards: Sequence[int],
+    read: Callable[[ListQuery], Awaitable[Listed]],
+    shard_id_of: Callable[[StoredRow | HistoryRow], int | None],
+) -> tuple[list[TimerView], str | None]:
+    """The requested page, and the cursor of the next one if one may follow. `namespaces` (None: all) and `shards` are those
+    of its scope. `read` queries the store, and its errors are raised. `shard_id_of` returns a row's shard; None leaves the
+    row out. Raises InvalidInput for a bad cursor."""
+    query = query_of(request, namespaces, shards)
     matches = _text_filter(request)
     views: list[TimerView] = []
     reads = 0

@@ -18,6 +18,7 @@ from tocsin.model.errors import (
     TimerNotFound,
     TimerNotPending,
 )
+from tocsin.model.explanation import Explanation
 from tocsin.model.ids import schedule_uuid
 from tocsin.model.redaction import take_secrets, with_headers, with_url, withheld
 from tocsin.model.schedule import (
@@ -40,7 +41,6 @@ from tocsin.model.schedule import (
 )
 from tocsin.model.timer import Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.explaining import Explanation
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, Scope, TimerView
 
 if TYPE_CHECKING:

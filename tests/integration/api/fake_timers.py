@@ -22,6 +22,7 @@ from tocsin.model.errors import (
     TimerNotPending,
     TocsinError,
 )
+from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import HistoryMode, Namespace
 from tocsin.model.run import RunStatus, run_of
@@ -30,7 +31,6 @@ from tocsin.tasks import Turns
 from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.history import RunPage, read_cursor
 from tocsin.timers.listing import IdListRequest, Scope
 from tocsin.timers.namespaces import Namespaces

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from tocsin.model.instants import format_instant
 from tocsin.service_calls.messages import CallKey, CallStatus
-from tocsin.service_calls.ports import CallFilter, CallRecord, ExecutionRecord, PagePosition, SearchResult, TraceEntry
+from tocsin.service_calls.ports import (
+    CallFilter,
+    CallRecord,
+    ExecutionRecord,
+    PagePosition,
+    SearchResult,
+    Tenants,
+    TraceEntry,
+)
 from tocsin.stores.service_calls.service_calls import TAGS
 from tocsin.stores.service_calls.statements import KEY, Database, Query, Row, Session, json_of
 
@@ -89,6 +97,7 @@ class PageQuery:
             "before_at": None if wanted.before is None else wanted.before.submitted_at,
             "before_id": None if wanted.before is None else wanted.before.service_call_id,
             "correlation": wanted.correlation_id,
+            "call": wanted.service_call_id,
             "pattern": _containing(wanted.name),
             **{f"status_{place}": status for place, status in enumerate(self._statuses)},
             **{f"tag_{place}": tag for place, tag in enumerate(self._tags)},
@@ -104,10 +113,8 @@ class PageQuery:
         """Keys and submission times of the first `most` calls that match, among the first `among` calls."""
         conditions = ["lower(name) LIKE lower(:pattern) ESCAPE '/'"] if self._wanted.name else []
         if not self._one_tenant:
-            if self._wanted.tenants is not None:
-                # No list is empty in SQL; no tenant has an empty id.
-                names = [f":tenant_{place}" for place in range(len(self._among))]
-                conditions.append(f"tenant_id IN ({', '.join(names) or repr('')})")
+            conditions += _of_tenants(self._among) if self._wanted.tenants is not None else []
+            conditions += ["service_call_id = :call"] * bool(self._wanted.service_call_id)
             conditions += [f"status IN ({', '.join(self._status_names)})"] * bool(self._statuses)
             conditions += ["correlation_id = :correlation"] * bool(self._wanted.correlation_id)
             conditions += [_tagged("looked_at", place) for place in range(len(self._tags))]
@@ -166,6 +173,38 @@ class PageQuery:
         columns = ", ".join(f"calls.{name}" for name in self._columns)
         condition = f"WHERE {' AND '.join(where)} " if where else ""
         return f"SELECT {columns} FROM {source} {condition}{_newest(ranged)} {part or _PART}"
+
+
+def _of_tenants(tenants: Sequence[str]) -> list[str]:
+    """The condition for the calls of these tenants. No list is empty in SQL; no tenant has an empty id."""
+    names = [f":tenant_{place}" for place in range(len(tenants))]
+    return [f"tenant_id IN ({', '.join(names) or repr('')})"]
+
+
+def of_request(tenants: tuple[str, ...] | None) -> Query:
+    """The first `most` calls with a correlation id."""
+    conditions = ["correlation_id = :correlation", *(_of_tenants(tenants) if tenants is not None else [])]
+    return _query(
+        f"SELECT {', '.join(_COLUMNS)} FROM {_calls_by('correlation_id')} WHERE {' AND '.join(conditions)} LIMIT :most",
+        _COLUMNS,
+    )
+
+
+def counts_of(tenants: Tenants) -> Query:
+    """How many calls have each status: of one tenant at most `most` of each, of several among the first `most` of all."""
+    if isinstance(tenants, str):
+        condition = "tenant_id = :tenant AND status = "
+        each = [
+            f"SELECT '{status}' AS status, count(*) AS number FROM "
+            f"(SELECT 1 FROM {_calls_by('status')} WHERE {condition}'{status}' LIMIT :most) AS with_{status}"
+            for status in CallStatus
+        ]
+        return Query(" UNION ALL ".join(each), results=("status", "number"))
+    where = f"WHERE {' AND '.join(_of_tenants(tenants))} " if tenants is not None else ""
+    newest = f"SELECT tenant_id, status FROM {_calls_by('newest')} {_newest('calls')} LIMIT :most"
+    return _query(
+        f"SELECT status, count(*) AS number FROM ({newest}) AS newest {where}GROUP BY status", ("status", "number")
+    )
 
 
 _PART = "LIMIT :most OFFSET :skipped"
@@ -227,6 +266,30 @@ class SqlCallQueries:
             records = await _records(session, FIND_MANY, [key[:2] for key in keys])
             by_key = {(record.tenant_id, record.service_call_id): record for record in records}
             return SearchResult([by_key[key[0], key[1]] for key in keys], reached)
+
+        return await self._database.read(work)
+
+    async def of_request(self, correlation_id: str, tenants: tuple[str, ...] | None, limit: int) -> list[CallRecord]:
+        values: dict[str, Any] = {f"tenant_{place}": tenant for place, tenant in enumerate(tenants or ())}
+        return await self._database.read(
+            lambda session: _records(session, of_request(tenants), correlation=correlation_id, most=limit, **values)
+        )
+
+    async def counts(self, tenants: Tenants, most: int) -> Mapping[str, tuple[int, bool]]:
+        among = () if tenants is None or isinstance(tenants, str) else tenants
+        values: dict[str, Any] = {f"tenant_{place}": tenant for place, tenant in enumerate(among)}
+        one = isinstance(tenants, str)
+        values |= {"tenant": tenants, "most": most + 1} if one else {"most": SEARCHED_MAX}
+        query, every = counts_of(tenants), counts_of(None)
+
+        async def work(session: Session) -> Mapping[str, tuple[int, bool]]:
+            counted: dict[str, int] = dict(await query.fetch(session, **values))
+            if one:
+                return {
+                    status: (min(counted.get(status, 0), most), counted.get(status, 0) > most) for status in CallStatus
+                }
+            looked_at = sum(number for _, number in await every.fetch(session, most=SEARCHED_MAX))
+            return {status: (counted.get(status, 0), looked_at >= SEARCHED_MAX) for status in CallStatus}
 
         return await self._database.read(work)
 

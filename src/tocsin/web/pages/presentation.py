@@ -13,12 +13,12 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
+from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.redaction import redact_url
 from tocsin.model.timer import LoggedAttempt, RawBody, Status
 from tocsin.model.validation import is_deeper_than
 from tocsin.model.visible import visible
-from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.service import TimerView
 from tocsin.web.http.instants import format_instant, parse_instant
 
@@ -192,8 +192,12 @@ def count(number: float) -> str:
 
 def sentence(error: Exception) -> str:
     """An error's text as a sentence."""
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{initial(str(error))}."
+
+
+def initial(text: str) -> str:
+    """A text with its first letter in upper case."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def instants_in(text: str) -> list[tuple[str, int | None]]:

@@ -94,9 +94,13 @@ def _troubles(
             f"{count(calls.failed)} service {'call' if calls.failed == 1 else 'calls'} failed in the last minute"
         )
     if paused:
-        found.append(f"{paused[0].name} is paused" if len(paused) == 1 else f"{len(paused)} namespaces are paused")
+        found.append(
+            f"the namespace {paused[0].name} is paused" if len(paused) == 1 else f"{len(paused)} namespaces are paused"
+        )
     if silent:
-        found.append(f"{silent[0]} does not respond" if len(silent) == 1 else f"{len(silent)} nodes do not respond")
+        found.append(
+            f"the node {silent[0]} does not respond" if len(silent) == 1 else f"{len(silent)} nodes do not respond"
+        )
     if not found:
         return ""
     words = found[0] if len(found) == 1 else f"{', '.join(found[:-1])}, and {found[-1]}"

@@ -5,19 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from starlette.responses import Response
 
-from tocsin.model.access import Role
+from tocsin.model.access import EVERY, Role
 from tocsin.model.errors import FieldError, InvalidInput, TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.timer import Status
 from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import TimerView
 from tocsin.web.pages.bulk import NAMED_MAX, Target, change_all, distinct, hosts, sent_ids, step
 from tocsin.web.pages.context import RequestContext, whole_number
-from tocsin.web.pages.lists import TimeBudget, in_order
+from tocsin.web.pages.lists import TimeBudget, in_order, key_of
 from tocsin.web.pages.presentation import timer_path
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.actions import run_again
@@ -44,7 +43,7 @@ class BulkActions(Part):
 
     async def _dialog(self, context: RequestContext, kind: str, *, every: bool) -> Response:
         filters = (await self._lists.filters(context)).fixed(context.now_us)
-        context.permit(Role.WRITE, filters.scope)
+        self._permit(context, filters.scope)
         request = self._lists.request(context, filters)
         return self._pages.page(
             "bulk.html",
@@ -57,30 +56,39 @@ class BulkActions(Part):
             limits=self._limits,
         )
 
+    def _permit(self, context: RequestContext, scope: str) -> None:
+        """Raises Forbidden unless the principal may change the timers of the scope."""
+        if not self._lists.permit(context, scope):
+            context.permit(Role.WRITE, None if scope == EVERY else scope)
+
     @route("POST", "/ui/cancel/selected")
     async def cancel_selected(self, context: RequestContext) -> Response:
-        """Counts or cancels the pending timers among `ids`, a JSON array."""
-        namespace, pending, other = await self._selected(context, pending=True)
-        return await self._step(context, namespace, pending, other, partial(self._service.delete, namespace))
+        """Counts or cancels the pending timers among `ids`, a JSON array of namespaces and ids."""
+        pending, other = await self._selected(context, pending=True)
+        return await self._step(context, pending, other, self._cancel)
 
     @route("POST", "/ui/run-again/selected")
     async def run_selected(self, context: RequestContext) -> Response:
-        """Counts or runs again the finished timers among `ids`, a JSON array."""
-        namespace, finished, other = await self._selected(context, pending=False)
-        timers = {view.timer.id: view.timer for view in finished}
+        """Counts or runs again the finished timers among `ids`, a JSON array of namespaces and ids."""
+        finished, other = await self._selected(context, pending=False)
+        timers = {key_of(view.timer): view.timer for view in finished}
 
-        async def run(timer_id: str) -> None:
+        async def run(key: str) -> None:
             now_us = context.now_us
-            await run_again(self._service, self._parser, timers[timer_id], now_us, now_us, self._id_chars_max)
+            await run_again(self._service, self._parser, timers[key], now_us, now_us, self._id_chars_max)
 
-        return await self._step(context, namespace, finished, other, run)
+        return await self._step(context, finished, other, run)
+
+    async def _cancel(self, key: str) -> None:
+        namespace, _, timer_id = key.partition("/")
+        await self._service.delete(namespace, timer_id)
 
     @route("POST", "/ui/cancel/matching")
     async def cancel_matching(self, context: RequestContext) -> Response:
         """Counts or cancels the next timers that match the filters in the query and were created by `created_before`, the
         instant (microseconds) at which the dialog was opened."""
         filters = await self._lists.filters(context)
-        context.permit(Role.WRITE, filters.scope)
+        self._permit(context, filters.scope)
         created_before = context.form.get("created_before")
         if not created_before.isdecimal():
             raise InvalidInput(FieldError("created_before", "is not an instant in microseconds"))
@@ -92,24 +100,19 @@ class BulkActions(Part):
         # Once, not for each row: it reads all digits.
         created_before_us = whole_number(created_before)
         views = [view for view in found.rows if view.timer.created_at <= created_before_us]
-        delete = partial(self._service.delete, filters.scope)
-        return await self._step(context, filters.scope, views, 0, delete, found.cursor)
+        return await self._step(context, views, 0, self._cancel, found.cursor)
 
     @route("POST", "/timers/cancel-many")
     async def cancel_many(self, context: RequestContext) -> Response:
         """Asks for confirmation first; then cancels the timers, and lists those that were refused and why."""
-        namespace, ids = self._wanted(context, context.form.all("id"))
+        keys = self._wanted(context, context.form.all("id"))
         back = context.form.exact("back")
-        values: dict[str, Any] = {
-            "namespace": namespace,
-            "ids": ids,
-            "back": back if back.startswith("/timers?") else "/timers",
-        }
+        values: dict[str, Any] = {"keys": keys, "back": back if back.startswith("/timers?") else "/timers"}
         if context.form.get("confirmed") == "yes":
-            refused = await change_all(ids, partial(self._service.delete, namespace), _reason)
+            refused = await change_all(keys, self._cancel, _reason)
             return self._pages.page("timers/canceled.html", context, title="Canceled", refused=refused, **values)
-        views = await self._service.get_many(namespace, ids)
-        pending = [view for timer_id in ids if (view := views.get(timer_id)) and view.timer.status is Status.PENDING]
+        views = await self._lists.get_many(context, EVERY, keys)
+        pending = [view for key in keys if (view := views.get(key)) and view.timer.status is Status.PENDING]
         return self._pages.page(
             "timers/confirm_cancel.html",
             context,
@@ -120,35 +123,34 @@ class BulkActions(Part):
             **values,
         )
 
-    async def _selected(self, context: RequestContext, *, pending: bool) -> tuple[str, list[TimerView], int]:
-        """The form's namespace, the timers among its ids that are pending, or those that are not, and how many ids name
-        others or none."""
-        namespace, ids = self._wanted(context, sent_ids(context, self._limits.cancel_timers_max, "timer"))
-        views = await self._service.get_many(namespace, ids)
-        found = [views[timer_id] for timer_id in ids if timer_id in views]
+    async def _selected(self, context: RequestContext, *, pending: bool) -> tuple[list[TimerView], int]:
+        """The timers among the form's ids that are pending, or those that are not, and how many ids name others or none."""
+        keys = self._wanted(context, sent_ids(context, self._limits.cancel_timers_max, "timer"))
+        views = await self._lists.get_many(context, EVERY, keys)
+        found = [views[key] for key in keys if key in views]
         wanted = [view for view in found if (view.timer.status is Status.PENDING) == pending]
-        return namespace, wanted, len(ids) - len(wanted)
+        return wanted, len(keys) - len(wanted)
 
-    def _wanted(self, context: RequestContext, sent: Sequence[str]) -> tuple[str, list[str]]:
-        """The form's namespace and the distinct ids. Raises InvalidInput, and Forbidden if the principal may not change the
-        namespace."""
-        namespace = context.form.exact("namespace")
-        context.permit(Role.WRITE, namespace)
-        return namespace, distinct(sent, self._limits.cancel_timers_max, "timer")
+    def _wanted(self, context: RequestContext, sent: Sequence[str]) -> list[str]:
+        """The distinct namespaces and ids. Raises InvalidInput, and Forbidden if the principal may not change one of the
+        namespaces."""
+        keys = distinct(sent, self._limits.cancel_timers_max, "timer")
+        for namespace in {key.partition("/")[0] for key in keys}:
+            context.permit(Role.WRITE, namespace)
+        return keys
 
     async def _step(
         self,
         context: RequestContext,
-        namespace: str,
         views: Sequence[TimerView],
         other: int,
         change: Callable[[str], Awaitable[object]],
         cursor: str | None = None,
     ) -> Response:
         """A step on these timers, as `bulk.step`."""
+        timers = [view.timer for view in views]
         targets = [
-            Target(timer.id, timer.id, timer_path(namespace, timer.id), timer.url)
-            for timer in (view.timer for view in views)
+            Target(key_of(timer), timer.id, timer_path(timer.namespace, timer.id), timer.url) for timer in timers
         ]
         return await step(context, targets, other, change, _reason, cursor)
 
