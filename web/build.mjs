@@ -10,7 +10,7 @@ import { gzipSync } from "node:zlib";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = join(here, "..", "src", "tocsin", "web", "pages", "static");
-const entries = ["main.js", "theme.js", "editor.js", "charts.js", "reference.js", "main.css"];
+const entries = ["main.js", "theme.js", "editor.js", "reference.js", "main.css"];
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
@@ -27,7 +27,7 @@ const withFont = { name: "font", setup: ({ onResolve }) => onResolve({ filter: /
 
 const shared = { absWorkingDir: here, bundle: true, minify: true, metafile: true, outdir: out, target: "es2022", entryNames: "[name]-[hash]", logLevel: "warning", plugins: [withFont] };
 const results = await Promise.all([
-  build({ ...shared, entryPoints: ["main.js", "editor.js", "charts.js", "reference.js", "main.css"].map((name) => `src/${name}`), format: "esm", splitting: true, chunkNames: "part-[hash]" }),
+  build({ ...shared, entryPoints: ["main.js", "editor.js", "reference.js", "main.css"].map((name) => `src/${name}`), format: "esm", splitting: true, chunkNames: "part-[hash]" }),
   // Runs before the first paint, so it is no module.
   build({ ...shared, entryPoints: ["src/theme.js"], format: "iife" }),
 ]);

@@ -86,6 +86,15 @@ CASES = {
     "find": Case(queries.FIND, CALLS, [], ONE),
     "executions": Case(queries.EXECUTIONS, LOG, [], ONE),
     "trace_schedule": Case(queries.SCHEDULE, TIMERS, [], ONE),
+    "of_request": Case(
+        queries.of_request((TENANT, OTHER_TENANT)),
+        "idx_service_calls_correlation_id",
+        [],
+        {"correlation": ID, "most": 10, "tenant_0": TENANT, "tenant_1": OTHER_TENANT},
+    ),
+    "of_request, any tenant": Case(
+        queries.of_request(None), "idx_service_calls_correlation_id", [], {"correlation": ID, "most": 10}
+    ),
     "trace_messages": Case(queries.MESSAGES, "idx_outbox_correlation_id", [], {"tenant": TENANT, "correlation": ID}),
 }
 

@@ -170,6 +170,22 @@ async def test_pages_of_several_tenants_are_complete_however_few_calls_a_search_
     assert await all_found(of_request) == [record(calls[5])]
 
 
+async def test_calls_are_found_over_tenants_by_their_request_and_by_id(database: AgentDatabase) -> None:
+    one, two, other = call(correlation_id="c"), call(OTHER_TENANT, correlation_id="c"), call(correlation_id="d")
+    await insert(database, one, two, other)
+
+    async def of_request(tenants: tuple[str, ...] | None, limit: int = 9) -> set[str]:
+        return {found.service_call_id for found in await database.queries.of_request("c", tenants, limit)}
+
+    both = {one.service_call_id, two.service_call_id}
+    assert await of_request(None) == await of_request((OTHER_TENANT, TENANT)) == both
+    assert await of_request((OTHER_TENANT,)) == {two.service_call_id}
+    assert await of_request(()) == set()
+    assert len(await of_request(None, 1)) == 1
+    found, _ = await database.queries.search(CallFilter(None, service_call_id=two.service_call_id))
+    assert found == [record(two)]
+
+
 def _after(wanted: CallFilter, last: CallRecord) -> CallFilter:
     place = PagePosition(last.submitted_at, last.service_call_id)
     return CallFilter(

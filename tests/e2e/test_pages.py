@@ -273,27 +273,34 @@ async def test_lost_connection_is_shown_and_recovers(shown: Window, server: Serv
         shown.complaints.clear()
 
 
-async def test_overview_is_true_while_it_is_open_and_shows_since_when_nothing_is_known(
+async def test_now_is_true_while_it_is_open_and_shows_since_when_nothing_is_known(
     browser: Browser, tmp_path: Path, inbox: tuple[Inbox, str]
 ) -> None:
     calls, url = inbox
-    async with serving(tmp_path, TOCSIN_UI_CHART_INTERVAL="1s") as server, window(browser, server.url) as shown:
+    async with serving(tmp_path) as server, window(browser, server.url) as shown:
         api = Api(server)
         await api.create("before", url)
         await api.settled("before", "completed")
         await shown.go("/")
-        tables, sentence = shown.page.locator("#tables"), shown.page.locator("#sentence")
-        await expect(tables).to_contain_text("No callback or call failed in the last hour.")
-        # All tables follow, not only sentence and tiles.
+        body, sentence = shown.page.locator("#now"), shown.page.locator("#sentence")
+        await expect(sentence).to_have_text("Everything fires on time.")
+        await expect(body).to_contain_text("Nothing needs attention")
+        # All of it follows, not only the sentence.
         calls.default = (503, b"busy")
         await api.create("after", url, retryPolicy={"maxAttempts": 1})
         await api.settled("after", "failed")
-        await expect(tables).to_contain_text("HTTP_503")
-        await expect(tables.locator("tbody").last.locator("tr").first.locator("td").nth(1)).not_to_have_text("0")
+        await expect(sentence).to_have_text("Timers fire on time. One destination keeps failing.")
+        row = body.locator(".incident")
+        await expect(row).to_contain_text("HTTP 503")
+        await expect(body.locator(".stat[data-tone='failed']")).to_have_text("1 failed")
+        # From there to the timers that failed, over all namespaces, in one click.
+        await row.get_by_role("link", name="Show").click()
+        await expect(shown.page.locator("#results tbody .c-id")).to_have_text("after")
+        await shown.go("/")
         await expect(sentence).not_to_have_attribute("data-as-of", re.compile("."))
         await server.kill()
         await expect(sentence).to_have_attribute("data-as-of", re.compile(r"As of \d\d:\d\d:\d\d\."))
-        await shown.picture("overview-disconnected")
+        await shown.picture("now-disconnected")
         shown.complaints.clear()
 
 
@@ -343,9 +350,8 @@ async def test_namespace_is_created_paused_resumed_and_updated(shown: Window, ap
     await expect(page.locator("[data-action-notice]")).to_have_text(re.compile("The namespace billing is paused"))
     await shown.picture("paused-timer")
     await shown.go("/")
-    await expect(page.locator("#sentence")).to_have_text(
-        re.compile("^Paused: billing [(]1 timer overdue[)]. Otherwise: quiet")
-    )
+    await expect(page.locator("#sentence")).to_have_text("Nothing is overdue. The namespace billing is paused.")
+    await expect(page.locator(".incident")).to_contain_text("1 timer overdue")
     await expect(page.locator("#sentence")).to_have_attribute("data-tone", "busy")
     await shown.picture("paused-overview")
     await shown.go("/timers?namespace=billing")

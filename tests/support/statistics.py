@@ -25,5 +25,6 @@ def statistics_reader(store: Records, clock: Clock) -> StatisticsReader:
         incarnation=b"a" * 16,
         observe=unobserved,
         timeout_s=60.0,
+        fatal=unobserved,  # type: ignore[arg-type]
     )
     return StatisticsReader(store, keeper, clock, unobserved, 60.0)

@@ -11,12 +11,13 @@ import pytest
 from tests.simulation.crowd import SECOND, Crowd
 from tests.support.cases import each
 
+from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.forward import Obstacle, RowPlace, Whereabouts
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.explaining import Asked, TimerState, WaitsFor, explain
+from tocsin.timers.explaining import Asked, explain
 from tocsin.timers.listing import TimerView
 from tocsin.timers.locating import whereabouts
 

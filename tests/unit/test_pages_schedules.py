@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from tocsin.model.errors import InvalidInput
+from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_instant
 from tocsin.model.schedule import CatchUp, Definition, LastOccurrence, ScheduleStatus, Source
 from tocsin.model.timer import Timer
 from tocsin.timers.schedules import ScheduleView
+from tocsin.web.pages.presentation import State
 from tocsin.web.pages.schedules.forms import ScheduleForm, command
 from tocsin.web.pages.schedules.presentation import state_of, version, zoned
 
@@ -135,11 +138,23 @@ def test_instants_are_shown_in_the_schedules_zone() -> None:
 
 
 def test_state_and_version_follow_the_occurrence_at_hand() -> None:
+    def word(of: ScheduleView, now_us: int, *, paused: bool = False) -> str:
+        return state_of(msgspec.structs.replace(of, namespace_paused=paused), now_us).word
+
     active = view(DEFINITION)
-    assert state_of(active, NOW).word == "active"
-    assert state_of(active, NOW + 1).word == "due"
-    paused = msgspec.structs.replace(active, status=ScheduleStatus.PAUSED, paused="request")
-    assert state_of(paused, NOW + 1).word == "paused"
-    assert state_of(msgspec.structs.replace(active, status=ScheduleStatus.ENDED), NOW).word == "ended"
-    ended = LastOccurrence(NOW, Source.REGULAR, "completed", NOW + 5, 1)
-    assert len({version(active), version(paused), version(view(DEFINITION, last_occurrence=ended))}) == 3
+    assert word(active, NOW) == "active"
+    assert word(active, NOW + 1) == "due"
+    stopped = msgspec.structs.replace(active, status=ScheduleStatus.PAUSED, paused="request")
+    assert word(stopped, NOW + 1) == word(active, NOW, paused=True) == word(active, NOW + 1, paused=True) == "paused"
+    assert word(msgspec.structs.replace(active, status=ScheduleStatus.ENDED), NOW) == "ended"
+    # An attempt that was in flight at the pause still ends.
+    firing = Explanation(TimerState.FIRING, WaitsFor.RESPONSE, NOW + 9, 0, "n1", "", 1, NOW)
+    fired = msgspec.structs.replace(active, explanation=firing)
+    assert word(fired, NOW + 1, paused=True) == word(fired, NOW + 1) == "firing"
+    waiting = msgspec.structs.replace(
+        active, explanation=replace(firing, state=TimerState.WAITING, waits_for=WaitsFor.DESTINATION, attempt=None)
+    )
+    assert state_of(waiting, NOW + 1) == State("waiting", "waiting", "for its destination")
+    ended = view(DEFINITION, last_occurrence=LastOccurrence(NOW, Source.REGULAR, "completed", NOW + 5, 1))
+    halted = msgspec.structs.replace(active, namespace_paused=True)
+    assert len({version(each) for each in (active, stopped, ended, fired, waiting, halted)}) == 6

@@ -13,12 +13,12 @@ from tocsin.ports.observer import (
     DispatchPaused,
     DispatchResumed,
     Event,
-    StatisticsNotStored,
     TimersChanged,
     TimersCreated,
 )
 from tocsin.statistics import records as stored
 from tocsin.statistics.counting import Statistics
+from tocsin.statistics.events import StatisticsNotStored
 from tocsin.statistics.keeping import StatisticsKeeper
 from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.outages import Outage, OutageTracker
@@ -94,6 +94,7 @@ class CountingNode:
             incarnation=name.encode() * 8,
             observe=self.events.append,
             timeout_s=60.0,
+            fatal=unobserved,  # type: ignore[arg-type]
         )
         self.reader = StatisticsReader(store, self.keeper, clock, unobserved, 60.0)
 

@@ -10,20 +10,24 @@ function showPicked() {
   const bar = document.getElementById("picked");
   if (!bar) return;
   bar.toggleAttribute("data-some", picked.length > 0);
-  const finished = picked.filter((box) => !("due" in box.closest("tr").dataset)).length;
-  const all = finished === picked.length;
-  const words = `${picked.length} ${picked.length === 1 ? "timer" : "timers"} selected${finished ? `, ${all ? "finished" : `${finished} finished`}` : ""}`;
+  // A call that runs is due at 0: it neither waits nor has finished.
+  const due = picked.map((box) => box.closest("tr").dataset.due);
+  const finished = due.filter((at) => at === undefined).length;
+  const waits = due.some((at) => Number(at) > 0);
+  const { noun } = document.getElementById("results").dataset;
+  const words = `${picked.length} ${noun}${picked.length === 1 ? "" : "s"} selected${finished ? `, ${finished === picked.length ? "finished" : `${finished} finished`}` : ""}`;
   const count = document.getElementById("picked-count");
   if (picked.length && count.textContent !== words) count.textContent = words;
   const cancel = document.getElementById("cancel-picked");
-  cancel.disabled = all;
-  cancel.title = all ? "All selected timers have finished" : "";
+  cancel.disabled = !waits;
+  cancel.title = waits ? "" : `None of the selected ${noun}s waits`;
   document.getElementById("run-again-picked").hidden = !finished;
   const whole = document.getElementById("pick-all");
   whole.checked = picked.length > 0 && picked.length === every.length;
   whole.indeterminate = picked.length > 0 && picked.length < every.length;
   const { view } = document.getElementById("results").dataset;
-  document.getElementById("pick-matching").hidden = !(whole.checked && document.querySelector("#follow a") && (view === "pending" || view === "all"));
+  const matching = document.getElementById("pick-matching");
+  matching.hidden = !(whole.checked && document.querySelector("#follow a") && matching.dataset.views.split(" ").includes(view));
 }
 
 function unpick() {

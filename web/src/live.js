@@ -2,12 +2,15 @@
 // Nothing moves: rows change in place, and new rows wait behind a button.
 import { clock, nowMs, serverShows, showTimes } from "./times.js";
 import { Idiomorph } from "idiomorph";
-import { above, anyStale, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
-import { post } from "./toast.js";
+import { above, anyStale, drop, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
+import { peekIsOpen } from "./peek.js";
+import { dialogIsOpen, post } from "./toast.js";
 
 const LOST_AFTER_MS = 3000;
 const POLL_MS = 2000;
 const REPEAT_MS = 1000;
+// The states of what is due, which change without an event: an attempt begins, a slot becomes free.
+const unsettled = ["firing", "due", "waiting"];
 let source = null;
 let lostTimer = 0;
 let confirmedMs = nowMs();
@@ -61,7 +64,7 @@ function update(news) {
   const one = document.querySelector("[data-one]");
   if (results) updateList(results, news);
   else if (one) updatePage(one, news);
-  else if (news.tiles) updateOverview(news);
+  else if (news.title) updateNow(news);
 }
 
 // -- the list
@@ -162,21 +165,45 @@ async function refreshRows(results) {
   if (anyStale()) refreshRows(results);
   // A timer whose callback has just ended is stored a moment later.
   const isDue = (row) => row.dataset.due || row.querySelector("[data-due]");
-  if (rows.some((row) => isDue(row) && row.querySelector(".state")?.dataset.tone === "firing")) repeatRefresh(results);
+  if (rows.some((row) => isDue(row) && unsettled.includes(row.querySelector(".state")?.dataset.tone))) repeatRefresh(results);
 }
 
 function repeatRefresh(results) {
   repeatTimer ||= setTimeout(() => { repeatTimer = 0; if (!document.hidden) refreshRows(results); }, REPEAT_MS);
 }
 
-// Marks a row that no longer belongs on the tab. It stays in place until the list is reloaded.
+// Rows that no longer belong on the tab leave by themselves, unless somebody is at work in the list: then they stay in place, and
+// the button says how many there are.
+const LEAVE_MS = 1500;
+const COLLAPSE_MS = 150;
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+let leaveTimer = 0;
+
+function inUse(results) {
+  return results.querySelector(".list:hover") || results.contains(document.activeElement) || document.querySelector("#picked[data-some]") || peekIsOpen() || dialogIsOpen();
+}
+
+function leaveSoon() {
+  leaveTimer ||= setTimeout(async () => {
+    leaveTimer = 0;
+    const results = document.getElementById("results");
+    const rows = rowsInView().filter((row) => row.classList.contains("left"));
+    if (!rows.length) return;
+    if (inUse(results)) { leaveSoon(); return; }
+    await Promise.all(rows.map((row) => STILL.matches || row.animate([{ maxHeight: `${row.offsetHeight}px`, overflow: "hidden" }, { maxHeight: "0", minHeight: "0", opacity: 0, overflow: "hidden" }], COLLAPSE_MS).finished));
+    for (const row of rows) if (row.isConnected) drop(row);
+    showNews(results);
+  }, LEAVE_MS);
+}
+
+// Marks a row that no longer belongs on the tab.
 function markLeft(row, tab) {
   // The one whose id was searched for is shown on every tab.
   if (row.parentElement.classList.contains("exact")) return;
-  const stays = "tab" in row.dataset ? row.dataset.tab === tab : ("due" in row.dataset) === (tab === "pending");
+  const stays = "tab" in row.dataset ? row.dataset.tab.split(" ").includes(tab) : ("due" in row.dataset) === (tab === "pending");
   const gone = row.classList.contains("gone") || !stays;
   row.classList.toggle("left", gone);
-  if (gone) left.add(keyOf(row));
+  if (gone) { left.add(keyOf(row)); leaveSoon(); }
   else left.delete(keyOf(row));
 }
 
@@ -199,7 +226,7 @@ function replaceRow(row, changed) {
 
 // -- one timer, one call
 
-const isFiring = (one) => one.querySelector(".lead .state")?.dataset.tone === "firing";
+const isFiring = (one) => unsettled.includes(one.querySelector(".lead .state")?.dataset.tone);
 const showChanged = () => document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
 
 async function updatePage(one, news) {
@@ -258,34 +285,18 @@ function morph(part, next) {
   return part.innerHTML !== before;
 }
 
-// -- the overview
+// -- Now
 
-let lastPoints = null;
-
-function updateOverview(news) {
+// The verdict follows at once; the rest is drawn anew by the server when its version changes.
+async function updateNow(news) {
   const sentence = document.getElementById("sentence");
-  if (sentence.textContent !== news.sentence) sentence.textContent = news.sentence;
+  const text = document.getElementById("sentence-text");
+  if (sentence.textContent !== news.title) sentence.textContent = news.title;
+  if (text.textContent !== news.text) text.textContent = news.text;
   sentence.dataset.tone = news.tone;
-  for (const [name, [value, note, tone]] of Object.entries(news.tiles)) {
-    const tile = document.getElementById(`tile-${name}`);
-    if (!tile) continue;
-    tile.dataset.tone = tone;
-    tile.querySelector("b").textContent = value;
-    tile.querySelector("span").textContent = note;
-  }
-  document.getElementById("runbook").hidden = !news.runbook;
-  const points = news.buckets;
-  if (lastPoints !== null && lastPoints !== points) {
-    document.dispatchEvent(new CustomEvent("tocsin:statistics"));
-    refreshVersioned(document.getElementById("tables"), points);
-  }
-  lastPoints = points;
-}
-
-// Reloads a part of the overview, such as the tables, if its version has changed.
-function refreshVersioned(part, version) {
-  if (part.dataset.v === version || part.contains(document.activeElement)) return;
-  refreshPart(part, location.pathname + location.search);
+  const body = document.getElementById("now");
+  if (!news.version || body.dataset.seen === news.version) return;
+  if (await refreshPart(body, location.pathname + location.search) !== null) body.dataset.seen = news.version;
 }
 
 // What has come due fires on the node that owns its shard. If that is another one than this page's, no event follows.
@@ -293,7 +304,7 @@ function refreshDue() {
   const one = document.querySelector("[data-one]");
   const results = document.getElementById("results");
   if (one) pollWhileFiring(one);
-  else if (results?.querySelector(".state[data-tone='firing']")) repeatRefresh(results);
+  else if (results?.querySelector(unsettled.map((tone) => `.state[data-tone='${tone}']`).join())) repeatRefresh(results);
 }
 
 export function startLive() {

@@ -1,7 +1,7 @@
 // The script of every page. Each module looks for its elements and does nothing where they are missing; modules that must
 // follow content swapped in by htmx listen for its events.
 import htmx from "htmx.org";
-import { startTimes, showTimes } from "./times.js";
+import { startTimes, showTimes, shownZone } from "./times.js";
 import { startLive } from "./live.js";
 import { startList } from "./list.js";
 import { startForm } from "./form.js";
@@ -111,6 +111,13 @@ if (scope && !isScoped) {
   document.querySelector("#scope > summary span").textContent = scope;
 }
 
+// A day is one of the reader's zone, unless another is chosen.
+if (document.querySelector("[data-own-zone]") && shownZone() !== "UTC") {
+  const here = new URL(location);
+  here.searchParams.set("zone", shownZone());
+  location.replace(here);
+}
+
 startTimes();
 startNotice();
 startRows();
@@ -122,6 +129,3 @@ startKeys();
 startPalette();
 startPeek();
 startLive();
-
-const charts = document.querySelector("[data-charts]");
-if (charts) import(charts.dataset.src).then((part) => part.startCharts(document.getElementById("main")));

@@ -80,7 +80,7 @@ async function ask(text) {
     if (turn !== asked || !dialog.open) return;
     const reply = answer.ok ? await answer.json() : { found: [] };
     found = reply.found;
-    words.textContent = answer.ok ? (found.length ? "" : `Nothing has the id “${text}”.`) : "Ids could not be looked up.";
+    words.textContent = answer.ok ? (found.length ? "" : `Nothing found. ${reply.left_out}`) : "Ids could not be looked up.";
   } catch {
     words.textContent = "The server does not respond.";
   }

@@ -9,6 +9,7 @@ let skewMs = Math.abs(skew) < SKEW_MIN_MS ? 0 : skew;
 const zoneName = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 let utc = localStorage.getItem("tocsin.zone") === "utc";
 
+export const shownZone = () => (utc ? "UTC" : zoneName);
 export const nowMs = () => Date.now() + skewMs;
 
 // The server's clock, which can be moved, shows this instant.
@@ -61,7 +62,7 @@ function zoneWords(atMs = nowMs()) {
 const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
 export function showTimes(within = document) {
-  for (const element of within.querySelectorAll("time[data-at]")) {
+  for (const element of within.querySelectorAll(":is(time, text)[data-at]")) {
     const ms = Number(element.dataset.at);
     put(element, element.dataset.form === "minute" ? formatted(ms).slice(11, 16) : formatted(ms));
   }
@@ -96,7 +97,7 @@ function count(within) {
   for (const element of within.querySelectorAll("[data-due]")) {
     const state = element.querySelector(".state");
     if (Number(element.dataset.due) <= now && state && (state.dataset.tone === "pending" || state.dataset.tone === "retrying")) {
-      state.dataset.tone = "firing";
+      state.dataset.tone = "due";
       state.lastElementChild.textContent = "due";
       due = true;
     }

@@ -20,6 +20,7 @@ const (
 	AuditActionNamespaceCreated AuditAction = "namespace_created"
 	AuditActionNamespaceChanged AuditAction = "namespace_changed"
 	AuditActionSecretRotated    AuditAction = "secret_rotated"
+	AuditActionTenantLabeled    AuditAction = "tenant_labeled"
 )
 
 // AuditSource is an open enum: later servers may answer other values. Where a change came from.

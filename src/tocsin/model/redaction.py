@@ -77,7 +77,7 @@ def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def path_of(url: str) -> str:
-    """The path of a URL, without its query: what tells destinations of one host apart and has no secrets by name."""
+    """The path of a URL, without its query: by which destinations of one host differ; it has no secrets by name."""
     return f"/{_QUERY.split(url.partition('://')[2], maxsplit=1)[0].partition('/')[2]}"
 
 

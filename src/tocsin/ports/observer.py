@@ -117,8 +117,7 @@ class SchedulesReplanned(Event, frozen=True):
 class AttemptFinished(Event, frozen=True):
     """An attempt to call a webhook ended. `outcome` is done, rescheduled, retried, failed, or superseded (the timer was
     changed meanwhile, so the result decides nothing). `lag_us` is the time from the attempt's instant, or from its acceptance
-    if that is later, to the request's first byte; None if none was sent. `path` is that of the URL, if the attempt failed; it
-    is not logged."""
+    if that is later, to the request's first byte; None if none was sent. `path`: that of its URL if it failed."""
 
     shard_id: int
     namespace: str
@@ -274,8 +273,7 @@ class NamespaceDamaged(Event, frozen=True):
 
 
 class RecordDamaged(Event, frozen=True):
-    """The stored record of an API key, a sign-in or an entry of the audit trail can't be read. It is left out until it is
-    restored or removed; others are read."""
+    """A stored record can't be read: of an API key, a sign-in, the audit trail, statistics. It is left out."""
 
     kind: str
     key: str
@@ -286,16 +284,6 @@ class RecordDamaged(Event, frozen=True):
     counter = Counter(
         "tocsin_records_damaged", "Times that a damaged record was left out of what was read, by kind.", ("kind",)
     )
-
-
-class StatisticsNotStored(Event, frozen=True):
-    """Statistics of a minute, or an outage, could not be stored, or old ones not be removed. They stay in the node's memory
-    for an hour, and are stored when the store answers again."""
-
-    error: str
-    level = WARNING
-    line_limit = _STORE_FAILURES
-    counter = Counter("tocsin_statistics_write_failures", "Failed writes of statistics and outages, which are retried.")
 
 
 class NodeNameShared(Event, frozen=True):

@@ -189,6 +189,9 @@ def within(bytes_max: int, rows: Sequence[R]) -> Sequence[R]:
     return rows
 
 
+#: Rows that don't match that one `list` reads, unless the caller asks for another number.
+SCAN_ROWS_MAX = 50_000
+
 #: A position in a list: (execute_at, uuid, generation). Live and finished rows share one order.
 ListCursor = tuple[int, bytes, bytes]
 
@@ -212,7 +215,7 @@ class ListQuery:
     execute_before: int | None = None
     cursor: ListCursor | None = None
     limit: int = 100
-    scan_rows_max: int = 50_000
+    scan_rows_max: int = SCAN_ROWS_MAX
     bytes_max: int = PAGE_BYTES_MAX
 
     def covers(self, namespace: str) -> bool:

@@ -189,6 +189,7 @@ class Server:
             incarnation=identity.incarnation,
             observe=watching.observe,
             timeout_s=settings.engine.store_timeout_us / 1e6,
+            fatal=self._on_fatal,
         )
         # After the engine, whose last attempts count, and before the store.
         ends.push_async_callback(keeper.close)
@@ -316,6 +317,7 @@ class Server:
             proxies=Proxies(settings.trusted_proxies),
             auth_failures=access.failures,
             audit=access.audit,
+            records=access.store,
             statistics=reader,
             relay=None if engine.cluster is None and agent is None else relay.ask,
         )

@@ -395,7 +395,7 @@ class CallFilter:
     """Selects calls. `tenants`: those of one tenant, of several, or of all (None). `submitted_from` is inclusive,
     `submitted_to` exclusive; `before` continues after a previous page. Empty sets match any call; a call must have all of
     several tags. `correlation_id` is matched exactly, `name` as a substring, with letters A to Z in either case; empty
-    matches any."""
+    matches any. `service_call_id` is for searches over several tenants."""
 
     tenants: Tenants
     statuses: frozenset[str] = field(default_factory=frozenset)
@@ -406,6 +406,7 @@ class CallFilter:
     limit: int = 50
     correlation_id: str = ""
     name: str = ""
+    service_call_id: str = ""
 
 
 class CallQueries(Protocol):
@@ -423,6 +424,9 @@ class CallQueries(Protocol):
     async def search(self, wanted: CallFilter) -> SearchResult:
         """At most `limit` calls by submission, the newest first, among a bounded number of calls: for filters by name, and
         over several tenants, for which there is no index."""
+
+    async def of_request(self, correlation_id: str, tenants: tuple[str, ...] | None, limit: int) -> list[CallRecord]:
+        """At most `limit` calls with this correlation id, of several tenants, or of all (None), in any order."""
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         """The call's executions, in order."""

@@ -4,14 +4,16 @@ shard, makes ten-minute slots of old minutes and removes what is too old."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from tocsin.model.errors import StoreError
 from tocsin.ports.clock import Clock
-from tocsin.ports.observer import Observer, StatisticsNotStored
+from tocsin.ports.observer import Observer
 from tocsin.ports.records import Records
 from tocsin.statistics import records as stored
 from tocsin.statistics.counting import Statistics
+from tocsin.statistics.events import StatisticsNotStored
 from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.outages import OutageTracker
 from tocsin.tasks import end_tasks
@@ -22,7 +24,8 @@ _INTERVAL_S = 1.0
 
 class StatisticsKeeper:
     """Keeps the statistics of one incarnation of a node in the store. What can't be written is written with the next minute;
-    `minutes_in_memory` minutes wait at most. `timeout_s` limits each pass of writes when the node stops."""
+    `minutes_in_memory` minutes wait at most. `timeout_s` limits each pass of writes. `fatal` is called with an error that
+    is a defect."""
 
     def __init__(
         self,
@@ -35,6 +38,7 @@ class StatisticsKeeper:
         incarnation: bytes,
         observe: Observer,
         timeout_s: float,
+        fatal: Callable[[BaseException], None],
     ) -> None:
         self.statistics, self.outages = statistics, outages
         self.node, self.incarnation = node, incarnation
@@ -44,6 +48,7 @@ class StatisticsKeeper:
         self._clock = clock
         self._observe = observe
         self._timeout_s = timeout_s
+        self._fatal = fatal
         self._limits: StatisticsLimits = statistics.limits
         self._stored_us = -1
         self._merged_to: str | None = None
@@ -52,7 +57,7 @@ class StatisticsKeeper:
 
     def start(self) -> None:
         """Begins to count by the clock. Requires a running event loop."""
-        self._tasks.append(asyncio.get_running_loop().create_task(self._keep()))
+        self._tasks.append(self._spawn(self._keep()))
 
     async def close(self) -> None:
         """Stores what has been counted, the open minute included, if the store answers. Idempotent."""
@@ -78,7 +83,16 @@ class StatisticsKeeper:
         completed = bool(minutes) and minutes[-1].begins_us != last
         idle = self._storing is None or self._storing.done()
         if idle and (completed or self.outages.is_due(self._clock.now_us())):
-            self._storing = asyncio.get_running_loop().create_task(self._pass(tidy=completed))
+            self._storing = self._spawn(self._pass(tidy=completed))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fatal(error)
 
     async def _pass(self, *, tidy: bool) -> None:
         if await self.store() and tidy and self.tidies():

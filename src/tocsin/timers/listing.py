@@ -14,9 +14,11 @@ import msgspec
 
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
+from tocsin.model.explanation import Explanation
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.store import (
     PAGE_BYTES_MAX,
+    SCAN_ROWS_MAX,
     SCHEDULES_SUFFIX,
     HistoryRow,
     ListCursor,
@@ -25,7 +27,6 @@ from tocsin.ports.store import (
     StoredRow,
     within,
 )
-from tocsin.timers.explaining import Explanation
 
 #: Bounded reads of the store in one list call, before it returns a short page and a cursor.
 LIST_READS_MAX = 20
@@ -82,6 +83,7 @@ class ListRequest:
     cursor: str | None = None
     reads_max: int = LIST_READS_MAX
     bytes_max: int = LIST_BYTES_MAX
+    scan_rows_max: int = SCAN_ROWS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ async def list_page(
         cursor=read_cursor(request.cursor),
         limit=request.limit,
         bytes_max=request.bytes_max,
+        scan_rows_max=request.scan_rows_max,
     )
     matches = _text_filter(request)
     views: list[TimerView] = []

@@ -18,6 +18,7 @@ from tocsin.model.errors import (
     TimerNotFound,
     TimerNotPending,
 )
+from tocsin.model.explanation import Explanation
 from tocsin.model.ids import schedule_uuid
 from tocsin.model.redaction import take_secrets, with_headers, with_url, withheld
 from tocsin.model.schedule import (
@@ -40,7 +41,6 @@ from tocsin.model.schedule import (
 )
 from tocsin.model.timer import Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.explaining import Explanation
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, Scope, TimerView
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
     `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be
     fired. `unchanged`: a create or update has found nothing to change. `suspended` is as in TimerView, and None while
-    the schedule is paused. `explanation` is also as there."""
+    the schedule is paused. `explanation` is also as there. `namespace_paused`: its namespace is
+    paused, as far as this node knows."""
 
     timer: Timer
     uuid: bytes
@@ -81,6 +82,7 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     unchanged: bool = False
     suspended: str | None = None
     explanation: Explanation | None = None
+    namespace_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +308,7 @@ class Schedules:
             view.outcome is Outcome.EXISTING,
             view.suspended if state.paused is None else None,
             view.explanation,
+            self._timers.namespaces.is_paused(timer.namespace),
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ import msgspec
 
 from tocsin.model.condition import Condition
 from tocsin.model.errors import NamespaceNotFound, TimerNotFound, TimerNotPending, TocsinError, Unavailable
+from tocsin.model.explanation import Explanation
 from tocsin.model.ids import timer_uuid
 from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.run import Run
@@ -36,7 +38,7 @@ from tocsin.timers.cluster_view import (
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.explaining import Explanation, explain
+from tocsin.timers.explaining import explain
 from tocsin.timers.history import RunPage, latest_ended, runs_of
 from tocsin.timers.listing import (
     PAGES_READ_MAX,
@@ -190,6 +192,21 @@ class TimerService:
             for view in await views_of_stored((row, shard_id) for row in rows):
                 views[names[view.uuid]] = view
         return views
+
+    async def get_by_uuids(self, named: Iterable[tuple[str, bytes]]) -> list[TimerView]:
+        """What is stored under UUIDs in their namespaces, which this node knows: timers and schedules, each live or else the
+        latest finished one, with one read for each shard. A UUID may be given with namespaces to which it does not belong.
+        Raises Unavailable."""
+        shards: dict[int, dict[bytes, set[str]]] = {}
+        for namespace, uuid in named:
+            with contextlib.suppress(NamespaceNotFound, Unavailable):
+                shards.setdefault(self.namespaces.shard_of(namespace, uuid), {}).setdefault(uuid, set()).add(namespace)
+        rows = []
+        for shard_id, names in shards.items():
+            found = await self.namespaces.read(self._context.store.fetch(shard_id, list(names)))
+            stored = ((uuid, each.live or each.finished) for uuid, each in found.items())
+            rows += [(row, shard_id) for uuid, row in stored if row and _namespace_of(row) in names[uuid]]
+        return await views_of_stored(rows)
 
     async def explain(self, namespace: str, timer_id: str) -> Explanation:
         """Where the timer is, what it waits for, and what happens next. Raises TimerNotFound, NamespaceNotFound, Unavailable;

@@ -22,6 +22,7 @@ from tocsin.model.errors import (
     TimerNotPending,
     TocsinError,
 )
+from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import HistoryMode, Namespace
 from tocsin.model.run import RunStatus, run_of
@@ -30,7 +31,6 @@ from tocsin.tasks import Turns
 from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.history import RunPage, read_cursor
 from tocsin.timers.listing import IdListRequest, Scope
 from tocsin.timers.namespaces import Namespaces
@@ -56,6 +56,9 @@ class FakeNamespaces(Namespaces):
     def __init__(self, check: Callable[[str], None]) -> None:
         self.known = {"default": Namespace("default", 4, 1_700_000_000_000_000, 1_700_000_000_000_000)}
         self._check = check
+
+    def is_paused(self, name: str) -> bool:
+        return False
 
     async def all(self):  # type: ignore[no-untyped-def]
         self._check("default")

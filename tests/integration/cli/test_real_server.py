@@ -41,6 +41,19 @@ def test_a_timer_is_created_updated_and_completed(cli, scripted):
     assert (created.code, created.out) == (0, "quiet\n")
 
 
+def test_statistics_show_what_happened(cli, scripted):
+    scripted.script = [ReceiverResponse(404)]
+    assert cli("timers", "create", scripted.url, "--in", "0s", "--id", "counted").code == 0
+    assert cli("timers", "watch", "counted", "--interval", "50ms").code == 1
+    answer = cli("statistics", "--json").json()
+    assert sum(slot["failed"] for slot in answer["slots"]) >= 1
+    table = " ".join(cli("statistics", "--namespace", "default", "--ten-minutes").out.split())
+    assert "attempts" in table
+    assert "HTTP_404" in table
+    refused = cli("statistics", "--from", "2020-01-01T00:00:00Z")
+    assert (refused.code, "from: is further back" in refused.err) == (1, True)
+
+
 def test_a_failing_timer_fails_the_watch(cli, scripted):
     scripted.script = [ReceiverResponse(404)]
     assert cli("timers", "create", scripted.url, "--in", "0s", "--id", "bad", "--tag", "w").code == 0

@@ -49,12 +49,10 @@ async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
     fresh = (await browser.get("/ui/fresh/schedules?namespace=default&rows=2")).json()
     assert fresh == {"ids": ["default/report", "default/report-1"], "more": True}
     # An open page gets the rows that differ from those it shows.
-    keys = [f"default/{each}" for each in ids(first)]
-    whole = await browser.post(
-        "/ui/schedules/rows", {"namespace": "default", "rows": json.dumps([[key, "-"] for key in keys])}
-    )
-    assert ids(whole.text) == ids(first)
-    known = dict(re.findall(r'data-key="([^"]+)"[^>]* data-v="([^"]+)"', whole.text))
+    keys = [[f"default/{name}", "-"] for name in ids(first)]
+    whole = (await browser.post("/ui/schedules/rows", {"namespace": "default", "rows": json.dumps(keys)})).text
+    assert ids(whole) == ids(first)
+    known = dict(re.findall(r'data-key="([^"]+)"[^>]* data-v="([^"]+)"', whole))
     paused = {"namespace": "default", "scheduleId": "report-1"}
     assert (await browser.client.post("/api/v1/schedules/pause", json=paused)).status_code == 200
     rows = json.dumps([*known.items(), ["never", ""]])
@@ -80,7 +78,8 @@ async def test_an_occurrence_has_a_page_with_its_attempts_and_neighbours(node: N
     for _ in range(3):
         assert (await browser.client.post(f"{api}trigger", json=name)).status_code == 200
     async with asyncio.timeout(PATIENCE_S):
-        while sum(each["status"] == "failed" for each in await history()) < 3:
+        # The API sends no notification.
+        while sum(each["status"] == "failed" for each in await history()) < 3:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     assert (await browser.client.post(f"{api}pause", json=name)).status_code == 200
     first, second, third = (
@@ -102,6 +101,37 @@ async def test_an_occurrence_has_a_page_with_its_attempts_and_neighbours(node: N
     # An id can look like the path of an occurrence.
     await create(browser, "odd/occurrences/x")
     assert "odd/occurrences/x" in (await browser.get("/schedules/default/odd%2Foccurrences%2Fx")).text
+
+
+async def test_day_has_a_lane_for_each_schedule_and_lists_those_that_start_together(node: Node) -> None:
+    browser = node.browser()
+    for name in ("one", "two"):
+        await create(browser, name, cron="0 9 * * *", timeZone="America/New_York")
+    await create(browser, "dense", cron="* 10-11,20 * * *", timeZone="America/New_York")
+    await create(browser, "never", cron="0 0 29 2 *")
+    await create(browser, "off")
+    off = {"namespace": "default", "scheduleId": "off"}
+    assert (await browser.client.post("/api/v1/schedules/pause", json=off)).status_code == 200
+    # Its clocks are set back then: 25 hours.
+    here = "/schedules/day?zone=America/New_York&date=2037-11-01"
+    page = (await browser.get(here)).text
+    assert 'data-hours="25"' in page
+    assert "3 schedules fire on this day in America/New_York" in page
+    lanes = dict(
+        re.findall(r'/schedules/default/(\w+)".*?<svg viewBox="0 0 1500 12".*?</title>(.*?)</svg>', page, re.DOTALL)
+    )
+    # 09:00 is the tenth hour after midnight.
+    assert lanes == {
+        "one": '<path d="M600 0v12"/>',
+        "two": '<path d="M600 0v12"/>',
+        "dense": '<rect x="660" y="3" width="120" height="6"/><rect x="1260" y="3" width="60" height="6"/>',
+    }
+    assert "1 paused schedule is left out" in page
+    (at,) = set(re.findall(r"&amp;at=(\d+)", page))
+    chosen = (await browser.get(f"{here}&at={at}")).text
+    assert "2 schedules start at 09:00" in chosen
+    # What can't be read is today in UTC.
+    assert "on this day in UTC" in (await browser.get("/schedules/day?zone=Nowhere&date=soon&at=x")).text
 
 
 async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(node: Node) -> None:

@@ -195,7 +195,7 @@ def requests(browser: Browser, calls: dict[str, str]) -> Iterator[tuple[str, int
 
 def lists(browser: Browser) -> Iterator[tuple[str, int, Callable[[], tuple[int, bytes]]]]:
     """Requests about many timers or calls at once."""
-    ids = [f"{name}-{number}" for name in PAYLOADS for number in range(LARGE)]
+    ids = [f"large/{name}-{number}" for name in PAYLOADS for number in range(LARGE)]
     known, unknown = json.dumps([[name, "x"] for name in ids]), json.dumps([["a", "b"]] * 17_000)
     digits = "1" * 390_000
     yield "list", 200, partial(browser.api, "/api/v1/timers/list", b'{"namespace":"large","limit":1000}')

@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_deleted" | "namespace_created" | "namespace_changed" | "secret_rotated";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_deleted" | "namespace_created" | "namespace_changed" | "secret_rotated" | "tenant_labeled";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli";

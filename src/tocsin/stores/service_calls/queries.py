@@ -89,6 +89,7 @@ class PageQuery:
             "before_at": None if wanted.before is None else wanted.before.submitted_at,
             "before_id": None if wanted.before is None else wanted.before.service_call_id,
             "correlation": wanted.correlation_id,
+            "call": wanted.service_call_id,
             "pattern": _containing(wanted.name),
             **{f"status_{place}": status for place, status in enumerate(self._statuses)},
             **{f"tag_{place}": tag for place, tag in enumerate(self._tags)},
@@ -104,10 +105,8 @@ class PageQuery:
         """Keys and submission times of the first `most` calls that match, among the first `among` calls."""
         conditions = ["lower(name) LIKE lower(:pattern) ESCAPE '/'"] if self._wanted.name else []
         if not self._one_tenant:
-            if self._wanted.tenants is not None:
-                # No list is empty in SQL; no tenant has an empty id.
-                names = [f":tenant_{place}" for place in range(len(self._among))]
-                conditions.append(f"tenant_id IN ({', '.join(names) or repr('')})")
+            conditions += _of_tenants(self._among) if self._wanted.tenants is not None else []
+            conditions += ["service_call_id = :call"] * bool(self._wanted.service_call_id)
             conditions += [f"status IN ({', '.join(self._status_names)})"] * bool(self._statuses)
             conditions += ["correlation_id = :correlation"] * bool(self._wanted.correlation_id)
             conditions += [_tagged("looked_at", place) for place in range(len(self._tags))]
@@ -166,6 +165,21 @@ class PageQuery:
         columns = ", ".join(f"calls.{name}" for name in self._columns)
         condition = f"WHERE {' AND '.join(where)} " if where else ""
         return f"SELECT {columns} FROM {source} {condition}{_newest(ranged)} {part or _PART}"
+
+
+def _of_tenants(tenants: Sequence[str]) -> list[str]:
+    """The condition for the calls of these tenants. No list is empty in SQL; no tenant has an empty id."""
+    names = [f":tenant_{place}" for place in range(len(tenants))]
+    return [f"tenant_id IN ({', '.join(names) or repr('')})"]
+
+
+def of_request(tenants: tuple[str, ...] | None) -> Query:
+    """The first `most` calls with a correlation id."""
+    conditions = ["correlation_id = :correlation", *(_of_tenants(tenants) if tenants is not None else [])]
+    return _query(
+        f"SELECT {', '.join(_COLUMNS)} FROM {_calls_by('correlation_id')} WHERE {' AND '.join(conditions)} LIMIT :most",
+        _COLUMNS,
+    )
 
 
 _PART = "LIMIT :most OFFSET :skipped"
@@ -229,6 +243,12 @@ class SqlCallQueries:
             return SearchResult([by_key[key[0], key[1]] for key in keys], reached)
 
         return await self._database.read(work)
+
+    async def of_request(self, correlation_id: str, tenants: tuple[str, ...] | None, limit: int) -> list[CallRecord]:
+        values: dict[str, Any] = {f"tenant_{place}": tenant for place, tenant in enumerate(tenants or ())}
+        return await self._database.read(
+            lambda session: _records(session, of_request(tenants), correlation=correlation_id, most=limit, **values)
+        )
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         rows = await self._database.read(lambda session: EXECUTIONS.fetch(session, tenant=key[0], call=key[1]))

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
+from tocsin.model.explanation import Explanation
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy, resolved
@@ -29,7 +30,6 @@ from tocsin.model.timer import (
     unsent,
 )
 from tocsin.model.validation import InputRules
-from tocsin.timers.explaining import Explanation
 from tocsin.timers.history import RunPage
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import administration, schedule_wire, wire

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.condition import OnConflict
+from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.run import RunStatus
 from tocsin.model.timer import Status
-from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http import constraints as limits
 
 

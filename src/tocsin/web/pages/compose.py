@@ -22,18 +22,23 @@ from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls.agent import AgentSource, Gate, Tenants
+from tocsin.web.pages.calls.bulk import CallBulk
 from tocsin.web.pages.calls.detail import CallActions, CallDetail
+from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
+from tocsin.web.pages.finding import Finder
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.overview.nodes import Nodes
 from tocsin.web.pages.overview.overview import Overview
 from tocsin.web.pages.overview.paused import Paused
+from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
 from tocsin.web.pages.reference import Reference
 from tocsin.web.pages.schedules.actions import ScheduleActions
+from tocsin.web.pages.schedules.day import ScheduleDay
 from tocsin.web.pages.schedules.detail import ScheduleDetail
 from tocsin.web.pages.schedules.editing import ScheduleEditing
 from tocsin.web.pages.schedules.listing import ScheduleList
@@ -67,7 +72,7 @@ def compose(
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
-    paused = Paused(service, clock)
+    paused, upcoming = Paused(service, clock), Upcoming(service, clock)
     pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy, is_paused=service.namespaces.is_paused)
     site = Site(
         service=service,
@@ -82,12 +87,14 @@ def compose(
         tenants=Tenants(parts.hosts, limits),
         keys=keys,
         audit=parts.audit,
+        labels=TenantLabels(parts.records, limits.tenant_labels_max),
         limits=limits,
     )
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
+    calls = CallList(site)
     families = (
-        Overview(site, parts.statistics, nodes, paused, welcome, database),
+        Overview(site, parts.statistics, nodes, paused, upcoming, welcome, database),
         welcome,
         SignInPart(site, sessions, parts.auth_failures),
         timers,
@@ -96,18 +103,21 @@ def compose(
         TimerActions(site, timer),
         BulkActions(site, timers),
         ScheduleList(site),
+        ScheduleDay(site),
         ScheduleEditing(site),
         ScheduleActions(site, schedule),
         Shell(site),
+        Finder(site),
         Administration(site),
         Namespaces(site),
         Keys(site, api_keys),
         AuditTrail(site),
         SettingsTable(site, settings),
         Reference(site),
-        CallList(site),
+        calls,
         CallSubmission(site),
         CallActions(site, call),
+        CallBulk(site, calls),
         # Last, because their patterns match any path under /calls, /schedules and /timers.
         call,
         ScheduleOccurrence(site, schedule),
@@ -123,5 +133,5 @@ def compose(
         proxies=parts.proxies,
         welcome=welcome,
         clock=clock,
-        closing=[nodes.close, paused.close],
+        closing=[nodes.close, paused.close, upcoming.close],
     )

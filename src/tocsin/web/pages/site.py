@@ -17,6 +17,7 @@ from tocsin.timers.service import TimerService
 from tocsin.web.http.access import Keyring
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.pages.calls.agent import Gate, Tenants
+from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.context import Handler, RequestContext
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
@@ -43,6 +44,7 @@ class Site:
     tenants: Tenants
     keys: Keyring
     audit: AuditLog
+    labels: TenantLabels
     limits: UiLimits
 
 

@@ -33,6 +33,7 @@ AuditAction: TypeAlias = Literal[
     "namespace_created",
     "namespace_changed",
     "secret_rotated",
+    "tenant_labeled",
 ]
 
 #: Where a change came from.

@@ -27,6 +27,7 @@ ACTIONS = {
     AuditAction.NAMESPACE_CREATED: "Created namespace",
     AuditAction.NAMESPACE_CHANGED: "Changed namespace",
     AuditAction.SECRET_ROTATED: "Rotated secret of",
+    AuditAction.TENANT_LABELED: "Labelled tenant",
 }
 _FILTERS = ("action", "keyId", "subject")
 

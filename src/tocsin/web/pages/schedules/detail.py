@@ -51,7 +51,7 @@ class ScheduleDetail(Part):
         """The page of a schedule; `problem` is the reason why an action on it was refused."""
         context.permit(Role.READ, namespace)
         change_counter = self._statistics.change_counter(namespace)
-        view = await self._schedules.get(namespace, schedule_id)
+        view = await self._schedules.get(namespace, schedule_id, explained=True)
         known = await self.namespace(namespace)
         cursor = context.query.get("cursor")
         occurrences = await self._schedules.occurrences(namespace, schedule_id, _OCCURRENCES, cursor or None)

@@ -88,6 +88,7 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleRow]):
             cursor=filters.cursor or ("" if filters.several else filters.search) or None,
             limit=filters.rows,
             failing=filters.view == "failing",
+            explained=True,
         )
         exact = await self.named(context, filters) if filters.search and not filters.cursor else []
         budget = TimeBudget(self._limits.list_search_timeout_s)

@@ -14,7 +14,7 @@ from tocsin.model.schedule_reading import find_zone
 from tocsin.model.schedule_words import every_sentence, rule_sentence
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.pages.forms import duration
-from tocsin.web.pages.presentation import State, clock, count, path_below
+from tocsin.web.pages.presentation import State, clock, count, doing, path_below, version_of_doing
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The tones of an occurrence's outcomes.
@@ -62,16 +62,21 @@ def zone_of(definition: Definition) -> str:
 
 
 def state_of(view: ScheduleView, now_us: int) -> State:
-    """The state of a schedule at an instant. One whose occurrence is due and not finished is due itself."""
+    """The state of a schedule at an instant. One whose occurrence is due and not finished is due
+    itself, or what its explanation says."""
     if view.status is ScheduleStatus.ENDED:
         return State("ended", "canceled")
-    due = view.next_attempt_at is not None and view.next_attempt_at <= now_us
-    if view.status is ScheduleStatus.PAUSED and not (due and _triggered(view)):
+    due, known = view.next_attempt_at is not None and view.next_attempt_at <= now_us, doing(view.explanation)
+    if known is not None and known.tone == "firing":
+        return known
+    if view.namespace_paused or (view.status is ScheduleStatus.PAUSED and not (due and _triggered(view))):
         return State("paused", "suspended")
+    if known is not None:
+        return known
     if view.suspended is not None:
         return State("suspended", "suspended")
     if due:
-        return State("due", "firing")
+        return State("due", "due")
     return State("retrying", "retrying") if view.timer.attempts else State("active", "pending")
 
 
@@ -117,6 +122,7 @@ def version(view: ScheduleView) -> str:
     return (
         f"{view.updated_at:x}.{ended_at:x}.{view.next_attempt_at or 0:x}.{following:x}.{view.timer.attempts:x}"
         f".{view.status[0]}{view.triggers:x}.{view.backfills:x}.{sum(view.missed.values()):x}"
+        f"{version_of_doing(view.explanation)}{'p' if view.namespace_paused else ''}"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 from starlette.responses import Response
 
 from tocsin.model.access import Role
@@ -70,6 +71,8 @@ class TimerDetail(Part):
         view = await self._service.get(namespace, timer_id)
         known = await self.namespace(namespace)
         why = await self._service.explain(namespace, timer_id)
+        if view.is_due(context.now_us):
+            view = msgspec.structs.replace(view, explanation=why)
         cluster = await self._service.cluster()
         history = await self._service.history(namespace, timer_id, RUNS_SHOWN)
         chapters = [chapter_of(run) for run in history.runs[1:]]
@@ -176,7 +179,10 @@ def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntr
         note = "Suspended: this server does not call its address (egress.allow)."
         return [TimelineEntry(at, "Due", "suspended", note=note, ahead=True)]
     if at <= now_us:
-        return [TimelineEntry(at, "Due now", "firing", ahead=True)]
+        why = view.explanation
+        if why is not None and why.attempt is not None and why.since is not None:
+            return [TimelineEntry(why.since, f"Attempt {why.attempt} in flight", "firing", ahead=True)]
+        return [TimelineEntry(at, "Due now", "due", ahead=True)]
     number = timer.attempts + 1
     title = "Fires" if number == 1 else f"Attempt {number} of {policy.max_attempts}"
     return [TimelineEntry(at, title, "firing", ahead=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
+from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.timers.service import TimerView
 from tocsin.web.pages.presentation import host_and_path
 

@@ -102,12 +102,14 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
         return shown_version(row, paused=self._service.namespaces.is_paused(row.timer.namespace))
 
     async def get_named(self, namespace: str, ids: Sequence[str]) -> Mapping[str, TimerView]:
-        return await self._service.get_many(namespace, ids)
+        views = (await self._service.get_many(namespace, ids)).values()
+        return {view.timer.id: view for view in await self._service.explained([*views])}
 
     async def find(self, context: RequestContext, filters: TimerFilters) -> Listing[TimerView]:
         request = self.request(context, filters)
         exact = await self.named(context, filters) if filters.search and not filters.cursor else []
         found = await self._search(filters, request, context.now_us)
+        found = replace(found, rows=await self._service.explained(found.rows))
         if not exact:
             return found
         named = {key_of(view.timer) for view in exact}

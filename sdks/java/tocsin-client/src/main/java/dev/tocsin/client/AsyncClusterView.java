@@ -25,7 +25,7 @@ public final class AsyncClusterView {
     /**
      * Reads what happened, slot by slot, on all nodes: in a namespace, or in all that the key may see.
      *
-     * @param wanted says which slots
+     * @param wanted the slots
      * @return the statistics
      */
     public CompletableFuture<Statistics> statistics(GetStatistics wanted) {

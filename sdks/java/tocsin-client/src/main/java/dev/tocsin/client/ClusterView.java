@@ -24,7 +24,7 @@ public final class ClusterView {
     /**
      * Reads what happened, slot by slot, on all nodes: in a namespace, or in all that the key may see.
      *
-     * @param wanted says which slots
+     * @param wanted the slots
      * @return the statistics
      */
     public Statistics statistics(GetStatistics wanted) {
