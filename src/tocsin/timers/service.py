@@ -21,12 +21,8 @@ from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.run import Run
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
-<<<<<<< HEAD
-from tocsin.ports.forward import Forwarder, Located, NodeReport, Peers, Whereabouts, Write, WriteCompletion
+from tocsin.ports.forward import Forwarder, Located, NodeReport, NodeVitals, Peers, Whereabouts, Write, WriteCompletion
 from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow
-=======
-from tocsin.ports.forward import Forwarder, NodeReport, NodeVitals, Peers, Whereabouts, Write, WriteCompletion
->>>>>>> stats
 from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import (
     ClusterView,
