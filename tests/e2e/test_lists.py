@@ -166,6 +166,7 @@ async def test_finished_timers_are_marked_on_the_list(shown: Window, api: Api, i
     await shown.go("/timers?namespace=over")
     await expect(rows).to_have_count(2)
     await expect(page.locator("#link-state")).to_have_attribute("data-state", "live")
+    await page.locator("tr[data-id='later']").hover()
     await api("timers/delete", namespace="over", timerId="canceled")
     # The row stays in place, and shows when the timer was canceled, not when it would have fired.
     gone = page.locator("tr[data-id='canceled']")

@@ -2,8 +2,9 @@
 // Nothing moves: rows change in place, and new rows wait behind a button.
 import { clock, nowMs, serverShows, showTimes } from "./times.js";
 import { Idiomorph } from "idiomorph";
-import { above, anyStale, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
-import { post } from "./toast.js";
+import { above, anyStale, drop, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
+import { peekIsOpen } from "./peek.js";
+import { dialogIsOpen, post } from "./toast.js";
 
 const LOST_AFTER_MS = 3000;
 const POLL_MS = 2000;
@@ -171,14 +172,38 @@ function repeatRefresh(results) {
   repeatTimer ||= setTimeout(() => { repeatTimer = 0; if (!document.hidden) refreshRows(results); }, REPEAT_MS);
 }
 
-// Marks a row that no longer belongs on the tab. It stays in place until the list is reloaded.
+// Rows that no longer belong on the tab leave by themselves, unless somebody is at work in the list: then they stay in place, and
+// the button says how many there are.
+const LEAVE_MS = 1500;
+const COLLAPSE_MS = 150;
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+let leaveTimer = 0;
+
+function inUse(results) {
+  return results.querySelector(".list:hover") || results.contains(document.activeElement) || document.querySelector("#picked[data-some]") || peekIsOpen() || dialogIsOpen();
+}
+
+function leaveSoon() {
+  leaveTimer ||= setTimeout(async () => {
+    leaveTimer = 0;
+    const results = document.getElementById("results");
+    const rows = rowsInView().filter((row) => row.classList.contains("left"));
+    if (!rows.length) return;
+    if (inUse(results)) { leaveSoon(); return; }
+    await Promise.all(rows.map((row) => STILL.matches || row.animate([{ maxHeight: `${row.offsetHeight}px`, overflow: "hidden" }, { maxHeight: "0", minHeight: "0", opacity: 0, overflow: "hidden" }], COLLAPSE_MS).finished));
+    for (const row of rows) if (row.isConnected) drop(row);
+    showNews(results);
+  }, LEAVE_MS);
+}
+
+// Marks a row that no longer belongs on the tab.
 function markLeft(row, tab) {
   // The one whose id was searched for is shown on every tab.
   if (row.parentElement.classList.contains("exact")) return;
   const stays = "tab" in row.dataset ? row.dataset.tab.split(" ").includes(tab) : ("due" in row.dataset) === (tab === "pending");
   const gone = row.classList.contains("gone") || !stays;
   row.classList.toggle("left", gone);
-  if (gone) left.add(keyOf(row));
+  if (gone) { left.add(keyOf(row)); leaveSoon(); }
   else left.delete(keyOf(row));
 }
 

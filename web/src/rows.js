@@ -86,6 +86,16 @@ const ahead = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: AHEAD });
 
+// Takes a row out of the list.
+export function drop(row) {
+  const id = keyOf(row);
+  known.delete(id);
+  left.delete(id);
+  row.remove();
+  shown -= 1;
+  showCount();
+}
+
 // Measured once per list: measuring again would force a layout.
 function rowHeight() {
   height ||= document.querySelector("#results tbody tr[data-v]")?.getBoundingClientRect().height;

@@ -192,8 +192,12 @@ def count(number: float) -> str:
 
 def sentence(error: Exception) -> str:
     """An error's text as a sentence."""
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{initial(str(error))}."
+
+
+def initial(text: str) -> str:
+    """A text with its first letter in upper case."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def instants_in(text: str) -> list[tuple[str, int | None]]:
