@@ -219,7 +219,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
         "getStatistics": About(
             "Get what happened, by minute",
             errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
-            example={"namespace": "*", "from": "2027-01-31T11:00:00Z"},
+            example={"namespace": "*", "resolution": "tenMinutes"},
         ),
     },
     "Service calls": {

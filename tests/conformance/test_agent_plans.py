@@ -95,6 +95,10 @@ CASES = {
     "of_request, any tenant": Case(
         queries.of_request(None), "idx_service_calls_correlation_id", [], {"correlation": ID, "most": 10}
     ),
+    "counts": Case(queries.counts_of(TENANT), "idx_service_calls_status", [], {"tenant": TENANT, "most": 10}),
+    "counts of tenants": Case(
+        queries.counts_of((OTHER_TENANT,)), "idx_service_calls_newest", [], {"tenant_0": TENANT, "most": 10}
+    ),
     "trace_messages": Case(queries.MESSAGES, "idx_outbox_correlation_id", [], {"tenant": TENANT, "correlation": ID}),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import msgspec
@@ -184,6 +185,26 @@ async def test_calls_are_found_over_tenants_by_their_request_and_by_id(database:
     assert len(await of_request(None, 1)) == 1
     found, _ = await database.queries.search(CallFilter(None, service_call_id=two.service_call_id))
     assert found == [record(two)]
+
+
+async def test_calls_are_counted_by_status(database: AgentDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = _calls()
+    await insert(database, *calls)
+
+    def expected(*tenants: str) -> dict[str, tuple[int, bool]]:
+        numbers = Counter(each.status for each in calls if each.tenant_id in tenants)
+        return {status: (numbers[status], False) for status in CallStatus}
+
+    assert await database.queries.counts(TENANT, 50) == expected(TENANT)
+    assert await database.queries.counts(TENANT, 3) == {
+        status: (min(number, 3), number > 3) for status, (number, _) in expected(TENANT).items()
+    }
+    assert await database.queries.counts(None, 50) == expected(TENANT, OTHER_TENANT)
+    assert await database.queries.counts((OTHER_TENANT,), 50) == expected(OTHER_TENANT)
+    assert await database.queries.counts((), 50) == expected()
+    monkeypatch.setattr(queries, "SEARCHED_MAX", 9)
+    among = await database.queries.counts(None, 50)
+    assert (sum(number for number, _ in among.values()), {more for _, more in among.values()}) == (9, {True})
 
 
 def _after(wanted: CallFilter, last: CallRecord) -> CallFilter:

@@ -298,6 +298,7 @@ async def test_timer_is_rescheduled_edited_canceled_and_run_again(shown: Window,
     await expect(page.locator(".lead-row time")).to_have_attribute("datetime", "2040-07-01T10:00:00Z")
     await page.get_by_role("link", name="Edit").click()
     await expect(page.locator("#equivalent")).to_contain_text("No changes yet.")
+    await shown.unfold("Description and tags", "Expires")
     await page.get_by_role("textbox", name="Tags").fill("eu, vip")
     await page.get_by_role("textbox", name="Expires after").fill("15m")
     await expect(page.locator("#equivalent")).to_contain_text("--expire-after 15m")
@@ -369,18 +370,18 @@ async def test_failed_timer_shows_its_attempts(shown: Window, api: Api, inbox: t
     await page.locator("[data-action-notice]").get_by_role("link", name="sad").click()
     await expect(page.locator(".line")).to_contain_text("Attempts exhausted.")
     await shown.go("/")
-    await expect(page.locator("main")).to_contain_text("HTTP_503")
+    await expect(page.locator("main")).to_contain_text("HTTP 503")
 
 
 async def test_editor_checks_and_formats_json(shown: Window, api: Api) -> None:
     page = shown.page
     await shown.go(f"/timers/new?namespace={api.namespace}")
     await page.get_by_label("URL", exact=True).fill(URL)
+    await shown.unfold("Id")
     await page.get_by_label("Id", exact=True).fill("t")
     content = page.locator(".cm-content")
-    await content.click()
-    await page.keyboard.type('{"a":1.10,"b":')
-    await expect(page.locator("#equivalent")).to_contain_text("payload is not JSON")
+    await shown.payload('{"a":1.10,"b":')
+    await expect(page.locator("#wrong-payload")).to_contain_text("not JSON")
     await expect(page.locator(".cm-lint-marker-error").first).to_be_visible()
     await page.get_by_role("button", name="Format").click()
     await expect(page.locator(".toast")).to_contain_text("Not valid JSON")
@@ -433,6 +434,7 @@ async def test_pages_work_without_scripts(browser: Browser, server: ServerProces
         page = plain.page
         await plain.go(f"/timers/new?namespace={api.namespace}")
         await page.get_by_role("textbox", name="URL").fill(URL)
+        await plain.unfold("Id", "Payload")
         await page.get_by_role("textbox", name="Id", exact=True).fill("plain")
         await page.get_by_label("Time from now").fill("1h")
         await page.locator("textarea").fill('{"a": 1}')

@@ -61,10 +61,11 @@ function startEditor(form) {
   return place.editor;
 }
 
-// The errors of fields in the answer to a form's input. One of the field at hand waits until the user leaves it, but for the
-// fields of a rule, whose preview is gone meanwhile.
-function hasError(event) {
+// A part of the answer to a form's input. What hasn't changed stays: a click on it goes on, and nothing is read out again. The
+// error of the field at hand waits until the user leaves it, but for the fields of a rule, whose preview is gone meanwhile.
+function beforeSwap(event) {
   const { fragment, target } = event.detail;
+  if (fragment.firstElementChild && target.isEqualNode?.(fragment.firstElementChild)) event.detail.shouldSwap = false;
   if (!target.id?.startsWith("wrong-")) return;
   const field = document.getElementById(`field-${target.id.slice(6)}`);
   const wrong = fragment.textContent.trim() !== "";
@@ -74,8 +75,9 @@ function hasError(event) {
 }
 
 export function startForm() {
-  // The server suggests the reader's time zone for a schedule.
+  // The server suggests the reader's time zone for a schedule; the first page of all is too early for that.
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const known = document.cookie.includes("tocsin-zone=");
   document.cookie = `tocsin-zone=${zone};path=/;max-age=31536000;samesite=strict`;
   // Sets the zone fields whenever a form's data is read.
   document.addEventListener("formdata", ({ target, formData }) => {
@@ -84,7 +86,7 @@ export function startForm() {
     }
   });
   for (const type of ["input", "change", "tocsin:zone"]) document.addEventListener(type, showDates);
-  document.addEventListener("htmx:oobBeforeSwap", hasError);
+  document.addEventListener("htmx:oobBeforeSwap", beforeSwap);
   const within = (type, handle) => document.addEventListener(type, (event) => {
     const form = event.target.closest("form[data-form]");
     if (form) handle(event, form);
@@ -112,6 +114,13 @@ export function startForm() {
     showDelays(form);
   });
   setUpForm();
+  // Once htmx listens, too.
+  document.addEventListener("DOMContentLoaded", () => {
+    const field = !known && document.querySelector("form[data-fresh] input[name='zone']");
+    if (!field || field.value === zone) return;
+    field.value = zone;
+    changed(field);
+  });
 }
 
 // Sets up the page's form, which a script may just have replaced.

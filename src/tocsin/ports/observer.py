@@ -273,7 +273,7 @@ class NamespaceDamaged(Event, frozen=True):
 
 
 class RecordDamaged(Event, frozen=True):
-    """A stored record can't be read: of an API key, a sign-in, the audit trail, statistics. It is left out."""
+    """A stored record can't be read: of an API key, a sign-in, the audit trail or statistics. Only it is left out."""
 
     kind: str
     key: str

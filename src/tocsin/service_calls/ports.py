@@ -6,7 +6,7 @@ StoreError.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -427,6 +427,10 @@ class CallQueries(Protocol):
 
     async def of_request(self, correlation_id: str, tenants: tuple[str, ...] | None, limit: int) -> list[CallRecord]:
         """At most `limit` calls with this correlation id, of several tenants, or of all (None), in any order."""
+
+    async def counts(self, tenants: Tenants, most: int) -> Mapping[str, tuple[int, bool]]:
+        """How many calls have each status, and whether there may be more: of one tenant up to `most` for each status; of
+        several, among a bounded number of the newest calls."""
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         """The call's executions, in order."""

@@ -33,12 +33,13 @@ Wanted = Callable[[str], bool]
 
 
 class Hour(NamedTuple):
-    """The last hour. `slots` are the complete minutes in which something happened, the earliest first; `open` is the present
-    one, as far as this node counted it. `last_minute` is the last minute of this node and the latest complete
-    one of the others."""
+    """The last hour. `slots` are the complete minutes in which something happened, the earliest first, and `complete` is
+    their sum; `open` is the present one, as far as this node counted it. `last_minute` is the last minute of this node
+    and the latest complete one of the others."""
 
     at_us: int
     slots: list[Slot]
+    complete: Slot
     open: Slot
     last_minute: Slot
 
@@ -84,9 +85,11 @@ class StatisticsReader(Refreshed):
         self._read_to_us = 0
         self._outages: dict[str, Outage] = {}
         self._versions: tuple[int | None, int | None] = (None, None)
+        # The complete minutes and their sum, which change once a minute and are asked for every second.
+        self._known: tuple[object, list[Slot], Slot] = (None, [], Slot())
         self.failure: str | None = None
-        #: Grows with each read: what was computed from the results of one is valid until the next.
-        self.round = 0
+        # How often minutes of other nodes were read.
+        self._loads = 0
 
     # ------------------------------------------------------------------ the last hour
 
@@ -98,7 +101,6 @@ class StatisticsReader(Refreshed):
             self.failure = str(error) or "the store did not answer in time"
         else:
             self.failure = None
-        self.round += 1
 
     async def _read_new(self) -> None:
         limits, now_us = self.limits, self._clock.now_us()
@@ -121,7 +123,7 @@ class StatisticsReader(Refreshed):
 
     async def _load(self, from_us: int, to_us: int) -> int:
         """Adds the other nodes' minutes in this range; returns the earliest one that they have stored late."""
-        back_us = from_us
+        back_us, self._loads = from_us, self._loads + 1
         async for incarnation, minute in stored.minutes(self._store, from_us, to_us, self.limits, self._observe):
             slot = minute.slot
             seen = self._seen.setdefault(slot.begins_us, set())
@@ -131,26 +133,33 @@ class StatisticsReader(Refreshed):
                 await self._turns.run(sums.add, slot, self.limits.places_max)
                 sums.keep_busiest(self.limits.namespaces_max)
                 back_us = min(back_us, minute.backlog_us or back_us)
+        self._loads += 1
         return back_us
 
     def hour(self) -> Hour:
         """The last hour, as of the last `refresh`."""
         statistics, now_us, width_us = self._keeper.statistics, self._clock.now_us(), self.limits.minute_us
         statistics.sample()
-        places_max = self.limits.places_max
-        begins = {slot.begins_us: slot for slot in statistics.minutes}
-        from_us = now_us - self.limits.minutes_in_memory * width_us
-        slots = []
-        for begins_us in sorted({*begins, *self._sums}):
-            both = [slot for slot in (begins.get(begins_us), self._sums.get(begins_us)) if slot is not None]
-            slot = both[0] if len(both) == 1 else total(both, places_max)
+        present_us = now_us - now_us % width_us
+        state = (self._loads, present_us, statistics.minutes[-1].begins_us if statistics.minutes else 0)
+        if self._known[0] != state:
+            slots = self._complete(now_us - self.limits.minutes_in_memory * width_us)
+            self._known = (state, slots, total(slots, self.limits.places_max))
+        _, slots, complete = self._known
+        latest = self._sums.get(present_us - width_us) or self._sums.get(present_us - 2 * width_us) or Slot()
+        last = total([statistics.last_minute(now_us), latest], self.limits.places_max)
+        return Hour(now_us, slots, complete, statistics.open, last)
+
+    def _complete(self, from_us: int) -> list[Slot]:
+        """The complete minutes of all nodes that end after an instant, without those in which nothing happened."""
+        own, slots = {slot.begins_us: slot for slot in self._keeper.statistics.minutes}, []
+        for begins_us in sorted({*own, *self._sums}):
+            both = [slot for slot in (own.get(begins_us), self._sums.get(begins_us)) if slot is not None]
+            slot = both[0] if len(both) == 1 else total(both, self.limits.places_max)
             slot.begins_us = begins_us
-            if begins_us + width_us > from_us and not slot.idle:
+            if begins_us + self.limits.minute_us > from_us and not slot.idle:
                 slots.append(slot)
-        present = now_us - now_us % width_us
-        latest = self._sums.get(present - width_us) or self._sums.get(present - 2 * width_us) or Slot()
-        last = total([statistics.last_minute(now_us), latest], places_max)
-        return Hour(now_us, slots, statistics.open, last)
+        return slots
 
     def outages(self, from_us: int, to_us: int) -> list[Outage]:
         """The outages that overlap the range, the latest first: stored ones, and those in this node's memory."""

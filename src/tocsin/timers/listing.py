@@ -104,17 +104,10 @@ class IdListRequest:
         return f"{namespace.removesuffix(SCHEDULES_SUFFIX)}/{timer_id}" if self.of_several else timer_id
 
 
-async def list_page(
-    request: ListRequest,
-    namespaces: tuple[str, ...] | None,
-    shards: Sequence[int],
-    read: Callable[[ListQuery], Awaitable[Listed]],
-    shard_id_of: Callable[[StoredRow | HistoryRow], int | None],
-) -> tuple[list[TimerView], str | None]:
-    """The requested page, and the cursor of the next one if one may follow. `namespaces` (None: all) and `shards` are those
-    of its scope. `read` queries the store, and its errors are raised. `shard_id_of` returns a row's shard; None leaves the
-    row out. Raises InvalidInput for a bad cursor."""
-    query = ListQuery(
+def query_of(request: ListRequest, namespaces: tuple[str, ...] | None, shards: Sequence[int]) -> ListQuery:
+    """The query of the store that finds what is to be listed, but for destination and error. `namespaces` (None: all) and
+    `shards` are those of its scope. Raises InvalidInput for a bad cursor."""
+    return ListQuery(
         namespaces=namespaces,
         shards=shards,
         statuses=request.statuses or frozenset(Status),
@@ -127,6 +120,19 @@ async def list_page(
         bytes_max=request.bytes_max,
         scan_rows_max=request.scan_rows_max,
     )
+
+
+async def list_page(
+    request: ListRequest,
+    namespaces: tuple[str, ...] | None,
+    shards: Sequence[int],
+    read: Callable[[ListQuery], Awaitable[Listed]],
+    shard_id_of: Callable[[StoredRow | HistoryRow], int | None],
+) -> tuple[list[TimerView], str | None]:
+    """The requested page, and the cursor of the next one if one may follow. `namespaces` (None: all) and `shards` are those
+    of its scope. `read` queries the store, and its errors are raised. `shard_id_of` returns a row's shard; None leaves the
+    row out. Raises InvalidInput for a bad cursor."""
+    query = query_of(request, namespaces, shards)
     matches = _text_filter(request)
     views: list[TimerView] = []
     reads = 0

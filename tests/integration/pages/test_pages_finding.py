@@ -1,7 +1,9 @@
-"""What the palette finds: timers, schedules and calls by ids, beginnings of ids, webhook-ids and correlation ids."""
+"""What the palette finds: timers, schedules and calls by ids, beginnings of ids, webhook-ids and correlation ids; and the
+counts of tabs."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +71,24 @@ async def test_only_what_the_principal_may_read_is_found(start: Start, tmp_path:
         named = [("call", "one", calls[MINE])] if MINE in of else []
         assert await found(browser, call.json()["correlationId"]) == named
         assert await found(browser, "order-1") == ([] if secret == "tk_peek" else [("timer", "default", "order-1")])
+
+
+async def test_tabs_have_their_counts_unless_the_list_is_narrowed(node: Node) -> None:
+    browser = node.browser()
+    await post(browser, "namespaces/create", name="shop")
+    for namespace, timers in (("default", 3), ("shop", 2)):
+        for number in range(timers):
+            body = {"namespace": namespace, "id": f"t{number}", "callbackUrl": CALLBACK, "delay": "1h"}
+            await post(browser, "timers/create", **body)
+            await create(browser, f"s{number}", namespace=namespace)
+        await post(browser, "timers/delete", namespace=namespace, timerId="t0")
+        await post(browser, "schedules/pause", namespace=namespace, scheduleId="s0")
+
+    async def tabs(path: str) -> dict[str, str]:
+        page = (await browser.get(path)).text
+        return dict(re.findall(r'<a href="[^"]*view=(\w+)[^"]*"[^>]*>[^<]+<i[^>]*>([^<]*)</i></a>', page))
+
+    assert await tabs("/timers") == {"pending": "3", "completed": "0", "failed": "0", "expired": "0", "canceled": "2"}
+    assert (await tabs("/timers?namespace=shop"))["pending"] == "1"
+    assert await tabs("/timers?q=t") == {}
+    assert await tabs("/schedules") == {"all": "5", "active": "3", "paused": "2", "failing": "0"}

@@ -148,7 +148,7 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
     assert "of-the-receiver" not in shown.text
     assert 'title="A report"' in (await browser.get("/schedules")).text
     assert ">A report</p>" in (await browser.get("/schedules/default/report-1")).text
-    form |= {"namespace": "default", "rule": "cron", "catch_up": "all", "payload": '{"report": 1}'}
+    form |= {"namespace": "default", "catch_up": "all", "payload": '{"report": 1}'}
     form |= {"header_name": "authorization", "header_value": "[redacted]"}
     made = await browser.post("/schedules/new", form)
     assert made.status_code == 303, re.findall('id="wrong-.*?<', made.text)
@@ -168,11 +168,11 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
 async def test_refusals_state_the_reason_and_keep_what_was_entered(node: Node) -> None:
     browser = node.browser()
     await create(browser, NAME["id"])
-    fields = {"namespace": "default", "id": "new", "url": CALLBACK, "rule": "every", "every": "soon", "zone": "UTC"}
+    fields = {"namespace": "default", "id": "new", "url": CALLBACK, "cron": "soon", "zone": "UTC"}
     refused = await browser.post("/schedules/new", {**fields, "timeout": "10"})
     assert refused.status_code == 400
-    assert 'value="soon" placeholder="15m"' in refused.text
-    assert 'id="wrong-every"' in refused.text
+    assert 'value="soon" placeholder="0 9 * * MON-FRI"' in refused.text
+    assert '<span class="wrong" id="wrong-cron">Must have five fields' in refused.text
     for query, reason in (
         ("after=2027-01-02T00:00:00&before=2027-01-01T00:00:00", "No instants in this range"),
         ("after=yesterday&before=2027-01-01T00:00:00", "From is not an RFC 3339 instant"),
@@ -195,7 +195,7 @@ async def test_read_key_sees_no_actions_on_schedules_and_is_refused(start: Start
     admin, reader = await signed_in(node, "tk_admin"), await signed_in(node, "tk_read")
     token = re.search(r'name="csrf" content="(\w+)', (await admin.get("/timers")).text)
     assert token is not None
-    fields = {"url": CALLBACK, "rule": "cron", "cron": "0 9 * * *", "timeout": "10", "csrf": token[1]}
+    fields = {"url": CALLBACK, "cron": "0 9 * * *", "timeout": "10", "csrf": token[1]}
     assert (await admin.post("/schedules/new", {**NAME, **fields})).status_code == 303
     for path in ("/schedules", "/schedules/default/report-1"):
         page = (await reader.get(path)).text
@@ -229,6 +229,6 @@ async def test_text_of_users_in_schedules_is_escaped(node: Node) -> None:
         page = await browser.get(path, params=query)
         assert "<script>alert" not in page.text, page.url
         assert "<img" not in page.text, page.url
-    shown = await browser.post("/schedules/new", {**name, "rule": "cron", "cron": HOSTILE, "zone": HOSTILE})
+    shown = await browser.post("/schedules/new", {**name, "cron": HOSTILE, "zone": HOSTILE})
     assert shown.status_code == 400
     assert "<script>alert" not in shown.text

@@ -186,7 +186,7 @@ def requests(browser: Browser, calls: dict[str, str]) -> Iterator[tuple[str, int
     yield from lists(browser)
     for name, payload in PAYLOADS.items():
         yield f"new, {name}", 400, partial(browser.form, "/timers/new", {**FORM, "payload": payload})
-        yield f"equivalent, {name}", 200, partial(browser.form, "/ui/equivalent", {**FORM, "payload": payload})
+        yield f"equivalent, {name}", 200, partial(browser.form, "/ui/timers/equivalent", {**FORM, "payload": payload})
     for name, raw in FORMS.items():
         yield f"new, {name}", 400, partial(browser.form, "/timers/new", {}, raw)
     for name in ("header fields", "long URL"):

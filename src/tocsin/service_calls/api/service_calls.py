@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -179,6 +179,10 @@ class ServiceCalls:
             return CallPage(calls, None if reached is None else encode_cursor(reached), reached)
         calls = calls[: wanted.limit]
         return CallPage(calls, encode_cursor(PagePosition(calls[-1].submitted_at, calls[-1].service_call_id)))
+
+    async def counts(self, tenants: Tenants, most: int) -> Mapping[str, tuple[int, bool]]:
+        """How many calls of one tenant, of several, or of all have each status, and whether there may be more."""
+        return await self._queries.counts(tenants, most)
 
     async def look_up(
         self, text: str, tenants: tuple[str, ...] | None, known: Sequence[str], limit: int

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from tocsin.model.instants import format_instant
 from tocsin.service_calls.messages import CallKey, CallStatus
-from tocsin.service_calls.ports import CallFilter, CallRecord, ExecutionRecord, PagePosition, SearchResult, TraceEntry
+from tocsin.service_calls.ports import (
+    CallFilter,
+    CallRecord,
+    ExecutionRecord,
+    PagePosition,
+    SearchResult,
+    Tenants,
+    TraceEntry,
+)
 from tocsin.stores.service_calls.service_calls import TAGS
 from tocsin.stores.service_calls.statements import KEY, Database, Query, Row, Session, json_of
 
@@ -182,6 +190,23 @@ def of_request(tenants: tuple[str, ...] | None) -> Query:
     )
 
 
+def counts_of(tenants: Tenants) -> Query:
+    """How many calls have each status: of one tenant at most `most` of each, of several among the first `most` of all."""
+    if isinstance(tenants, str):
+        condition = "tenant_id = :tenant AND status = "
+        each = [
+            f"SELECT '{status}' AS status, count(*) AS number FROM "
+            f"(SELECT 1 FROM {_calls_by('status')} WHERE {condition}'{status}' LIMIT :most) AS with_{status}"
+            for status in CallStatus
+        ]
+        return Query(" UNION ALL ".join(each), results=("status", "number"))
+    where = f"WHERE {' AND '.join(_of_tenants(tenants))} " if tenants is not None else ""
+    newest = f"SELECT tenant_id, status FROM {_calls_by('newest')} {_newest('calls')} LIMIT :most"
+    return _query(
+        f"SELECT status, count(*) AS number FROM ({newest}) AS newest {where}GROUP BY status", ("status", "number")
+    )
+
+
 _PART = "LIMIT :most OFFSET :skipped"
 
 
@@ -249,6 +274,24 @@ class SqlCallQueries:
         return await self._database.read(
             lambda session: _records(session, of_request(tenants), correlation=correlation_id, most=limit, **values)
         )
+
+    async def counts(self, tenants: Tenants, most: int) -> Mapping[str, tuple[int, bool]]:
+        among = () if tenants is None or isinstance(tenants, str) else tenants
+        values: dict[str, Any] = {f"tenant_{place}": tenant for place, tenant in enumerate(among)}
+        one = isinstance(tenants, str)
+        values |= {"tenant": tenants, "most": most + 1} if one else {"most": SEARCHED_MAX}
+        query, every = counts_of(tenants), counts_of(None)
+
+        async def work(session: Session) -> Mapping[str, tuple[int, bool]]:
+            counted: dict[str, int] = dict(await query.fetch(session, **values))
+            if one:
+                return {
+                    status: (min(counted.get(status, 0), most), counted.get(status, 0) > most) for status in CallStatus
+                }
+            looked_at = sum(number for _, number in await every.fetch(session, most=SEARCHED_MAX))
+            return {status: (counted.get(status, 0), looked_at >= SEARCHED_MAX) for status in CallStatus}
+
+        return await self._database.read(work)
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         rows = await self._database.read(lambda session: EXECUTIONS.fetch(session, tenant=key[0], call=key[1]))

@@ -27,6 +27,7 @@ from tocsin.web.pages.calls.detail import CallActions, CallDetail
 from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
+from tocsin.web.pages.counts import Counts
 from tocsin.web.pages.finding import Finder
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
@@ -83,6 +84,7 @@ def compose(
         statistics=statistics,
         call_statistics=call_statistics,
         streams=Streams(limits, clock_mover),
+        counts=Counts(),
         gate=Gate(agent, pages, parts.relay),
         tenants=Tenants(parts.hosts, limits),
         keys=keys,
@@ -133,5 +135,5 @@ def compose(
         proxies=parts.proxies,
         welcome=welcome,
         clock=clock,
-        closing=[nodes.close, paused.close, upcoming.close],
+        closing=[nodes.close, paused.close, upcoming.close, site.counts.close],
     )

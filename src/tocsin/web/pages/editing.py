@@ -225,7 +225,8 @@ class CallbackEditing(Editing[F], Generic[F, V]):
             form.when, form.like_namespace, form.like = "in", namespace, original
             form.id = fresh_id(original, self._id_chars_max)
         else:
-            namespace = query.exact("namespace") or preferred(await self.visible_namespaces(context, Role.WRITE))
+            namespace = query.exact("namespace").strip("*")
+            namespace = namespace or preferred(await self.visible_namespaces(context, Role.WRITE))
             context.permit(Role.WRITE, namespace)
             form = self.empty(context, namespace)
             form.url, form.id = query.get("url"), f"{self.kind}-{uuid.uuid4().hex[:8]}"

@@ -101,13 +101,10 @@ class RequestForm:
         }
 
     def due_words(self) -> str:
-        """When it is due, in words; empty if that can't be read."""
+        """When it is due, in words."""
         if self.when == "at":
             return f"on {local_words(self.at)}" if is_local(self.at) else f"at {self.at}" if self.at else ""
-        try:
-            return f"in {span(parse_duration(duration(self.delay)))}" if self.when == "in" else "now"
-        except (ValueError, OverflowError):
-            return ""
+        return f"in {duration_words(self.delay)}" if self.when == "in" else "now"
 
     @property
     def target(self) -> str:
@@ -117,11 +114,7 @@ class RequestForm:
 
     def lines(self, plan: str) -> dict[str, str]:
         """What the summary lines of the form show, by their names; `plan` is that of the attempts, in words."""
-        return {
-            "headers": ", ".join(name for name, _ in self.headers) or "None",
-            "retries": plan,
-            "tags": self.tags or "None",
-        }
+        return {"headers": ", ".join(name for name, _ in self.headers) or "None", "retries": plan}
 
     def due(self) -> dict[str, str]:
         """`{"delay": …}` or `{"executeAt": …}`, as the API takes them. Raises InvalidInput."""
@@ -183,6 +176,14 @@ def is_local(text: str) -> bool:
 def duration(text: str) -> str:
     """A duration as the API takes it."""
     return text.replace(" ", "").lower()
+
+
+def duration_words(text: str) -> str:
+    """A duration as people read it; another text unchanged."""
+    try:
+        return span(parse_duration(duration(text)))
+    except (ValueError, OverflowError):
+        return text
 
 
 def passed(instant_us: int, now_us: int) -> bool:

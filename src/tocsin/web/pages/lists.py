@@ -21,6 +21,7 @@ from tocsin.timers.schedules import ScheduleListRequest
 from tocsin.timers.service import ListRequest
 from tocsin.web.http.errors import Forbidden, problem_kind
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.counts import Numbers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
 from tocsin.web.pages.pages import compressed, render_rows
 from tocsin.web.pages.site import Part, RouteEntry, Site
@@ -145,6 +146,10 @@ class ListPart(Part, Generic[F, R]):
     async def choices(self, context: RequestContext, filters: F) -> dict[str, Any]:
         """Further values for the templates."""
 
+    @abstractmethod
+    async def count(self, context: RequestContext, scope: str) -> Numbers:
+        """How many rows each tab has, by its name."""
+
     # ------------------------------------------------------------------ handlers
 
     async def list(self, context: RequestContext) -> Response:
@@ -153,18 +158,23 @@ class ListPart(Part, Generic[F, R]):
         problem: TocsinError | None = None
         listing: Listing[R] = Listing(())
         change_counter = self.change_counter(filters.scope)
+        counting = asyncio.ensure_future(self._numbers(context, filters))
         try:
             listing = await self.find(context, filters)
         except TocsinError as error:
             if problem_kind(error).status not in (400, 404):
                 raise
             problem = error
+        finally:
+            # It has waited as long as the list was read, or ends soon.
+            numbers = await counting
         values: dict[str, Any] = {
             "title": self.title,
             "problem": problem,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
             "change_counter": change_counter,
+            "numbers": numbers,
             "rows_path": self.rows_path,
             "live_path": self.live_path,
             "live": f"{self.live_path}?{filters.scope_name}={quote(filters.scope, safe='')}",
@@ -179,6 +189,14 @@ class ListPart(Part, Generic[F, R]):
         if context.fragment:
             response.headers["hx-push-url"] = filters.link(cursor=filters.cursor)
         return response
+
+    async def _numbers(self, context: RequestContext, filters: F) -> Numbers:
+        """The counts of the tabs; none for a list that is narrowed otherwise, which they would not be true of."""
+        if filters.narrowed:
+            return {}
+        key = context.principal.key
+        of = (self.kind, filters.scope, None if key is None else (key.namespaces, key.tenants))
+        return await self._site.counts.of(of, lambda: self.count(context, filters.scope))
 
     async def more(self, context: RequestContext) -> Response:
         """The next rows of an open list, and the link to the rows after them."""

@@ -131,6 +131,7 @@ class Pages:
             bytes_of=bytes,
             policy_of=policy_of,
             redacted_url=redact_url,
+            initial=presentation.initial,
             visible=visible,
             visible_name=visible_name,
         )

@@ -19,6 +19,7 @@ from tocsin.web.http.convert import RequestParser
 from tocsin.web.pages.calls.agent import Gate, Tenants
 from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.context import Handler, RequestContext
+from tocsin.web.pages.counts import Counts
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.pages import Pages
@@ -40,6 +41,7 @@ class Site:
     statistics: Statistics
     call_statistics: CallStatistics
     streams: Streams
+    counts: Counts[object]
     gate: Gate
     tenants: Tenants
     keys: Keyring

@@ -11,8 +11,8 @@ from tocsin.model.errors import TocsinError
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.timer import Status
 from tocsin.timers.service import ListRequest, TimerService
+from tocsin.web.pages.counts import count_timers
 from tocsin.web.pages.lists import TimeBudget
-from tocsin.web.pages.presentation import count
 
 #: Timers that a number counts; a greater one is shown with a plus sign. Each costs reading a row.
 COUNTED_MAX = 100
@@ -73,9 +73,9 @@ async def numbers(service: TimerService, names: Iterable[str], now_us: int) -> M
 
 async def _number(service: TimerService, wanted: ListRequest, **more: str) -> Number | None:
     """The number of the timers, and the list that `more` parameters of the URL make of the namespace and the status."""
-    views, cursor = await service.list(replace(wanted, limit=COUNTED_MAX, reads_max=2))
-    if cursor is not None and not views:
+    counted = await count_timers(service, replace(wanted, limit=COUNTED_MAX))
+    if not counted.short:
         return None
     (status,) = wanted.statuses
     link = f"/timers?{urlencode({'namespace': str(wanted.scope), 'view': status.value, **more})}"
-    return Number(f"{count(len(views))}{'' if cursor is None else '+'}", link)
+    return Number(counted.short, link)

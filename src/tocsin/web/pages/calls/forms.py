@@ -78,7 +78,12 @@ class CallForm(RequestForm):
     def lines(self, plan: str) -> dict[str, str]:
         retries = f"Up to {self.attempts} attempts" if self.retry else "None"
         payload = " ".join(self.body.split())
-        details = {"name": self.name or self._default_name(), "tenant": self.tenant, "payload": payload or "None"}
+        details = {
+            "name": self.name or (self._default_name() if self.url else "None"),
+            "tenant": self.tenant,
+            "payload": payload or "None",
+            "tags": self.tags or "None",
+        }
         return {**super(CallForm, self).lines(retries), **details}
 
     def request(self, now_us: int) -> Body:
@@ -101,7 +106,7 @@ class CallForm(RequestForm):
             spec["body"] = msgspec.Raw(self.body.strip().encode())
         if self.retry:
             spec["retryPolicy"] = self.policy(f"{SPEC}retryPolicy", errors)
-        request: Body = {"name": self.name or self._default_name(), "requestSpec": spec}
+        request: Body = {"name": self.name or (self._default_name() if self.url else "None"), "requestSpec": spec}
         due_at = self._due_at(now_us, errors)
         if due_at is not None:
             request["dueAt"] = due_at

@@ -21,6 +21,7 @@ from tocsin.web.http.access import listed_tenants
 from tocsin.web.http.errors import Forbidden
 from tocsin.web.pages.calls.presentation import STAR, key_of, list_path, version
 from tocsin.web.pages.context import Fields, RequestContext
+from tocsin.web.pages.counts import Numbers, of_calls
 from tocsin.web.pages.filters import ListFilters
 from tocsin.web.pages.lists import Listing, ListPart, TimeBudget
 from tocsin.web.pages.site import CallPart, Site, route
@@ -157,6 +158,9 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
         tenants = list(await self._known(context))[:_LOOKED_UP_MAX] if filters.several else [filters.scope]
         read = [context.calls.get_many(tenant, [filters.search]) for tenant in tenants]
         return [call for some in await asyncio.gather(*read) for call in some.values()]
+
+    async def count(self, context: RequestContext, scope: str) -> Numbers:
+        return await of_calls(context.calls, listed_tenants(context.principal.key, scope))
 
     async def find(self, context: RequestContext, filters: CallFilters) -> Listing[CallRow]:
         if filters.names_id:

@@ -104,8 +104,7 @@ class Overview(Part):
         await asyncio.gather(self._nodes.refresh(), *(part.refresh_for_page() for part in each))
 
     def _verdict(self, scope: _Scope, hour: Hour, present: Present) -> content.Verdict:
-        slots = [*hour.slots, hour.open]
-        sums = total(slots, self._places_max)
+        sums = total([hour.complete, hour.open], self._places_max)
         failing = [
             failures
             for place, failures in sums.failing.items()
@@ -126,7 +125,7 @@ class Overview(Part):
 
     def _values(self, context: RequestContext, scope: _Scope, hour: Hour, present: Present) -> dict[str, Any]:
         slots = [*hour.slots, hour.open]
-        sums = total(slots, self._places_max)
+        sums = total([hour.complete, hour.open], self._places_max)
         outages = self._reader.outages(hour.at_us - _HOUR_US, hour.at_us)
         link = band.query_of(scope.namespace)
         due = [at for namespace, at in self._upcoming.due if at >= hour.at_us and scope.wanted(namespace)]
@@ -185,6 +184,6 @@ class Overview(Part):
             len(latest),
             sum(each.late for each in latest),
             len(self._upcoming.due),
-            " ".join(f"{each.name}:{each.waiting.timers}" for each in self._paused.namespaces),
+            " ".join(f"{each.name}:{each.waiting.number}" for each in self._paused.namespaces),
         )
         return ".".join(map(str, parts))

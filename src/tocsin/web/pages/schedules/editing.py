@@ -11,8 +11,8 @@ from starlette.responses import Response
 from tocsin.model.errors import InvalidInput, NamespaceNotFound, ScheduleEnded, ScheduleNotFound, Unavailable
 from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus
 from tocsin.model.schedule_reading import zone_names
-from tocsin.model.timer import Status, Timer
-from tocsin.timers.listing import ListRequest
+from tocsin.model.timer import Timer
+from tocsin.timers.listing import IdListRequest
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.reading import JsonReader
@@ -116,7 +116,7 @@ class ScheduleEditing(CallbackEditing[ScheduleForm, ScheduleView]):
         return found
 
     def _outcome(self, context: RequestContext, form: ScheduleForm, view: ScheduleView | None) -> Outcome:
-        found = Outcome(more={"others": 0, "rule_presets": PRESETS})
+        found = Outcome(more={"others": (0, False), "rule_presets": PRESETS})
         definition = self._definition(form, context.now_us)
         try:
             found.body = form.body() if view is None else form.changes(view)
@@ -129,6 +129,8 @@ class ScheduleEditing(CallbackEditing[ScheduleForm, ScheduleView]):
         created_at = context.now_us if view is None else view.timer.created_at
         found.preview = preview(definition, form.zone or "UTC", created_at, context.now_us)
         found.when, found.first = spoken(form.cron, form.zone), found.preview.first
+        for row in found.preview.instants[:1]:
+            found.first += "" if row.time in found.when else f" at {row.time}"
         if timer is None:
             return found
         first, *following = [each.at for each in found.preview.instants] or [context.now_us]
@@ -148,17 +150,15 @@ class ScheduleEditing(CallbackEditing[ScheduleForm, ScheduleView]):
         assert isinstance(found, Definition)
         return found
 
-    async def _others(self, form: ScheduleForm, at: int) -> int:
-        """How many other schedules of the namespace are due next at an instant, up to a limit; none while that can't be read:
-        it is only an advice."""
-        request = ListRequest(
-            form.namespace, frozenset({Status.PENDING}), execute_after=at, execute_before=at + 1, limit=OTHERS_MAX,
-        )  # fmt: skip
+    async def _others(self, form: ScheduleForm, at: int) -> tuple[int, bool]:
+        """How many other schedules of the namespace are due next at an instant, of those that one read finds, and whether
+        there may be more. None while they can't be read: it is only an advice."""
+        request = IdListRequest(limit=OTHERS_MAX, matches=lambda timer: timer.execute_at == at, reads_max=1)
         try:
-            views, _ = await self._service.list(request)
+            ids, cursor = await self._service.list_schedules(form.namespace, request, lambda view: view.timer.id)
         except (NamespaceNotFound, Unavailable):
-            return 0
-        return sum(view.timer.schedule is not None and view.timer.id != form.id for view in views)
+            return 0, False
+        return sum(each != form.id for each in ids), cursor is not None
 
     async def values(
         self, context: RequestContext, form: ScheduleForm, existing: ScheduleView | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, ClassVar, Self
@@ -18,7 +19,17 @@ from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.callback_forms import CallbackForm, callback_flags, with_empty_callback
 from tocsin.web.pages.context import Fields, RequestContext, cookie_value
-from tocsin.web.pages.forms import Body, duration, flags, is_local, lined, local_words, number, server_flag
+from tocsin.web.pages.forms import (
+    Body,
+    duration,
+    duration_words,
+    flags,
+    is_local,
+    lined,
+    local_words,
+    number,
+    server_flag,
+)
 from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, in_zone, is_interval, spoken, zone_of
 
 #: The rules on offer: their names and their labels. `{}` stands for the minute and the hour of the rule so far.
@@ -65,8 +76,8 @@ class ScheduleForm(CallbackForm):
     zone: str = "UTC"
     said: str = ""
     was: str = ""
-    #: Why the sentence or the zone isn't understood.
-    misread: dict[str, str] = field(default_factory=dict, init=False)
+    #: Why the sentence isn't understood; empty if it is.
+    misread: str = field(default="", init=False)
     anchor: str = ""
     start: str = ""
     end: str = ""
@@ -114,7 +125,7 @@ class ScheduleForm(CallbackForm):
             try:
                 rule = read_sentence(found.say)
             except ValueError as error:
-                found.misread["say"] = str(error)
+                found.misread = str(error)
                 return found
             found.cron = rule.cron or format_duration(rule.every_us or 0)
             found.zone = rule.zone or found.zone
@@ -125,10 +136,8 @@ class ScheduleForm(CallbackForm):
 
     def rewrite(self) -> None:
         """Says what the other fields mean, if they are valid."""
-        try:
+        with suppress(ValueError):
             self.zone = find_zone(self.zone or "UTC")
-        except ValueError as error:
-            self.misread["timeZone"] = str(error)
         self.say = self.said = spoken(self.cron, self.zone)
         self.was = f"{self.cron}|{self.zone}"
 
@@ -144,7 +153,7 @@ class ScheduleForm(CallbackForm):
 
     def lines(self, plan: str) -> dict[str, str]:
         words = {each.value: text for each, text in CATCH_UP_WORDS.items()}
-        window = self.window or ("60s" if self.catch_up == CatchUp.NONE.value else "24h")
+        window = duration_words(self.window or ("60s" if self.catch_up == CatchUp.NONE.value else "24h"))
         until = [
             f"From {local_words(self.start)}" if self.start else "From now on",
             f"until {local_words(self.end)}" if self.end else "without end",
@@ -153,7 +162,7 @@ class ScheduleForm(CallbackForm):
         return {
             **super(ScheduleForm, self).lines(plan),
             "missed": f"{words.get(self.catch_up, self.catch_up)}, up to {window} late",
-            "jitter": f"Up to {self.jitter} later" if self.jitter else "None",
+            "jitter": f"Up to {duration_words(self.jitter)} later" if self.jitter else "None",
             "failures": f"Pause after {self.failures} failures in a row" if self.failures else "Keep running",
             "bounds": ", ".join(until),
         }
@@ -164,10 +173,14 @@ class ScheduleForm(CallbackForm):
         body: Body = {"every": duration(self.cron)} if self.is_interval else {"cron": self.cron}
         if not self.is_interval and self.zone not in ("", "UTC"):
             body["timeZone"] = self.zone
-        errors += [FieldError(path, reason) for path, reason in self.misread.items()]
         zone: tzinfo = UTC
-        if "timeZone" not in self.misread:
+        try:
             zone = time_zone(self.zone or "UTC")
+        except ValueError as error:
+            if "timeZone" not in body:
+                errors.append(FieldError("timeZone", str(error)))
+            # Otherwise the API refuses it, together with other fields.
+        errors += [FieldError("say", self.misread)] if self.misread else []
         for name, path in self.paths.items():
             if (text := getattr(self, name)) and not (name == "anchor" and not self.is_interval):
                 body[path] = local_instant(path, text, zone, errors)

@@ -11,6 +11,7 @@ from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.http.access import listed_in
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.counts import Numbers, of_schedules
 from tocsin.web.pages.filters import ListFilters
 from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order, key_of
 from tocsin.web.pages.schedules.outcomes import STRIP_BYTES_MAX, STRIP_CELLS, Strip, strip
@@ -78,6 +79,9 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleRow]):
     async def _with_strip(self, row: ScheduleRow) -> ScheduleRow:
         runs = await self._site.schedules.latest_outcomes(row.view, STRIP_CELLS, STRIP_BYTES_MAX)
         return ScheduleRow(row.view, strip(row.view, runs))
+
+    async def count(self, context: RequestContext, scope: str) -> Numbers:
+        return await of_schedules(self._site.schedules, listed_in(context.principal.key, scope))
 
     async def find(self, context: RequestContext, filters: ScheduleFilters) -> Listing[ScheduleRow]:
         """Ids that begin with the search text follow it in the order of ids."""

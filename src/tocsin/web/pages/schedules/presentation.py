@@ -128,7 +128,7 @@ def version(view: ScheduleView) -> str:
 
 #: Instants that a preview lists: enough to see a week.
 _INSTANTS = 7
-#: Other schedules with the same instant are counted up to this number, which one read of the store finds.
+#: Other schedules with the same instant are counted up to this number: more don't change the advice.
 OTHERS_MAX = 100
 
 
@@ -203,7 +203,7 @@ def _date(at: datetime, now: datetime) -> str:
 
 def _day(at: datetime, now: datetime) -> str:
     days = (at.date() - now.date()).days
-    return {0: f"today at {clock(at)}", 1: "tomorrow"}.get(days, f"on {_date(at, now)}")
+    return {0: "today", 1: "tomorrow"}.get(days, f"on {_date(at, now)}")
 
 
 def _utc(utc: datetime, local: datetime) -> str:

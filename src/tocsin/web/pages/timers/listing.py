@@ -12,7 +12,9 @@ from tocsin.model.timer import Status
 from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import wire
+from tocsin.web.http.access import listed_in
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.counts import Numbers, of_timers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
 from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order, key_of
 from tocsin.web.pages.presentation import shown_version
@@ -104,6 +106,9 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
     async def get_named(self, namespace: str, ids: Sequence[str]) -> Mapping[str, TimerView]:
         views = (await self._service.get_many(namespace, ids)).values()
         return {view.timer.id: view for view in await self._service.explained([*views])}
+
+    async def count(self, context: RequestContext, scope: str) -> Numbers:
+        return await of_timers(self._service, listed_in(context.principal.key, scope))
 
     async def find(self, context: RequestContext, filters: TimerFilters) -> Listing[TimerView]:
         request = self.request(context, filters)
