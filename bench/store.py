@@ -199,7 +199,7 @@ async def measure_purge(store: Store, limit: int) -> dict[str, float]:
 
 
 async def measure_list(store: Store) -> dict[str, float]:
-    query = ListQuery("default", range(SHARDS), frozenset(Status), limit=100)
+    query = ListQuery(("default",), range(SHARDS), frozenset(Status), limit=100)
     seconds, each = await timed((lambda: store.list(query)) for _ in range(50))
     return {"pages/s": 50 / seconds, "worst ms": max(each) * 1e3}
 

@@ -20,7 +20,7 @@ from tocsin.cli.app import app
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 #: The file that every server returns, to which docs/reference/openapi.json is a link.
-SERVED = Path(__file__).parent.parent / "src" / "tocsin" / "web" / "api" / "page" / "openapi.json"
+SERVED = Path(__file__).parent.parent / "src" / "tocsin" / "web" / "api" / "openapi.json"
 GENERATED = "<!-- Made by scripts/reference.py from the code; edit that, then run `make docs`. -->\n"
 HELP_WIDTH = 96
 

@@ -16,7 +16,7 @@ import msgspec
 from scripts.openapi.callback_wire import Callback, CallbackAnswer
 from scripts.openapi.codes import CODES, kind_of_code
 from scripts.openapi.examples import answer_example, problem_examples
-from scripts.openapi.limits import OF_API, PARAMETER_VALUES_MAX, PARAMETERS, REQUEST_HEADERS
+from scripts.openapi.limits import EVERY_OR_ID, OF_API, PARAMETER_VALUES_MAX, PARAMETERS, REQUEST_HEADERS
 from scripts.openapi.operations import OPERATIONS, PATH_PARAMETERS, About
 from scripts.openapi.schemas import components, ref, request_structs, target
 from scripts.openapi.webhook import webhooks
@@ -168,7 +168,10 @@ def _parameters(each: Described) -> list[Json]:
     found: list[Json] = []
     for name in _IN_PATH.findall(each.operation.path):
         text, example = PATH_PARAMETERS[name]
-        found.append(_parameter(name, "path", text, PARAMETERS[name]) | {"example": example})
+        text, schema = each.about.parameters.get(name, text), PARAMETERS[name]
+        if name in each.about.parameters:
+            schema = EVERY_OR_ID
+        found.append(_parameter(name, "path", text, schema) | {"example": example})
     for name in each.operation.query:
         schema = PARAMETERS[name]
         if name in each.operation.repeated:

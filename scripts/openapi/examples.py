@@ -8,12 +8,12 @@ import msgspec
 from scripts.openapi.codes import CODES, kind_of_code
 
 from tocsin.model.access import Role
+from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
-from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http import administration, agent_wire, cluster, schedule_wire, statistics, wire
 from tocsin.web.http.wire import BadField
 

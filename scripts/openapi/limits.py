@@ -17,6 +17,11 @@ OF_API = {
     "BatchCreateTimers": {"timers": Constraint({"maxItems": ApiLimits().batch_items_max}, ("api.batch_items_max",))},
 }
 _UUID: Json = {"type": "string", "format": "uuid", **limits.UUID7.schema}
+#: The tenant of a list, which may be all of them.
+EVERY_OR_ID: Json = {
+    "type": "string",
+    "pattern": limits.UUID7.schema["pattern"].replace("^", r"^(\*|").replace("$", ")$"),
+}
 #: The schemas of parameters of paths and queries, by name; of a parameter that may be repeated, one value's.
 PARAMETERS: dict[str, Json] = {
     "tenantId": _UUID,

@@ -251,6 +251,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
             "List service calls, newest first",
             errors=("STORE_FAILURE",),
             parameters={
+                "tenantId": "The tenant: a UUID of version 7; `*`: all that the API key has access to.",
                 "status": "A status, or several, separated by commas or as repeated parameters.",
                 "tag": "A tag that calls must have; if repeated, all of the tags.",
                 "name": "Part of the call's name; ASCII letters match in either case.",

@@ -18,13 +18,13 @@ from scripts.openapi.codes import CODES, FAILURES
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.condition import OnConflict
+from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
-from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http.schedule_wire import LiveScheduleStatus
 from tocsin.web.http.statistics import StatisticsResolution
 from tocsin.web.http.wire import RequestStruct

@@ -24,8 +24,11 @@ from tocsin.ports.records import DELETED_AT_ONCE_MAX, RECORD_KEY_END, Record, Re
 T = TypeVar("T")
 
 NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = "namespace", "api_key", "secret", "sign_in", "audit"
+TENANT_LABELS = "tenant_label"
 #: Records that one read returns.
 _PAGE = 500
+#: Attempts to replace a record that others may change at the same time.
+_PUTS_MAX = 5
 #: Entries of the audit trail that one search reads: failed sign-ins may have filled it with what a filter leaves out.
 _AUDIT_SCAN_MAX = 20_000
 
@@ -33,6 +36,7 @@ _encoder = msgspec.json.Encoder()
 _namespace_decoder = msgspec.json.Decoder(Namespace)
 _key_decoder = msgspec.json.Decoder(ApiKey)
 _sign_in_decoder = msgspec.json.Decoder(SignIn)
+_label_decoder = msgspec.json.Decoder(str)
 _audit_decoder = msgspec.json.Decoder(AuditEntry)
 
 
@@ -202,6 +206,30 @@ async def purge_sign_ins(records: Records, now_us: int, after: str, limit: int) 
     gone = [each for each in _sign_ins(page, unobserved) if each.expires_at <= now_us]
     await delete_all(records, SIGN_INS, [_sign_in_key(each.key_id, each.token_hash) for each in gone])
     return page[-1].key if len(page) == limit else ""
+
+
+# -- labels of tenants
+
+
+async def tenant_labels(records: Records, limit: int) -> dict[str, str]:
+    """The labels by tenant, of the first `limit` labelled ones. A damaged record is left out."""
+    found = await records.records(TENANT_LABELS, limit=limit)
+    labels = {record.key: decoded(_label_decoder, TENANT_LABELS, [record], unobserved) for record in found}
+    return {tenant: texts[0] for tenant, texts in labels.items() if texts}
+
+
+async def put_tenant_label(records: Records, tenant_id: str, label: str) -> None:
+    """Stores the label; an empty one removes it. Of concurrent writers the last one wins."""
+    if not label:
+        await records.delete_records(TENANT_LABELS, [tenant_id])
+        return
+    for _ in range(_PUTS_MAX):
+        stored = await records.record(TENANT_LABELS, tenant_id)
+        if await records.put_record(
+            TENANT_LABELS, tenant_id, encoded(label), None if stored is None else stored.version
+        ):
+            return
+    raise StoreUnavailable("others change this tenant's label all the time")
 
 
 # -- the audit trail, in the order of instants

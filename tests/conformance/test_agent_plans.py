@@ -86,6 +86,19 @@ CASES = {
     "find": Case(queries.FIND, CALLS, [], ONE),
     "executions": Case(queries.EXECUTIONS, LOG, [], ONE),
     "trace_schedule": Case(queries.SCHEDULE, TIMERS, [], ONE),
+    "of_request": Case(
+        queries.of_request((TENANT, OTHER_TENANT)),
+        "idx_service_calls_correlation_id",
+        [],
+        {"correlation": ID, "most": 10, "tenant_0": TENANT, "tenant_1": OTHER_TENANT},
+    ),
+    "of_request, any tenant": Case(
+        queries.of_request(None), "idx_service_calls_correlation_id", [], {"correlation": ID, "most": 10}
+    ),
+    "counts": Case(queries.counts_of(TENANT), "idx_service_calls_status", [], {"tenant": TENANT, "most": 10}),
+    "counts of tenants": Case(
+        queries.counts_of((OTHER_TENANT,)), "idx_service_calls_newest", [], {"tenant_0": TENANT, "most": 10}
+    ),
     "trace_messages": Case(queries.MESSAGES, "idx_outbox_correlation_id", [], {"tenant": TENANT, "correlation": ID}),
 }
 
@@ -107,6 +120,8 @@ SEARCHES = {
     "name": (CallFilter(TENANT, name="n", **AFTER), "idx_service_calls_submitted_at"),
     "name, status": (CallFilter(TENANT, frozenset({"Failed"}), name="n"), "idx_service_calls_status"),
     "name, tag": (CallFilter(TENANT, tags=("t",), name="n"), "idx_service_call_tags_tag"),
+    "every tenant": (CallFilter(None, frozenset({"Failed"}), ("t",), correlation_id="c"), "idx_service_calls_newest"),
+    "tenants": (CallFilter((TENANT, OTHER_TENANT), name="n", **FROM, **AFTER), "idx_service_calls_newest"),
 }
 
 #: SQLite's names for the indexes of primary keys.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import msgspec
@@ -98,7 +99,7 @@ def _calls() -> list[ServiceCall]:
 
 filters = st.builds(
     CallFilter,
-    tenant_id=st.sampled_from([TENANT, OTHER_TENANT]),
+    tenants=st.sampled_from([TENANT, OTHER_TENANT]),
     statuses=st.frozensets(st.sampled_from(STATUSES)),
     tags=st.lists(st.sampled_from(TAGS), unique=True, max_size=3).map(tuple),
     submitted_from=st.none() | st.integers(NOW - 1, NOW + 11),
@@ -109,7 +110,7 @@ filters = st.builds(
 
 def matches(of: ServiceCall, wanted: CallFilter) -> bool:
     return (
-        of.tenant_id == wanted.tenant_id
+        (wanted.tenants is None or of.tenant_id in wanted.tenants)
         and (not wanted.statuses or of.status.value in wanted.statuses)
         and set(wanted.tags) <= set(of.tags)
         and (wanted.submitted_from is None or of.submitted_at >= wanted.submitted_from)
@@ -137,10 +138,79 @@ async def test_pages_are_complete_and_stable_under_filters(database: AgentDataba
     await _for_all(filters, check)
 
 
+async def test_pages_of_several_tenants_are_complete_however_few_calls_a_search_reads(
+    database: AgentDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "SEARCHED_MAX", 9)
+    calls = _calls()
+    await insert(database, *calls)
+
+    async def check(wanted: CallFilter) -> None:
+        expected = sorted(
+            (record(c) for c in calls if matches(c, wanted)),
+            key=lambda r: (r.submitted_at, r.service_call_id),
+            reverse=True,
+        )
+        assert await all_found(wanted) == expected
+
+    async def all_found(wanted: CallFilter) -> list[CallRecord]:
+        found: list[CallRecord] = []
+        while True:
+            page, reached = await database.queries.search(wanted)
+            assert len(page) <= wanted.limit
+            found += page
+            if len(page) == wanted.limit:
+                reached = PagePosition(page[-1].submitted_at, page[-1].service_call_id)
+            if reached is None:
+                return found
+            wanted = replace(wanted, before=reached)
+
+    tenants = st.sampled_from([None, (TENANT,), (OTHER_TENANT, TENANT), (new_id(),), ()])
+    await _for_all(st.builds(replace, filters, tenants=tenants), check)
+    of_request = CallFilter(None, correlation_id=calls[5].correlation_id, limit=100)
+    assert await all_found(of_request) == [record(calls[5])]
+
+
+async def test_calls_are_found_over_tenants_by_their_request_and_by_id(database: AgentDatabase) -> None:
+    one, two, other = call(correlation_id="c"), call(OTHER_TENANT, correlation_id="c"), call(correlation_id="d")
+    await insert(database, one, two, other)
+
+    async def of_request(tenants: tuple[str, ...] | None, limit: int = 9) -> set[str]:
+        return {found.service_call_id for found in await database.queries.of_request("c", tenants, limit)}
+
+    both = {one.service_call_id, two.service_call_id}
+    assert await of_request(None) == await of_request((OTHER_TENANT, TENANT)) == both
+    assert await of_request((OTHER_TENANT,)) == {two.service_call_id}
+    assert await of_request(()) == set()
+    assert len(await of_request(None, 1)) == 1
+    found, _ = await database.queries.search(CallFilter(None, service_call_id=two.service_call_id))
+    assert found == [record(two)]
+
+
+async def test_calls_are_counted_by_status(database: AgentDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = _calls()
+    await insert(database, *calls)
+
+    def expected(*tenants: str) -> dict[str, tuple[int, bool]]:
+        numbers = Counter(each.status for each in calls if each.tenant_id in tenants)
+        return {status: (numbers[status], False) for status in CallStatus}
+
+    assert await database.queries.counts(TENANT, 50) == expected(TENANT)
+    assert await database.queries.counts(TENANT, 3) == {
+        status: (min(number, 3), number > 3) for status, (number, _) in expected(TENANT).items()
+    }
+    assert await database.queries.counts(None, 50) == expected(TENANT, OTHER_TENANT)
+    assert await database.queries.counts((OTHER_TENANT,), 50) == expected(OTHER_TENANT)
+    assert await database.queries.counts((), 50) == expected()
+    monkeypatch.setattr(queries, "SEARCHED_MAX", 9)
+    among = await database.queries.counts(None, 50)
+    assert (sum(number for number, _ in among.values()), {more for _, more in among.values()}) == (9, {True})
+
+
 def _after(wanted: CallFilter, last: CallRecord) -> CallFilter:
     place = PagePosition(last.submitted_at, last.service_call_id)
     return CallFilter(
-        wanted.tenant_id,
+        wanted.tenants,
         wanted.statuses,
         wanted.tags,
         wanted.submitted_from,

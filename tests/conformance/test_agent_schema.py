@@ -16,7 +16,15 @@ from tocsin.stores.service_calls.database import AgentDatabase, agent_database
 
 #: The indexes of each table besides its primary key.
 INDEXES = {
-    "service_calls": ["idempotency_key", "submitted_at", "status", "watch_at", "finished_at", "correlation_id"],
+    "service_calls": [
+        "idempotency_key",
+        "submitted_at",
+        "status",
+        "watch_at",
+        "finished_at",
+        "correlation_id",
+        "newest",
+    ],
     "service_call_tags": ["tag"],
     "timer_schedules": ["due_at", "correlation_id", "waiting"],
     "http_execution_log": ["unfinished"],

@@ -97,6 +97,18 @@ class Window:
         """Waits until the browser has painted the page: before, it drops key presses."""
         await self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
+    async def unfold(self, *labels: str) -> None:
+        """Opens summary lines of a form."""
+        for label in labels:
+            await self.page.locator("details.option:not([open]) > summary", has_text=label).first.click()
+
+    async def payload(self, text: str) -> None:
+        """Types into the editor of a form, which is loaded once its field has the focus."""
+        await self.unfold("Payload")
+        await self.page.locator("[data-editor] textarea").focus()
+        await self.page.locator(".cm-content").click()
+        await self.page.keyboard.type(text)
+
     async def text(self, selector: str) -> str:
         """The visible text of the first match."""
         return (await self.page.locator(selector).first.inner_text()).strip()

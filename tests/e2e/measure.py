@@ -208,7 +208,6 @@ async def burst(client: httpx.AsyncClient, url: str, shown: Window) -> None:
             f"{path}: {len(found['long'])} long tasks {[round(each) for each in found['long']]} ms, "
             f"longest frame {found['worst']:.0f} ms of {found['frames']}, {changed} rows turned completed"
         )
-    print((await client.get("/ui/statistics")).text[-400:])
 
 
 async def main(timers: int, data: Path | None, only: list[str]) -> None:

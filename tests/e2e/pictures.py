@@ -21,8 +21,8 @@ from tests.support.server import ServerProcess
 BUSY_S = 75
 FIRES_PER_SECOND = 12
 SHOTS = (
-    ("overview", "/", "light"),
-    ("overview-dark", "/", "dark"),
+    ("now", "/", "light"),
+    ("now-dark", "/", "dark"),
     ("timers", "/timers", "light"),
     ("timers-phone", "/timers", "phone"),
     ("timer", "/timers/default/invoice-4711-due", "light"),
@@ -123,7 +123,7 @@ async def shoot(shown: Window, path: str, target: Path) -> None:
     if path == "/":
         await expect(page.locator(".uplot")).to_have_count(6)
     if "/new" in path:
-        await expect(page.locator(".cm-content")).to_be_visible()
+        await expect(page.locator("#outcome")).to_be_visible()
     elif "/calls/" in path:
         await expect(page.locator(".trace")).to_be_visible()
     elif path != "/namespaces":

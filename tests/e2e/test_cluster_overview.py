@@ -1,4 +1,4 @@
-"""Two nodes on one database: the overview describes both, and names one that does not respond."""
+"""Two nodes on one database: the page Now names the one that does not respond."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from pathlib import Path
 import asyncpg
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, expect
 
 from tests.e2e.browser import SIZES, chromium_path, window
+from tests.support.calls import Api, Inbox
 from tests.support.cluster import node, running, shared_by
 from tests.support.server import ServerProcess
 
 #: The browser's.
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+TIMERS = 24
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -29,8 +32,13 @@ async def pair(tmp_path: Path, postgresql_url: str) -> AsyncIterator[tuple[Serve
         yield one, two
 
 
-def tile(page: Page, name: str) -> Locator:
-    return page.locator(f"#tile-{name}")
+async def fire_timers(server: ServerProcess, url: str, name: str, count: int = TIMERS) -> None:
+    """Fires timers in all shards."""
+    api = Api(server)
+    for number in range(count):
+        await api.create(f"{name}-{number}", url)
+    for number in range(count):
+        await api.settled(f"{name}-{number}", "completed")
 
 
 @asynccontextmanager
@@ -56,25 +64,27 @@ async def heartbeats_of(name: str, postgresql_url: str) -> AsyncIterator[None]:
         await connection.close()
 
 
-async def test_overview_names_a_node_that_does_not_respond(
-    browser: Browser, postgresql_url: str, pair: tuple[ServerProcess, ServerProcess]
+async def test_now_names_a_node_that_does_not_respond(
+    browser: Browser,
+    postgresql_url: str,
+    pair: tuple[ServerProcess, ServerProcess],
+    inbox: tuple[Inbox, str],
 ) -> None:
     one, two = pair
+    await fire_timers(one, inbox[1], "a")
     async with window(browser, one.url) as shown:
         page = shown.page
         await shown.go("/")
-        sentence = page.locator("#sentence")
-        await expect(page.locator(".uplot")).to_have_count(4)
-        await expect(sentence).to_contain_text("Quiet. Nothing fired")
+        sentence, band = page.locator("#sentence"), page.locator("#now .band").first
+        await expect(sentence).to_have_text("Everything fires on time.")
         await two.kill()
         async with heartbeats_of("belfry-2", postgresql_url):
-            await expect(sentence).to_contain_text("belfry-2 does not respond. Otherwise: ")
-            # What is of this moment lacks it.
-            await expect(tile(page, "window").locator("b")).to_have_text("≥\u00a00")
-            await expect(tile(page, "overdue").locator("b")).to_have_text("none known")
-            await expect(tile(page, "overdue").locator("span")).to_contain_text("without belfry-2")
-        # Then the node is considered dead, and the current values are complete again.
-        await expect(tile(page, "overdue").locator("b")).to_have_text("none")
+            await expect(sentence).to_contain_text("The node belfry-2 does not respond.")
+            await expect(band).to_contain_text("in flight, without belfry-2")
+            assert await shown.faults_by_look("now-missing", SIZES) == {}
+            await shown.look("light")
+        # Then the node is considered dead, and the other one owns its shards.
         await expect(sentence).not_to_contain_text("does not respond")
-        assert await shown.faults_by_look("overview", SIZES) == {}
+        await fire_timers(one, inbox[1], "b")
+        await expect(band).not_to_contain_text("without")
         assert shown.complaints == []

@@ -51,6 +51,7 @@ async def test_first_timer_is_created_and_fires(shown: Window, inbox: tuple[Inbo
     await expect(page.get_by_role("heading", name="No pending timers")).to_be_visible()
     await page.get_by_role("link", name="New timer").first.click()
     await page.get_by_label("URL", exact=True).fill(url)
+    await shown.unfold("Id")
     await page.get_by_label("Id", exact=True).fill("first")
     await page.get_by_label("Time from now").fill("1m")
     await expect(page.locator("#equivalent")).to_contain_text('"delay": "1m"')
@@ -72,7 +73,7 @@ async def test_first_timer_is_created_and_fires(shown: Window, inbox: tuple[Inbo
 
 async def test_first_call_needs_a_tenant_and_pages_show_that_keys_are_not_required(shown: Window) -> None:
     page = shown.page
-    for path in ("/cluster", "/namespaces", "/login"):
+    for path in ("/nodes", "/namespaces", "/login"):
         await shown.go(path)
         await expect(page.locator(".notice.suspended")).to_contain_text("API keys are not required")
     await shown.go("/calls")
@@ -81,4 +82,4 @@ async def test_first_call_needs_a_tenant_and_pages_show_that_keys_are_not_requir
     await shown.picture("first-calls")
     assert await shown.faults() == []
     await page.get_by_role("link", name="New call").click()
-    await expect(page.get_by_label("Tenant")).to_have_value(tenant)
+    await expect(page.locator("input[name='tenant']")).to_have_value(tenant)

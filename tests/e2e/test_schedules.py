@@ -44,24 +44,25 @@ async def test_schedule_is_created_watched_paused_and_backfilled(
     await expect(page.get_by_role("heading", name="No schedules")).to_be_visible()
     await page.locator(".blank").get_by_role("link", name="New schedule").click()
     await shown.arrived("New schedule")
-    # The next instants in the schedule's zone and in the reader's.
-    preview = page.locator("#preview")
+    # The next instants in the schedule's zone and in UTC.
+    preview, say = page.locator("#preview"), page.locator("input[name='say']")
     await field(shown, "cron", "30 2 * * *")
-    await field(shown, "zone", "Asia/Tokyo")
-    await page.get_by_text("Start, end and count").click()
+    await field(shown, "zone", "Tokyo")
+    await shown.unfold("Start and end")
     await field(shown, "start", "2040-07-01T00:00:00")
-    await expect(preview).to_contain_text("Every day at 02:30, Asia/Tokyo")
-    first = preview.locator("tbody tr").first
-    await expect(first).to_contain_text("Sun 2040-07-01 02:30:00 JST")
-    await expect(first).to_contain_text("2040-06-30 19:30:00")
+    await expect(say).to_have_value("every day at 02:30 in Tokyo")
+    first = preview.locator("li").first
+    await expect(first).to_contain_text("Sun 1 Jul 2040")
+    await expect(first).to_contain_text("02:30Sat 17:30 UTC")
     await shown.picture("schedule-preview")
-    await field(shown, "cron", "99 2 * * *")
+    await field(shown, "cron", "0 0 31 2 *")
+    await expect(page.locator("#wrong-cron")).to_contain_text("Never matches a date")
     await expect(preview).to_contain_text("once the rule is valid")
-    # Another rule is chosen by writing it.
     await field(shown, "start", "")
-    await field(shown, "every", "1s")
-    await expect(preview).to_contain_text("Every second")
+    await field(shown, "cron", "1s")
+    await expect(say).to_have_value("every second of elapsed time")
     await field(shown, "url", url)
+    await shown.unfold("Id")
     await field(shown, "id", "beat")
     await expect(page.locator("#equivalent")).to_contain_text("tocsin schedules create beat")
     await expect(page.locator("#equivalent")).to_contain_text("--every 1s")
@@ -96,6 +97,59 @@ async def test_schedule_is_created_watched_paused_and_backfilled(
     await expect(page.locator(".lead .state")).to_have_text("ended")
 
 
+async def test_sentence_becomes_a_schedule_with_its_seven_instants(shown: Window, api: Api) -> None:
+    page = shown.page
+    await shown.go("/schedules/new")
+    say, seven = page.locator("input[name='say']"), page.locator(".seven li:not(.clock-change)")
+    # It begins in the reader's zone, without an error.
+    await expect(say).to_have_value("every weekday at 09:00 in Berlin")
+    await expect(page.locator(".wrong:not(:empty)")).to_have_count(0)
+    await expect(page.locator("#outcome")).to_have_text("Enter the URL to send to.")
+    # What is not understood is said beside the field, with what is, and nothing is stored.
+    await say.fill("every weekday at nine")
+    await expect(page.locator("#wrong-say")).to_contain_text(
+        "understood up to “every weekday”, but not “at nine”; write it"
+    )
+    await expect(say).to_have_attribute("aria-invalid", "true")
+    await say.fill("every weekday at 9 in New York")
+    await expect(page.locator("input[name='cron']")).to_have_value("0 9 * * MON-FRI")
+    await expect(page.locator("input[name='zone']")).to_have_value("America/New_York")
+    await page.get_by_role("button", name="Daily").click()
+    await expect(say).to_have_value("every day at 09:00 in New York")
+    await say.fill("every weekday at 9 in Berlin")
+    await expect(page.locator("input[name='zone']")).to_have_value("Europe/Berlin")
+    await expect(page.get_by_role("button", name="Weekdays")).to_have_attribute("aria-pressed", "true")
+    await expect(seven).to_have_count(7)
+    asked = {"cron": "0 9 * * MON-FRI", "timeZone": "Europe/Berlin", "count": 7}
+    status, answer = await api("schedules/preview", **asked)
+    assert status == 200
+    shown_at = await seven.locator(".relative-time").evaluate_all(
+        "each => each.map(one => Number(one.dataset.relative))"
+    )
+    assert [format_instant(1_000 * at) for at in shown_at] == answer["instants"]
+    await expect(seven.first).to_contain_text("09:00")
+    await page.locator("input[name='url']").fill(f"{URL}/daily?key=1")
+    await expect(page.locator("#outcome")).to_contain_text(
+        "Sends POST /hook/daily every weekday at 09:00 in Berlin, first "
+    )
+    await shown.picture("schedule-sentence")
+    assert await shown.faults() == []
+    schedule_id = await page.locator("input[name='id']").input_value()
+    await page.get_by_role("button", name="Create schedule").click()
+    await shown.arrived(schedule_id)
+    made = await stored(api, schedule_id)
+    assert (made["cron"], made["timeZone"]) == ("0 9 * * MON-FRI", "Europe/Berlin")
+    assert made["nextInstants"] == answer["instants"][:3]
+    # Others at the same time suggest a jitter.
+    await shown.go("/schedules/new")
+    nudge = page.locator(".nudge")
+    await expect(nudge).to_contain_text("1 other schedule in default also starts at 09:00.")
+    await nudge.get_by_role("button").click()
+    await expect(page.locator("#now-jitter")).to_have_text("Up to 2 min later")
+    await expect(nudge).to_have_count(0)
+    await expect(page.locator("input[name='jitter']")).to_have_value("2m")
+
+
 async def test_page_of_a_node_that_does_not_own_the_schedule_shows_what_was_due(
     shown: Window, api: Api, inbox: tuple[Inbox, str]
 ) -> None:
@@ -104,9 +158,10 @@ async def test_page_of_a_node_that_does_not_own_the_schedule_shows_what_was_due(
     _, url = inbox
     status, answer = await api("schedules/create", namespace="default", id="afar", every="1s", callbackUrl=url)
     assert status == 200, answer
-    counts = shown.page.locator("#results tr[data-id='afar'] .c-counts")
+    cells = shown.page.locator("#results tr[data-id='afar'] .strip a")
     await shown.go("/schedules?q=afar")
-    await expect(counts).to_have_text(re.compile("[2-9] completed"))
+    await expect(cells.nth(2)).to_be_attached()
+    await expect(cells.first).to_have_attribute("aria-label", re.compile("^completed in "))
     await shown.go("/schedules/default/afar")
     completed = shown.page.locator(".occurrences tr", has_text="completed")
     await expect(completed.nth(await completed.count() + 1)).to_be_visible()
@@ -153,26 +208,34 @@ async def test_form_of_a_schedule_works_without_scripts(browser: Browser, server
 
         await plain.go("/schedules/new")
         await field(plain, "zone", "Nowhere/Land")
-        await send("Preview")
+        await send("Check")
         await expect(page.locator("#preview")).to_contain_text("once the rule is valid")
-        await expect(page.locator(".not-yet")).to_contain_text("timeZone")
+        await expect(page.locator("#wrong-timeZone")).to_be_visible()
+        await expect(page.locator("#wrong-callbackUrl")).to_be_empty()
         await send("Create schedule")
-        await expect(page.locator("#wrong-timeZone")).to_contain_text("is not an IANA time zone")
+        await expect(page.locator("#wrong-timeZone")).to_contain_text("not an IANA time zone")
         await expect(page.locator("#wrong-callbackUrl")).to_be_visible()
-        await field(plain, "zone", "Europe/Berlin")
+        await field(plain, "say", "every weekday at 9 in Berlin")
+        await send("Check")
+        await expect(page.locator("input[name='cron']")).to_have_value("0 9 * * MON-FRI")
+        await send("Daily")
+        await expect(page.locator("input[name='say']")).to_have_value("every day at 09:00 in Berlin")
+        await field(plain, "say", "every weekday at 9")
         await field(plain, "url", URL)
+        await plain.unfold("Id")
         await field(plain, "id", "standup")
         await send("Create schedule")
         await expect(page.locator("h1")).to_have_text("standup")
         # Another definition asks before it takes the place of this one; the same does not.
         for cron in ("0 9 * * MON-FRI", "0 10 * * MON-FRI"):
             await plain.go("/schedules/new")
+            await plain.unfold("Id")
             for name, text in {"cron": cron, "zone": "Europe/Berlin", "url": URL, "id": "standup"}.items():
                 await field(plain, name, text)
             await send("Create schedule")
             asks = page.get_by_role("heading", name=ASKED)
             await (expect(asks).to_have_count(0) if cron.startswith("0 9") else expect(asks).to_be_visible())
-        await expect(page.locator("#asks")).to_contain_text("Every weekday at 10:00, Europe/Berlin")
+        await expect(page.locator("#asks")).to_contain_text("every weekday at 10:00 in Berlin")
         assert (await stored(api, "standup"))["cron"] == "0 9 * * MON-FRI"
         await send("Replace schedule")
         await expect(page.locator("[data-action-notice]")).to_contain_text("Schedule replaced.")
@@ -180,7 +243,7 @@ async def test_form_of_a_schedule_works_without_scripts(browser: Browser, server
         # An edit changes what differs; dates are those of the schedule's zone.
         async with page.expect_navigation():
             await page.get_by_role("link", name="Edit").click()
-        await page.get_by_text("Start, end and count").click()
+        await plain.unfold("Start and end", "After failures")
         await field(plain, "start", "2040-07-01T00:00:00")
         await field(plain, "failures", "3")
         await send("Save changes")

@@ -98,11 +98,17 @@ async def test_timer_list_updates_in_place_when_a_timer_fires(
     row = page.locator("tr[data-id='soon']")
     await row.get_by_role("checkbox").check()
     before = await page.locator("tr[data-id='later']").bounding_box()
+    # While a row is selected, none leaves.
     await api("timers/update", namespace=api.namespace, timerId="soon", delay="0s")
     await expect(row.locator(".state")).to_have_text("completed")
     await expect(row.get_by_role("checkbox")).to_be_checked()
     assert await page.locator("tr[data-id='later']").bounding_box() == before
     await expect(page.locator("#link-state")).to_have_text("Live")
+    # Once nobody is at work in the list, what does not belong there leaves.
+    await row.get_by_role("checkbox").uncheck()
+    await page.locator("h1").click()
+    await expect(row).to_have_count(0)
+    await expect(page.locator("#shown")).to_have_text("1 timer")
 
 
 async def test_new_timers_wait_behind_a_button(shown: Window, api: Api) -> None:
@@ -153,8 +159,8 @@ async def test_timer_search_and_filters_are_in_the_url(shown: Window, api: Api) 
     await expect(page.locator("tbody.exact tr")).to_have_attribute("data-id", "order-1")
     # Replaced results are removed over several frames; here they stay.
     await page.evaluate("window.requestAnimationFrame = () => 0")
-    await page.get_by_label("Tags", exact=True).fill("us")
-    await page.get_by_label("Tags", exact=True).press("Enter")
+    await page.keyboard.type(" tag:us ")
+    await expect(page.locator(".filter-chip")).to_have_text("tagus")
     await expect(page).to_have_url(re.compile("q=order-1.*&tag=us"))
     await expect(rows).to_have_count(2)
     other = page.locator("#results tbody:not(.exact) tr")
@@ -195,11 +201,17 @@ async def test_timer_list_is_filtered_by_namespace_and_time(shown: Window, api: 
     await expect(rows).to_have_count(1)
     await expect(page.get_by_label("From (Europe/Berlin)")).to_have_value(re.compile("2040-05-31T00:00"))
     await page.locator("#due").select_option("")
-    await page.get_by_label("Namespace").select_option("billing")
+    await expect(rows).to_have_count(3)
+    await page.locator("#scope summary").click()
+    await page.locator("#scope").get_by_role("link", name="billing").click()
     await expect(page).to_have_url(re.compile("namespace=billing"))
     await expect(rows).to_have_count(1)
     await expect(rows).to_have_attribute("data-id", "bill")
-    await page.get_by_label("Namespace").select_option(api.namespace)
+    # Over all namespaces, each row says which is its own.
+    await page.locator("#scope summary").click()
+    await page.locator("#scope").get_by_role("link", name="All namespaces").click()
+    await expect(page.locator("tr[data-id='bill'] .c-ns")).to_have_text("billing")
+    await shown.go(f"/timers?namespace={api.namespace}")
     await page.locator("select[name='rows']").select_option("25")
     await expect(page).to_have_url(re.compile("rows=25"))
     await expect(rows).to_have_count(3)
@@ -270,8 +282,9 @@ async def test_timer_is_rescheduled_edited_canceled_and_run_again(shown: Window,
     await api.create("t", URL, payload={"a": 1}, **LATER)
     await shown.go(f"/timers/{api.namespace}/t")
     await expect(page.get_by_text("The timer is in the store")).to_be_visible()
-    explained = page.locator("section.card", has=page.get_by_role("heading", name="Placement"))
-    for fact in ("Shard", "Owner", "Shard epoch", "Shard lag", "In flight", "Scheduled for", "UUID"):
+    explained = page.locator("details", has=page.get_by_text("Internals"))
+    await explained.locator("summary").click()
+    for fact in ("Shard", "Owner", "Shard epoch", "Shard lag", "In flight", "UUID"):
         await expect(explained.get_by_text(fact, exact=True)).to_be_visible()
     await page.locator("summary", has_text="Reschedule").click()
     await page.get_by_role("button", name="in 1 day").click()
@@ -285,6 +298,7 @@ async def test_timer_is_rescheduled_edited_canceled_and_run_again(shown: Window,
     await expect(page.locator(".lead-row time")).to_have_attribute("datetime", "2040-07-01T10:00:00Z")
     await page.get_by_role("link", name="Edit").click()
     await expect(page.locator("#equivalent")).to_contain_text("No changes yet.")
+    await shown.unfold("Description and tags", "Expires")
     await page.get_by_role("textbox", name="Tags").fill("eu, vip")
     await page.get_by_role("textbox", name="Expires after").fill("15m")
     await expect(page.locator("#equivalent")).to_contain_text("--expire-after 15m")
@@ -356,18 +370,18 @@ async def test_failed_timer_shows_its_attempts(shown: Window, api: Api, inbox: t
     await page.locator("[data-action-notice]").get_by_role("link", name="sad").click()
     await expect(page.locator(".line")).to_contain_text("Attempts exhausted.")
     await shown.go("/")
-    await expect(page.locator("main")).to_contain_text("HTTP_503")
+    await expect(page.locator("main")).to_contain_text("HTTP 503")
 
 
 async def test_editor_checks_and_formats_json(shown: Window, api: Api) -> None:
     page = shown.page
     await shown.go(f"/timers/new?namespace={api.namespace}")
     await page.get_by_label("URL", exact=True).fill(URL)
+    await shown.unfold("Id")
     await page.get_by_label("Id", exact=True).fill("t")
     content = page.locator(".cm-content")
-    await content.click()
-    await page.keyboard.type('{"a":1.10,"b":')
-    await expect(page.locator("#equivalent")).to_contain_text("payload is not JSON")
+    await shown.payload('{"a":1.10,"b":')
+    await expect(page.locator("#wrong-payload")).to_contain_text("not JSON")
     await expect(page.locator(".cm-lint-marker-error").first).to_be_visible()
     await page.get_by_role("button", name="Format").click()
     await expect(page.locator(".toast")).to_contain_text("Not valid JSON")
@@ -420,6 +434,7 @@ async def test_pages_work_without_scripts(browser: Browser, server: ServerProces
         page = plain.page
         await plain.go(f"/timers/new?namespace={api.namespace}")
         await page.get_by_role("textbox", name="URL").fill(URL)
+        await plain.unfold("Id", "Payload")
         await page.get_by_role("textbox", name="Id", exact=True).fill("plain")
         await page.get_by_label("Time from now").fill("1h")
         await page.locator("textarea").fill('{"a": 1}')

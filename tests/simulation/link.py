@@ -226,6 +226,11 @@ class Link:
     async def list_schedules(self, namespace: str, shards: Sequence[int], after_id: str, limit: int) -> list[StoredRow]:
         return await self._call(lambda: self._store.list_schedules(namespace, shards, after_id, limit))
 
+    async def list_all_schedules(
+        self, shards: Sequence[int], after: tuple[str, str] | None, limit: int
+    ) -> list[StoredRow]:
+        return await self._call(lambda: self._store.list_all_schedules(shards, after, limit))
+
     async def put_record(self, kind: str, key: str, value: str, expected: int | None) -> bool:
         def work() -> Coroutine[Any, Any, bool]:
             self._record("record arrives", kind, key, value, expected)

@@ -18,7 +18,7 @@ from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import NodeReport, Owner, RowPlace, Whereabouts, Write, WriteCompletion, WriteKind
+from tocsin.ports.forward import Located, NodeReport, Owner, RowPlace, Whereabouts, Write, WriteCompletion, WriteKind
 from tocsin.ports.observer import Event
 from tocsin.testing.clock import FakeClock
 
@@ -74,8 +74,8 @@ class Owned:
         await self.reads.wait()
         self.namespace_version = self.stored_version
 
-    def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
-        return Whereabouts(RowPlace.WINDOW) if shard_id == 1 else None
+    def locate(self, timers: Located) -> list[Whereabouts | None]:
+        return [Whereabouts(RowPlace.WINDOW) if shard_id == 1 else None for shard_id, _ in timers]
 
     def accept(self, write: Write, epoch: int | None, completion: WriteCompletion) -> None:
         if epoch != self.epoch:

@@ -197,11 +197,10 @@ async def test_a_write_waiting_for_its_namespace_is_void_with_its_connection(pai
     assert pair.owned.accepted == []
 
 
-async def test_the_owner_reports_where_a_timer_is(pair: Pair) -> None:
-    for shard_id, known in ((1, Whereabouts(RowPlace.WINDOW)), (2, None)):
-        asked = asyncio.ensure_future(pair.link.locate(shard_id, b"u" * 16))
-        await pair.turn()
-        assert await asked == known
+async def test_the_owner_reports_where_timers_are(pair: Pair) -> None:
+    asked = asyncio.ensure_future(pair.link.locate([(1, b"u" * 16), (2, b"v" * 16)]))
+    await pair.turn()
+    assert await asked == [Whereabouts(RowPlace.WINDOW), None]
 
 
 async def test_a_node_confirms_once_it_has_read_the_namespaces(pair: Pair) -> None:

@@ -15,13 +15,13 @@ from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.wire import (
     Goodbye,
-    LocateTimer,
+    LocateTimers,
     OwnershipChanged,
     PeerReport,
     PeerWrites,
     RelayedRequest,
     ReportRequest,
-    TimerLocated,
+    TimersLocated,
     decode_reply,
     decode_request,
     encode,
@@ -141,9 +141,8 @@ async def test_requests_are_answered_and_an_announcement_refreshes_the_placement
     pipe, session = await node.meets(A)
     session.received(encode(ReportRequest(7)))
     assert decode_reply(pipe.sent[-1]) == PeerReport(7, REPORT)
-    for shard_id, known in ((1, Whereabouts(RowPlace.WINDOW)), (2, None)):
-        session.received(encode(LocateTimer(8, shard_id, b"u" * 16)))
-        assert decode_reply(pipe.sent[-1]) == TimerLocated(8, known)
+    session.received(encode(LocateTimers(8, [(1, b"u" * 16), (2, b"v" * 16)])))
+    assert decode_reply(pipe.sent[-1]) == TimersLocated(8, [Whereabouts(RowPlace.WINDOW), None])
     session.received(encode(OwnershipChanged()))
     assert node.placed.refreshes == 1
 

@@ -17,7 +17,7 @@ from tocsin.cluster import wire
 from tocsin.cluster.handshake import Handshake
 from tocsin.cluster.wire import (
     Goodbye,
-    LocateTimer,
+    LocateTimers,
     NamespacesRefreshed,
     OwnershipChanged,
     PeerError,
@@ -30,7 +30,7 @@ from tocsin.cluster.wire import (
     RelayedResponse,
     ReportRequest,
     Tick,
-    TimerLocated,
+    TimersLocated,
     WriteResult,
     WriteResults,
     decode_reply,
@@ -70,8 +70,8 @@ MESSAGES = {
     ]),
     "ask": ReportRequest(5),
     "look": OwnershipChanged(),
-    "locate": LocateTimer(8, 3, b"u" * 16),
-    "located": TimerLocated(8, Whereabouts("window", "unsent", "http://x:80", 2, 1_700_000_000_000_000)),
+    "locate": LocateTimers(8, [(3, b"u" * 16), (0, b"v" * 16)]),
+    "located": TimersLocated(8, [Whereabouts("window", "unsent", "http://x:80", 2, 1_700_000_000_000_000, 5), None]),
     "http": RelayedRequest(6, "GET", b"/api/x?y=1", [(b"a", b"b")], b"body", "5e884898da28", "192.0.2.7"),
     "tick": Tick(2**40),
     "answers": WriteResults([

@@ -11,12 +11,13 @@ import pytest
 from tests.simulation.crowd import SECOND, Crowd
 from tests.support.cases import each
 
+from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.forward import Obstacle, RowPlace, Whereabouts
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.explaining import Asked, TimerState, WaitsFor, explain
+from tocsin.timers.explaining import Asked, explain
 from tocsin.timers.listing import TimerView
 from tocsin.timers.locating import whereabouts
 
@@ -172,6 +173,20 @@ def test_paused_namespace_is_named(at: int, sentence: str) -> None:
     assert explain(view_of(EARLIER), paused, CASES["in flight"][1], NOW).state is TimerState.FIRING
 
 
+def test_due_timers_have_the_attempt_and_since_when() -> None:
+    def since(view: TimerView, asked: Asked) -> tuple[int | None, int | None]:
+        found = explain(view, Namespace("a", 4, 0, 0), asked, NOW)
+        return found.attempt, found.since
+
+    in_flight = Asked("n1", Whereabouts(RowPlace.IN_FLIGHT, attempt=2, until=LATER, since=NOW - 5))
+    assert since(view_of(EARLIER), in_flight) == (2, NOW - 5)
+    assert since(view_of(EARLIER), WINDOW) == (None, EARLIER)
+    assert since(view_of(EARLIER), Asked("n1", None, "silent", NOW - 7)) == (None, NOW - 7)
+    assert since(view_of(LATER), WINDOW) == since(view_of(None, status=Status.FAILED), WINDOW) == (None, None)
+    # Handed over while its attempt was in flight: what the former owner knew is not known here.
+    assert since(view_of(LATER, execute_at=EARLIER), WINDOW) == (None, None)
+
+
 def test_every_state_is_tried() -> None:
     assert {case[2] for case in CASES.values()} == set(TimerState) - {TimerState.PAUSED}
     assert {case[3] for case in CASES.values()} == {*WaitsFor, None}
@@ -224,7 +239,7 @@ def test_timer_in_flight_is_distinguished_from_those_that_wait_for_it() -> None:
 
     def look() -> None:
         fired_at = crowd.receivers.calls[0].at_us
-        in_flight = Whereabouts(RowPlace.IN_FLIGHT, attempt=1, until=fired_at + 30 * SECOND)
+        in_flight = Whereabouts(RowPlace.IN_FLIGHT, attempt=1, until=fired_at + 30 * SECOND, since=fired_at)
         assert found_in(crowd, "first") == in_flight
         assert found_in(crowd, "second") == Whereabouts(RowPlace.WINDOW, Obstacle.DESTINATION, "hung")
         assert found_in(crowd, "unsent") == Whereabouts(RowPlace.WINDOW, Obstacle.UNSENT, "full")

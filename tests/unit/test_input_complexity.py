@@ -59,7 +59,7 @@ def _created(**members: object) -> None:
 
 
 def _listed(**members: object) -> None:
-    _parser.list_request(_list.read(json.dumps({"namespace": "default", **members}).encode()))
+    _parser.list_request(_list.read(json.dumps({"namespace": "default", **members}).encode()), None)
 
 
 def _judged(body: bytes, retry_after: str | None = None, status: int = 200) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer, encode_record
 from tocsin.ports.store import Listed, ListQuery, StoredRow, within
 from tocsin.timers.listing import LIST_BYTES_MAX, IdListRequest, ListRequest, list_page, page_by_id
@@ -71,20 +70,17 @@ def test_page_is_full_unless_its_rows_are_large_and_the_next_one_continues_it(
     payload_chars: int, small_rows: int, rows: int
 ) -> None:
     request = ListRequest("shop", limit=500, reads_max=1)
-    namespace = Namespace("shop", num_shards=1, created_at=0, updated_at=0)
     read = ManyRows(payload_chars, small_rows).read
-    views, cursor = asyncio.run(list_page(request, namespace, 4, read))
+    views, cursor = asyncio.run(list_page(request, ("shop",), (0,), read, lambda _: 0))
     assert cursor is not None
     assert len(views) == rows
-    (following, *_), _ = asyncio.run(list_page(replace(request, cursor=cursor), namespace, 4, read))
+    (following, *_), _ = asyncio.run(list_page(replace(request, cursor=cursor), ("shop",), (0,), read, lambda _: 0))
     assert (views[-1].next_attempt_at, following.next_attempt_at) == (rows - 1, rows)
 
 
 def test_page_is_as_short_as_its_request_wants() -> None:
-    namespace = Namespace("shop", num_shards=1, created_at=0, updated_at=0)
-    views, cursor = asyncio.run(
-        list_page(ListRequest("shop", limit=500, bytes_max=500_000), namespace, 4, ManyRows(200_000).read)
-    )
+    request = ListRequest("shop", limit=500, bytes_max=500_000)
+    views, cursor = asyncio.run(list_page(request, ("shop",), (0,), ManyRows(200_000).read, lambda _: 0))
     assert (len(views), cursor is None) == (3, False)
 
 

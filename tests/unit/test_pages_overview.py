@@ -1,100 +1,185 @@
-"""The content of the overview: the health sentence, tiles and tables."""
+"""The page Now: the verdict, what needs attention, and the charts that the server draws."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from tocsin.statistics.outages import Outage
-from tocsin.statistics.slots import CallCounts, Counts
-from tocsin.web.pages.overview.content import (
-    Health,
-    call_tiles,
-    degraded,
-    health,
-    health_with_silent,
-    outage_sentence,
-    tiles,
-    with_silent,
-)
+from tocsin.statistics.slots import CallCounts, Counts, Failures, Slot, failing_place
+from tocsin.web.pages.overview import band
+from tocsin.web.pages.overview.content import Verdict, outage_sentence, verdict
+from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
+from tocsin.web.pages.overview.paused import BoundedCount, PausedNamespace
 
-SECOND = 1_000_000
-REST = Health("On time. 3 fires in the last minute.", "calm")
-ALARM = Health("Behind: the oldest due timer has waited 5 s. 3 fires in the last minute.", "alarm")
+SECOND, MINUTE = 1_000_000, 60_000_000
 DATABASE = "PostgreSQL at db:5432"
+NOW = 100 * 60 * MINUTE + 30 * SECOND
 
 
-def present(*silent: str, overdue_s: float = 0.0) -> Present:
-    return Present(1 + len(silent), list(silent), overdue_s, 0, 0, False, [])
+def present(*silent: str, overdue_s: float = 0.0, pauses: Sequence[Pause] = (), nodes: int = 1) -> Present:
+    return Present(nodes + len(silent), list(silent), overdue_s, 7, 0, False, list(pauses))
+
+
+def judged(minute: Counts | None = None, hour: Counts | None = None, **values: Any) -> Verdict:
+    minute = Counts() if minute is None else minute
+    usual = {"calls": CallCounts(), "present": present(), "failing": 0, "paused": [], "others": [], "outages": []}
+    return verdict(minute=minute, hour=hour or minute, database=DATABASE, **{**usual, **values})
+
+
+def fired(count: int = 3, lag_us: int = 2_000, **counts: int) -> Counts:
+    found = Counts(done=count, **counts)
+    found.lag.count(lag_us)
+    return found
+
+
+def test_verdict_of_a_quiet_and_of_a_busy_service() -> None:
+    assert judged() == Verdict(
+        "Quiet: nothing fired in the last minute.",
+        "7 timers are due within minutes, none is overdue. Nothing fired in the last 60 minutes.",
+        "calm",
+    )
+    assert judged(fired()) == Verdict(
+        "Everything fires on time.",
+        "3 timers fired in the last 60 minutes, every one within 2.0\u00a0ms of its due time.",
+        "calm",
+    )
 
 
 @pytest.mark.parametrize(
-    ("silent", "rest", "sentence", "tone"),
+    ("values", "title", "tone"),
     [
-        ([], REST, "On time. 3 fires in the last minute.", "calm"),
-        (["b"], REST, "b does not respond. Otherwise: on time. 3 fires in the last minute.", "busy"),
-        (["b", "c"], REST, "2 nodes do not respond. Otherwise: on time. 3 fires in the last minute.", "busy"),
-        (["b"], ALARM, "b does not respond. Otherwise: behind: the oldest due timer has waited 5 s. 3 fires in the last "
-            "minute.", "alarm"),
+        ({"failing": 1}, "Timers fire on time. One destination keeps failing.", "busy"),
+        (
+            {"failing": 2, "paused": [PausedNamespace("billing", BoundedCount(1))]},
+            "Timers fire on time. 2 destinations keep failing, and the namespace billing is paused.",
+            "busy",
+        ),
+        (
+            {"present": present("b"), "calls": CallCounts(succeeded=1, failed=2)},
+            "Timers fire on time. 2 service calls failed in the last minute, and the node b does not respond.",
+            "busy",
+        ),
+        ({"present": present(overdue_s=5.0)}, "Timers are late: the oldest due one has waited 5 s.", "alarm"),
+        ({"others": ["the store is full"]}, "Degraded: the store is full.", "alarm"),
     ],
-)  # fmt: skip
-def test_health_sentence_names_nodes_that_do_not_respond(
-    silent: list[str], rest: Health, sentence: str, tone: str
-) -> None:
-    assert health_with_silent(silent, rest) == Health(sentence, tone)
+)
+def test_verdict_names_what_is_wrong(values: dict[str, Any], title: str, tone: str) -> None:
+    found = judged(fired(), **values)
+    assert (found.title, found.tone) == (title, tone)
 
 
-def test_only_what_is_of_this_moment_lacks_silent_nodes() -> None:
-    counts = Counts(done=3, failed=1, created=5)
-    whole = [*tiles(counts, counts, present()), *call_tiles(CallCounts(), CallCounts())]
-    assert with_silent(whole, []) == whole
-    part = {tile.name: tile for tile in with_silent(whole, ["b"])}
-    assert {name for name, tile in part.items() if tile.note.endswith(", without b")} == {"overdue", "window"}
-    assert (part["window"].value, part["overdue"].value) == ("≥\u00a00", "none known")
+def test_late_is_late() -> None:
+    late = fired(290, 50 * SECOND, late=3)
+    found = judged(late)
+    assert found.title == "3 of 290 fires in the last minute came late, by up to 50 s."
+    assert found.tone == "busy"
+    # Afterwards it stays in the words for an hour.
+    after = judged(fired(), late)
+    assert after.title == "Timers fire on time again."
+    assert after.text == "290 timers fired in the last 60 minutes, 3 of them late, by up to 50 s."
 
 
-def test_health_sentence_of_the_last_minute() -> None:
-    on_time = health(Counts(done=2), CallCounts(), present())
-    assert on_time.sentence.startswith("On time. 2 fires in the last minute")
-    assert health(Counts(failed=1), CallCounts(), present()).tone == "busy"
-    assert health(Counts(), CallCounts(submitted=1, succeeded=2), present()).sentence.endswith(
-        "nothing overdue. 2 service calls ended, none failed."
-    )
-
-
-def test_fires_that_came_late_are_not_called_on_time() -> None:
-    minute = Counts(done=290, failed=10, late=3)
-    minute.lag.count(50 * SECOND)
-    late = "Came late: 3 of 300 fires in the last minute, by up to 50 s; 10 failed. Nothing is overdue now."
-    assert health(minute, CallCounts(), present()) == Health(late, "busy")
-    assert health(minute, CallCounts(), present(overdue_s=3.0)).sentence.startswith("Behind: ")
-    punctual = Counts(done=2)
-    punctual.lag.count(900_000)
-    assert health(punctual, CallCounts(), present()).tone == "calm"
-
-
-def test_a_degraded_service_names_the_database_and_since_when() -> None:
-    assert degraded([], [], DATABASE, 0, nodes=1) is None
-    assert degraded([], ["the store is full"], DATABASE, 0, nodes=1) == Health("Degraded: the store is full.", "alarm")
-    lease = Pause("a", "lease", 10 * SECOND)
-    assert degraded([lease], [], DATABASE, 52 * SECOND, nodes=1) == Health(
-        "Degraded: PostgreSQL at db:5432 does not answer, or too slowly, for 42 s. Nothing fires, and writes fail, until it "
-        "answers. What comes due waits and fires afterwards; nothing is lost.",
+def test_a_pause_names_the_database_and_what_it_means() -> None:
+    lease = Pause("a", "lease", NOW - 42 * SECOND)
+    assert judged(present=present(pauses=[lease])) == Verdict(
+        "PostgreSQL at db:5432 does not answer, or too slowly. Nothing fires.",
+        "What comes due waits and fires afterwards; nothing is lost. Creates and changes fail until the database answers.",
         "alarm",
     )
-    skewed = degraded([Pause("b", "clock_skew", None)], ["x"], DATABASE, 0, nodes=2)
-    assert skewed is not None
-    assert skewed.sentence == (
-        "Degraded: b: the node's clock differs from the store's. Nothing fires there until other nodes take over. What comes "
-        "due waits and fires afterwards; nothing is lost. Also: x."
-    )
+    skewed = judged(present=present(pauses=[Pause("b", "clock_skew", None)], nodes=2), others=["x"])
+    assert skewed.title == "The node's clock differs from the store's: b fires nothing."
+    assert skewed.text.endswith("waits until other nodes take over; nothing is lost. Also: x.")
 
 
-def test_an_outage_is_described_with_its_numbers() -> None:
+def test_an_outage_is_told_with_its_numbers() -> None:
     outage = Outage("a", "lease", 0, 67 * SECOND, "", 214, 50 * SECOND, 17)
-    assert outage_sentence(outage) == (
-        "the database has not confirmed the node's lease in time, for 1 min 7 s: 214 fired late, by at most 50 s; 17 creates "
-        "refused"
+    assert outage_sentence(outage, DATABASE) == (
+        "PostgreSQL at db:5432 did not answer, or too slowly, for 1 min: 214 fired late, by at most 50 s, none early, none "
+        "lost; 17 creates were refused."
     )
     outage.late, outage.counting, outage.creates_refused = 0, True, 0
-    assert outage_sentence(outage).endswith(": none fired late so far")
+    assert outage_sentence(outage, DATABASE).endswith(": none fired late, none early, none lost.")
+
+
+def rows(**values: Any) -> list[tuple[str, str, str, str, str]]:
+    usual: dict[str, Any] = {
+        "pauses": [], "outages": [], "paused": [], "slots": [], "failing": {}, "wanted": lambda _: True, "may_admin": True,
+    }  # fmt: skip
+    link = band.query_of("")
+    found = incidents(**{**usual, **values}, database=DATABASE, docs="/docs/", now_us=NOW, link=link)
+    return [(each.tone, each.title, each.number, each.action, each.link) for each in found]
+
+
+def test_each_row_leads_to_what_it_counts() -> None:
+    place = failing_place("billing", "http://psp:80", "/charge")
+    failures = Failures(5, 3, "HTTP_500: out of order", NOW - SECOND)
+    slot = Slot(NOW - NOW % MINUTE, failing={place: failures})
+    assert rows(slots=[slot], failing={place: failures}) == [
+        ("failed", "HTTP 500 · /charge", "3", "Show",
+         "/timers?view=failed&namespace=billing&error=HTTP_500&to_url=psp%3A80%2Fcharge"),
+    ]  # fmt: skip
+    # Failures of namespaces that are not in the scope are not shown.
+    assert rows(failing={place: failures}, wanted=lambda name: name == "other") == []
+    # An attempt that will be made again has not failed for good.
+    only_retried = Failures(5, 0, "TIMEOUT", NOW)
+    assert rows(failing={place: only_retried})[0][2:4] == ("5", "Show")
+    assert "view=pending" in rows(failing={place: only_retried})[0][4]
+
+
+def test_pauses_come_first_and_outages_that_are_over_last() -> None:
+    lease = Pause("a", "lease", NOW - 42 * SECOND)
+    over = Outage("a", "lease", NOW - 90 * SECOND, NOW - 60 * SECOND, "", 2, 20 * SECOND)
+    paused = PausedNamespace("billing", BoundedCount(500, more=True))
+    found = rows(pauses=[lease], outages=[Outage("a", "lease", NOW - 42 * SECOND), over], paused=[paused])
+    assert [(tone, number, action) for tone, _, number, action, _ in found] == [
+        ("failed", "42 s", "Runbook"), ("paused", "500+", "Resume"), ("late", "2", "Show"),
+    ]  # fmt: skip
+    assert found[0][1] == "PostgreSQL at db:5432 does not answer, or too slowly"
+    assert rows(paused=[paused], may_admin=False)[0][3] == "Show"
+
+
+def test_bars_stack_outcomes_without_overlap_and_lead_to_their_minute() -> None:
+    counts = Counts(done=6, retried=2, failed=1, late=3)
+    counts.lag.count(2 * SECOND)
+    drawn = band.band([Slot(NOW - NOW % MINUTE, {"a": counts, "b": fired(50)})], lambda name: name == "a", [], NOW,
+                      band.query_of("a"))  # fmt: skip
+    (bar,) = drawn.bars
+    assert bar.words == "3 on time, 3 late, 2 retried, 1 failed"
+    assert drawn.most == 10
+    assert sum(part.height for part in bar.parts) == pytest.approx(9 / 10 * band.FIRES_PX, abs=0.5)
+    edges = [part.y + part.height for part in bar.parts]
+    assert edges == pytest.approx([band.FIRES_PX, *(part.y for part in bar.parts[:-1])], abs=0.2)
+    assert bar.parts[-1].link.startswith("/timers?namespace=a&view=failed&from=")
+    assert bar.x + bar.width < 100
+    # A lonely minute is drawn, too, and the piece is marked as late.
+    assert [piece.late for piece in drawn.lag] == [True]
+
+
+def test_outages_are_shaded_where_they_were() -> None:
+    def shades(from_us: int, to_us: int | None) -> list[tuple[float, float]]:
+        drawn = band.band([], None, [Outage("a", "lease", from_us, to_us)], NOW, band.query_of(""))
+        return [(shade.x, shade.width) for shade in drawn.shades]
+
+    first = NOW - NOW % MINUTE - 59 * MINUTE
+    assert shades(first + 30 * MINUTE, first + 36 * MINUTE) == [(50.0, 10.0)]
+    assert shades(first - 6 * MINUTE, first + 6 * MINUTE) == [(0.0, 10.0)]
+    assert shades(first - 6 * MINUTE, first - MINUTE) == []
+    ((x, width),) = shades(NOW - 10, None)
+    assert x < 100 and width > 0
+
+
+def test_the_next_hour_says_how_far_it_was_counted() -> None:
+    drawn = band.ahead([NOW, NOW + SECOND, NOW + 59 * MINUTE], NOW + 59 * MINUTE, NOW, band.query_of(""))
+    assert [bar.words for bar in drawn.bars] == ["2 due", "1 due"]
+    assert (drawn.due, drawn.until_us) == (3, NOW + 59 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("most", "end"), [(0, 4), (4, 4), (5, 6), (9, 10), (11, 20), (399, 400), (401, 600), (1_000, 1_000)]
+)
+def test_axes_end_at_round_numbers(most: int, end: int) -> None:
+    assert band.nice(most) == end

@@ -11,6 +11,7 @@ import pytest
 from tests.support.cases import each
 
 from tocsin.model.errors import InvalidInput
+from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.timer import RawBody, Status, Timer
 from tocsin.timers.service import TimerView
 from tocsin.web.http.hosts import Hosts
@@ -82,6 +83,19 @@ def test_timer_states() -> None:
     for suspended, word in ((None, "paused"), ("namespace:x", "paused"), ("bad_record: x", "suspended")):
         shown = TimerView(timer, b"", 0, NOW + 1, suspended)
         assert presentation.state_of(shown, NOW, paused=True).word == word
+    # What is due does what its owner reports.
+    for state, waits_for, shown_as in (
+        (TimerState.FIRING, WaitsFor.RESPONSE, ("firing", "firing", "")),
+        (TimerState.WAITING, WaitsFor.NODE, ("waiting", "waiting", "for its node")),
+        (TimerState.BLOCKED, WaitsFor.LEASE, ("waiting", "waiting", "for the database")),
+        (TimerState.UNKNOWN, None, ("unknown", "due", "for an answer of its node")),
+        (TimerState.FINISHED, None, ("due", "due", "")),
+    ):
+        why = Explanation(state, waits_for, None, 0, "n1", "")
+        known = TimerView(timer, b"", 0, NOW, explanation=why)
+        assert presentation.state_of(known, NOW, paused=False) == presentation.State(*shown_as)
+        assert presentation.shown_version(known, paused=False) != presentation.version(known)
+    assert {*presentation._WAITS} == set(WaitsFor) - {WaitsFor.INSTANT, WaitsFor.RESPONSE}
     retried = msgspec.structs.replace(timer, attempts=1)
     assert presentation.state_of(TimerView(retried, b"", 0, NOW + 1), NOW, paused=False).word == "retrying"
     done = msgspec.structs.replace(timer, status=Status.COMPLETED)

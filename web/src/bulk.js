@@ -1,4 +1,4 @@
-// Cancels any number of timers, or runs them again: counts them and shows how many and which, then, once confirmed, changes
+// Cancels any number of timers or calls, or runs them again: counts them and shows how many and which, then, once confirmed, changes
 // them slice by slice. It can be stopped between slices, and reports the result in the end.
 import { post, showError } from "./toast.js";
 import { showTimes } from "./times.js";
@@ -9,38 +9,58 @@ const NAMED_REFUSED_MAX = 100;
 const FORM_SHARE = 1 / 4;
 
 const number = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
-const timers = (value) => `${number(value)} ${value === 1 ? "timer" : "timers"}`;
 
 const plural = (value, one, more) => (value === 1 ? one : more);
 
-// The texts of each action. `repeatable`: it can be repeated safely if its outcome is unknown.
+// The texts of each action on timers or calls. `repeatable`: it can be repeated safely if its outcome is unknown.
 const KINDS = {
-  cancel: {
-    ask: (count) => `Cancel ${timers(count)}`,
-    doing: (count) => `Canceling ${timers(count)}`,
+  cancel: (nouns, some) => ({
+    ask: (count) => `Cancel ${some(count)}`,
+    doing: (count) => `Canceling ${some(count)}`,
     done: "canceled",
     means: (count) => `${plural(count, "It", "They")} will not fire.`,
-    other: (count) => `${number(count)} of the selected timers ${plural(count, "has", "have")} already finished.`,
-    none: "No pending timers, so there is nothing to cancel.",
+    other: (count) => `${number(count)} of the selected ${nouns} ${plural(count, "has", "have")} already finished.`,
+    none: `No pending ${nouns}, so there is nothing to cancel.`,
     all: "None of them will fire. An in-flight attempt may still arrive.",
-    fewer: "The other timers fired or changed before they could be canceled.",
+    fewer: `The other ${nouns} fired or changed before they could be canceled.`,
     unknown: "Count again to see how many are left.",
-    keep: "Keep timers",
+    keep: `Keep ${nouns}`,
     repeatable: true,
-  },
-  "run-again": {
-    ask: (count) => `Run ${timers(count)} again`,
-    doing: (count) => `Running ${timers(count)} again`,
+  }),
+  delete: (nouns, some) => ({
+    ask: (count) => `Delete ${some(count)}`,
+    doing: (count) => `Deleting ${some(count)}`,
+    done: "deleted",
+    means: (count) => `${plural(count, "It is", "They are")} not sent, and no record of ${plural(count, "it", "them")} is kept.`,
+    other: (count) => `${number(count)} of the selected ${nouns} ${plural(count, "has", "have")} already started.`,
+    none: `None of the ${nouns} waits, so there is nothing to delete.`,
+    all: "None of them is sent.",
+    fewer: `The other ${nouns} started before they could be deleted.`,
+    unknown: "Count again to see how many are left.",
+    keep: `Keep ${nouns}`,
+    repeatable: true,
+  }),
+  "run-again": (nouns, some) => ({
+    ask: (count) => `Run ${some(count)} again`,
+    doing: (count) => `Running ${some(count)} again`,
     done: "run again",
-    means: () => "Each run is a new timer with a new id, which fires at once. The finished timers keep their ids and their history.",
-    other: (count) => `${number(count)} of the selected timers ${plural(count, "is", "are")} pending or no longer ${plural(count, "exists", "exist")}.`,
-    none: "No finished timers, so there is nothing to run again.",
-    all: "The new timers are pending until they finish.",
-    fewer: "The other timers changed or were removed before they could be run.",
-    unknown: "Before you try again, search for timers whose ids begin with the same text; otherwise some may run twice.",
+    ...(nouns === "timers" ? {
+      means: () => "Each run is a new timer with a new id, which fires at once. The finished timers keep their ids and their history.",
+      other: (count) => `${number(count)} of the selected timers ${plural(count, "is", "are")} pending or no longer ${plural(count, "exists", "exist")}.`,
+      none: "No finished timers, so there is nothing to run again.",
+      all: "The new timers are pending until they finish.",
+      unknown: "Before you try again, search for timers whose ids begin with the same text; otherwise some may run twice.",
+    } : {
+      means: () => "Each run is a new call with a new id, which is sent at once. The failed calls keep their ids and their results.",
+      other: (count) => `${number(count)} of the selected calls ${plural(count, "has", "have")} not failed.`,
+      none: "No failed calls, so there is nothing to run again.",
+      all: "The new calls are listed first.",
+      unknown: "Before you try again, look for new calls with the same names; otherwise some may be sent twice.",
+    }),
+    fewer: `The other ${nouns} changed or were removed before they could be run.`,
     keep: "Close",
     repeatable: false,
-  },
+  }),
 };
 
 function* slices(ids, most, bytesMax) {
@@ -136,7 +156,7 @@ function showDone(place, kind, sum, counted, stopped) {
   place.querySelector("h2").textContent = `${number(done)} of ${number(counted)} ${kind.done}`;
   const words = [];
   if (sum.failed) words.push(`Then ${sum.lost ? "the server did not respond" : "a request failed"}. The outcome of that request is unknown. ${kind.unknown}`);
-  else if (stopped && done < counted) words.push("Stopped. The other timers are unchanged.");
+  else if (stopped && done < counted) words.push(`Stopped. The other ${kind.nouns} are unchanged.`);
   else if (!sum.refused.length && done === counted) words.push(kind.all);
   else if (done < counted) words.push(kind.fewer);
   if (sum.refused.length) words.push("These were refused:");
@@ -145,7 +165,7 @@ function showDone(place, kind, sum, counted, stopped) {
   list(place, sum.refused.slice(0, NAMED_REFUSED_MAX).map(([id, href, reason]) => [mono(id, href), ` ${reason}`]), sum.refused.length - NAMED_REFUSED_MAX);
 }
 
-// `ids` null: all timers that match the dialog's filters. `done` is called after a complete run.
+// `ids` null: all that match the dialog's filters. `done` is called after a complete run.
 export async function openBulk(url, ids, done) {
   const answer = await fetch(url, { headers: { "hx-request": "true" } }).catch(() => null);
   if (!answer?.ok) { showError(answer); return; }
@@ -156,7 +176,8 @@ export async function openBulk(url, ids, done) {
   showTimes(place);
   const dialog = document.getElementById("dialog");
   dialog.showModal();
-  const kind = KINDS[place.dataset.kind];
+  const { noun } = place.dataset;
+  const kind = { nouns: `${noun}s`, ...KINDS[place.dataset.kind](`${noun}s`, (count) => `${number(count)} ${plural(count, noun, `${noun}s`)}`) };
   let stopped = false;
   dialog.addEventListener("close", () => { stopped = true; }, { once: true });
   const [status, bar, go, keep] = ["[data-status]", "progress", "[data-go]", "[data-keep]"].map((name) => place.querySelector(name));

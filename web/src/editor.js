@@ -10,23 +10,23 @@ import { showToast } from "./toast.js";
 
 const colours = HighlightStyle.define([
   { tag: tags.propertyName, color: "var(--accent)" },
-  { tag: tags.string, color: "var(--done)" },
-  { tag: tags.number, color: "var(--retrying)" },
-  { tag: [tags.bool, tags.null], color: "var(--suspended)" },
+  { tag: tags.string, color: "var(--ink)" },
+  { tag: tags.number, color: "var(--late)" },
+  { tag: [tags.bool, tags.null], color: "var(--waiting)" },
 ]);
 const appearance = EditorView.theme({
-  "&": { border: "1px solid var(--edge-strong)", borderRadius: "8px", background: "var(--card)", color: "var(--ink)", fontSize: "13px", overflow: "hidden" },
-  "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "2px" },
+  "&": { border: "1px solid var(--edge)", borderRadius: "6px", background: "var(--paper)", color: "var(--ink)", fontSize: "13px", overflow: "hidden" },
+  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "2px" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6", maxHeight: "480px", overflow: "auto" },
   // On the scroller it would leave the gutters as short as the text.
   ".cm-content, .cm-gutter": { minHeight: "170px" },
-  ".cm-gutters": { background: "var(--paper)", color: "var(--ink-soft)", border: "0", borderRight: "1px solid var(--edge)" },
+  ".cm-gutters": { background: "var(--paper)", color: "var(--faint)", border: "0", borderRight: "1px solid var(--line)" },
   ".cm-activeLine, .cm-activeLineGutter": { background: "var(--hover)" },
   ".cm-content": { caretColor: "var(--ink)" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { background: "var(--accent-soft)" },
-  ".cm-tooltip": { background: "var(--raised)", border: "1px solid var(--edge)", color: "var(--ink)" },
-  ".cm-placeholder": { color: "var(--ink-soft)" },
+  ".cm-tooltip": { background: "var(--over)", border: "1px solid var(--edge)", color: "var(--ink)" },
+  ".cm-placeholder": { color: "var(--faint)" },
 });
 const check = jsonParseLinter();
 
@@ -70,7 +70,14 @@ export function startEditor(area, form) {
       ],
     }),
   });
+  // It takes over from a field that the user may be typing into.
+  const at = area.selectionEnd;
+  const focused = document.activeElement === area;
   area.hidden = true;
+  if (focused) {
+    view.dispatch({ selection: { anchor: Math.min(at, view.state.doc.length) } });
+    view.focus();
+  }
   host.addEventListener("keydown", (event) => event.stopPropagation());
   const format = () => {
     try {

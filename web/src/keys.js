@@ -1,7 +1,8 @@
-// Keyboard shortcuts: / n j k x r g ?. They do not apply while a field has the focus.
+// Keyboard shortcuts: / n j k p x r g ?. They do not apply while a field has the focus.
+import { peek, peekIsOpen } from "./peek.js";
 import { dialogIsOpen } from "./toast.js";
 
-const PAGES = { o: "/", t: "/timers", d: "/schedules", l: "/calls", c: "/cluster", s: "/namespaces" };
+const PAGES = { o: "/", t: "/timers", d: "/schedules", l: "/calls", c: "/nodes", s: "/namespaces" };
 const GO_MS = 1200;
 let going = 0;
 
@@ -17,6 +18,7 @@ function step(by) {
   next.classList.add("at");
   next.querySelector("a.id").focus({ preventScroll: true });
   next.scrollIntoView({ block: "nearest" });
+  if (peekIsOpen()) peek(next);
 }
 
 const keys = {
@@ -24,9 +26,10 @@ const keys = {
     const search = document.getElementById("q");
     if (search) { search.focus(); search.select(); } else location.assign("/timers");
   },
-  n: () => location.assign(document.querySelector("[data-key='n']")?.href ?? (location.pathname.startsWith("/schedules") ? "/schedules/new" : "/timers/new")),
+  n: () => location.assign(document.querySelector("[data-new]")?.href ?? (location.pathname.startsWith("/schedules") ? "/schedules/new" : "/timers/new")),
   j: () => step(1),
   k: () => step(-1),
+  p: () => { const row = document.querySelector("#results tr.at"); if (row) peek(row); },
   x: () => document.querySelector("#results tr.at .pick input")?.click(),
   r: () => { const filters = document.getElementById("filters"); if (filters) filters.requestSubmit(); else location.reload(); },
   g: () => { going = Date.now(); },

@@ -10,20 +10,24 @@ function showPicked() {
   const bar = document.getElementById("picked");
   if (!bar) return;
   bar.toggleAttribute("data-some", picked.length > 0);
-  const finished = picked.filter((box) => !("due" in box.closest("tr").dataset)).length;
-  const all = finished === picked.length;
-  const words = `${picked.length} ${picked.length === 1 ? "timer" : "timers"} selected${finished ? `, ${all ? "finished" : `${finished} finished`}` : ""}`;
+  // A call that runs is due at 0: it neither waits nor has finished.
+  const due = picked.map((box) => box.closest("tr").dataset.due);
+  const finished = due.filter((at) => at === undefined).length;
+  const waits = due.some((at) => Number(at) > 0);
+  const { noun } = document.getElementById("results").dataset;
+  const words = `${picked.length} ${noun}${picked.length === 1 ? "" : "s"} selected${finished ? `, ${finished === picked.length ? "finished" : `${finished} finished`}` : ""}`;
   const count = document.getElementById("picked-count");
   if (picked.length && count.textContent !== words) count.textContent = words;
   const cancel = document.getElementById("cancel-picked");
-  cancel.disabled = all;
-  cancel.title = all ? "All selected timers have finished" : "";
+  cancel.disabled = !waits;
+  cancel.title = waits ? "" : `None of the selected ${noun}s waits`;
   document.getElementById("run-again-picked").hidden = !finished;
   const whole = document.getElementById("pick-all");
   whole.checked = picked.length > 0 && picked.length === every.length;
   whole.indeterminate = picked.length > 0 && picked.length < every.length;
   const { view } = document.getElementById("results").dataset;
-  document.getElementById("pick-matching").hidden = !(whole.checked && document.querySelector("#follow a") && (view === "pending" || view === "all"));
+  const matching = document.getElementById("pick-matching");
+  matching.hidden = !(whole.checked && document.querySelector("#follow a") && matching.dataset.views.split(" ").includes(view));
 }
 
 function unpick() {
@@ -92,9 +96,74 @@ function startBounds() {
   show();
 }
 
+// Words such as `tag:eu` in the search field become chips, each with a hidden field of its own.
+const PARAMETERS = { tag: "tag", to: "to_url", error: "error", ns: "namespace" };
+
+function chip(word, value) {
+  const made = document.createElement("span");
+  made.className = "filter-chip";
+  const name = document.createElement("em");
+  name.textContent = word;
+  const field = Object.assign(document.createElement("input"), { type: "hidden", name: PARAMETERS[word], value });
+  const remove = Object.assign(document.createElement("a"), { href: "#" });
+  remove.dataset.act = "unfilter";
+  remove.setAttribute("aria-label", `Remove ${word} ${value}`);
+  remove.append(document.querySelector("#search > .icon").cloneNode());
+  remove.firstChild.innerHTML = "<path d='m4 4 8 8M12 4l-8 8'/>";
+  made.append(name, value, field, remove);
+  return made;
+}
+
+// Whether a word was taken out of the field: after a space, at the end of typing, or as one of those that are offered.
+function takeWord(field, whole) {
+  const found = /(?:^|\s)(tag|to|error|ns):(\S.*?)(\s+)?$/.exec(field.value);
+  const offered = found && [...field.list.options].some((option) => option.value === found[0].trim());
+  if (!found || !(whole || found[3] || offered)) return false;
+  const [text, word, value] = found;
+  if (word === "ns") {
+    const here = new URL(location);
+    here.searchParams.set("namespace", value);
+    here.searchParams.delete("cursor");
+    location.assign(here);
+    return true;
+  }
+  field.value = field.value.slice(0, found.index);
+  if (word !== "tag") document.querySelector(`#search input[name="${PARAMETERS[word]}"]`)?.parentElement.remove();
+  document.querySelector("#search > label").before(chip(word, value));
+  return text !== "";
+}
+
+function startChips() {
+  const field = document.getElementById("q");
+  if (!field) return;
+  const form = field.form;
+  // In the capture phase, before the form is sent because of the input.
+  field.addEventListener("input", (event) => {
+    if (!takeWord(field, false)) return;
+    event.stopImmediatePropagation();
+    form.requestSubmit();
+  }, { capture: true });
+  form.addEventListener("submit", () => takeWord(field, true), { capture: true });
+  field.addEventListener("keydown", (event) => {
+    const last = [...document.querySelectorAll(".filter-chip")].at(-1);
+    if (event.key !== "Backspace" || field.value || !last) return;
+    last.remove();
+    form.requestSubmit();
+  });
+  document.getElementById("search").addEventListener("click", (event) => {
+    const remove = event.target.closest("[data-act='unfilter']");
+    if (!remove) return;
+    event.preventDefault();
+    remove.parentElement.remove();
+    field.focus();
+    form.requestSubmit();
+  });
+}
+
 export function startList() {
   if (!document.getElementById("results")) return;
   startBounds();
+  startChips();
   document.addEventListener("change", pick);
   document.addEventListener("click", pickRange);
   document.addEventListener("click", (event) => {

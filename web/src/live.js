@@ -1,12 +1,16 @@
 // Live updates of a page: the server sends an event when something has changed, and the page fetches what it shows of it.
 // Nothing moves: rows change in place, and new rows wait behind a button.
 import { clock, nowMs, serverShows, showTimes } from "./times.js";
-import { above, head, isShown, known, left, rowsInView } from "./rows.js";
-import { post } from "./toast.js";
+import { Idiomorph } from "idiomorph";
+import { above, anyStale, drop, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
+import { peekIsOpen } from "./peek.js";
+import { dialogIsOpen, post } from "./toast.js";
 
 const LOST_AFTER_MS = 3000;
 const POLL_MS = 2000;
 const REPEAT_MS = 1000;
+// The states of what is due, which change without an event: an attempt begins, a slot becomes free.
+const unsettled = ["firing", "due", "waiting"];
 let source = null;
 let lostTimer = 0;
 let confirmedMs = nowMs();
@@ -60,7 +64,7 @@ function update(news) {
   const one = document.querySelector("[data-one]");
   if (results) updateList(results, news);
   else if (one) updatePage(one, news);
-  else if (news.tiles) updateOverview(news);
+  else if (news.title) updateNow(news);
 }
 
 // -- the list
@@ -139,13 +143,13 @@ async function refreshRows(results) {
   const { changed } = results.dataset;
   try {
     const body = new URLSearchParams(results.dataset.scope);
-    body.append("rows", JSON.stringify(rows.map((row) => [row.dataset.id, row.dataset.v])));
+    body.append("rows", JSON.stringify(rows.map((row) => [keyOf(row), row.dataset.v])));
     const answer = await post(results.dataset.rows, body);
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const places = new Map(rows.map((row) => [row.dataset.id, row]));
+    const places = new Map(rows.map((row) => [keyOf(row), row]));
     if (!isShown(results)) return;
-    for (const row of page.querySelectorAll("tr")) replaceRow(places.get(row.dataset.id), row);
+    for (const row of page.querySelectorAll("tr")) replaceRow(places.get(keyOf(row)), row);
     if ("leftWord" in results.dataset) {
       for (const row of rows) markLeft(row, results.dataset.view);
       showNews(results);
@@ -153,27 +157,54 @@ async function refreshRows(results) {
     for (const chunk of new Set(rows.map((row) => row.parentElement))) chunk.dataset.changed = changed;
   } catch {
     lost();
+    return;
   } finally {
     refreshing = false;
   }
+  // Others may have come into view meanwhile.
+  if (anyStale()) refreshRows(results);
   // A timer whose callback has just ended is stored a moment later.
   const isDue = (row) => row.dataset.due || row.querySelector("[data-due]");
-  if (rows.some((row) => isDue(row) && row.querySelector(".state")?.dataset.tone === "firing")) repeatRefresh(results);
+  if (rows.some((row) => isDue(row) && unsettled.includes(row.querySelector(".state")?.dataset.tone))) repeatRefresh(results);
 }
 
 function repeatRefresh(results) {
   repeatTimer ||= setTimeout(() => { repeatTimer = 0; if (!document.hidden) refreshRows(results); }, REPEAT_MS);
 }
 
-// Marks a row that no longer belongs on the tab. It stays in place until the list is reloaded.
+// Rows that no longer belong on the tab leave by themselves, unless somebody is at work in the list: then they stay in place, and
+// the button says how many there are.
+const LEAVE_MS = 1500;
+const COLLAPSE_MS = 150;
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+let leaveTimer = 0;
+
+function inUse(results) {
+  return results.querySelector(".list:hover") || results.contains(document.activeElement) || document.querySelector("#picked[data-some]") || peekIsOpen() || dialogIsOpen();
+}
+
+function leaveSoon() {
+  leaveTimer ||= setTimeout(async () => {
+    leaveTimer = 0;
+    const results = document.getElementById("results");
+    const rows = rowsInView().filter((row) => row.classList.contains("left"));
+    if (!rows.length) return;
+    if (inUse(results)) { leaveSoon(); return; }
+    await Promise.all(rows.map((row) => STILL.matches || row.animate([{ maxHeight: `${row.offsetHeight}px`, overflow: "hidden" }, { maxHeight: "0", minHeight: "0", opacity: 0, overflow: "hidden" }], COLLAPSE_MS).finished));
+    for (const row of rows) if (row.isConnected) drop(row);
+    showNews(results);
+  }, LEAVE_MS);
+}
+
+// Marks a row that no longer belongs on the tab.
 function markLeft(row, tab) {
   // The one whose id was searched for is shown on every tab.
   if (row.parentElement.classList.contains("exact")) return;
-  const stays = "tab" in row.dataset ? row.dataset.tab === tab : ("due" in row.dataset) === (tab === "pending");
+  const stays = "tab" in row.dataset ? row.dataset.tab.split(" ").includes(tab) : ("due" in row.dataset) === (tab === "pending");
   const gone = row.classList.contains("gone") || !stays;
   row.classList.toggle("left", gone);
-  if (gone) left.add(row.dataset.id);
-  else left.delete(row.dataset.id);
+  if (gone) { left.add(keyOf(row)); leaveSoon(); }
+  else left.delete(keyOf(row));
 }
 
 function replaceRow(row, changed) {
@@ -190,103 +221,90 @@ function replaceRow(row, changed) {
     before.replaceChildren(...document.importNode(after, true).childNodes);
   }
   showTimes(row);
+  document.dispatchEvent(new CustomEvent("tocsin:row", { detail: row }));
 }
 
 // -- one timer, one call
 
+const isFiring = (one) => unsettled.includes(one.querySelector(".lead .state")?.dataset.tone);
+const showChanged = () => document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
+
 async function updatePage(one, news) {
-  const firing = one.querySelector(".lead .state")?.dataset.tone === "firing";
   if ("finished" in one.dataset) return;
-  if (news.changed === Number(one.dataset.changed) && news.created === Number(one.dataset.created) && !firing) return;
+  if (news.changed === Number(one.dataset.changed) && news.created === Number(one.dataset.created) && !isFiring(one)) return;
   // Otherwise one of the next events tries again: the last one is sent once more, and from time to time.
-  if (!await refreshPart(one, location.pathname + location.search)) return;
-  const now = document.getElementById(one.id);
-  now.dataset.changed = news.changed;
-  now.dataset.created = news.created;
-  if (now !== one) document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
-  pollWhileFiring(one.id);
+  const changed = await refreshPart(one, location.pathname + location.search);
+  if (changed === null) return;
+  one.dataset.changed = news.changed;
+  one.dataset.created = news.created;
+  if (changed) showChanged();
+  pollWhileFiring(one);
   // A finished call does not change any more.
-  if ("finished" in now.dataset) { close(); document.getElementById("link-state").hidden = true; }
+  if ("finished" in one.dataset) { close(); document.getElementById("link-state").hidden = true; }
 }
 
 // A timer whose callback has just ended is stored a moment later, without an event. So the page polls while it shows a timer
 // or call in flight.
 let pollTimer = null;
 
-function pollWhileFiring(id) {
+function pollWhileFiring(one) {
   clearTimeout(pollTimer);
-  const isFiring = () => document.getElementById(id)?.querySelector(".lead .state")?.dataset.tone === "firing";
-  if (!isFiring()) return;
+  if (!isFiring(one)) return;
   pollTimer = setTimeout(async () => {
-    const before = document.getElementById(id);
-    if (!document.hidden && before) {
-      await refreshPart(before, location.pathname + location.search);
-      if (document.getElementById(id) !== before) document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
-    }
-    pollWhileFiring(id);
+    if (!document.hidden && await refreshPart(one, location.pathname + location.search)) showChanged();
+    pollWhileFiring(one);
   }, REPEAT_MS);
 }
 
-// Returns whether the part is up to date then.
+// Changes a part of the page into what the server shows now, in place: the focus, open menus and the scroll position stay.
+// Returns whether it was changed; null if it could not be.
 async function refreshPart(part, url) {
-  // A part with an open menu and the focus is left alone, also if the menu was opened during the request.
-  const inUse = () => part.contains(document.activeElement) && part.querySelector("details[open]");
-  if (inUse()) return false;
+  // What is being typed into is left alone, also if the typing began during the request.
+  const inUse = () => part.contains(document.activeElement) && part.querySelector("details.menu[open]");
+  if (inUse()) return null;
   try {
     const answer = await fetch(url, { headers: { "hx-request": "true" } });
-    if (!answer.ok) return false;
+    if (!answer.ok) return null;
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
-    if (inUse()) return false;
-    if (!next || next.dataset.v === part.dataset.v && next.dataset.v) return true;
-    const focused = part.contains(document.activeElement) ? [...part.querySelectorAll("a, button, summary")].indexOf(document.activeElement) : -1;
-    if (next.innerHTML !== part.innerHTML || next.hidden !== part.hidden) part.replaceWith(document.importNode(next, true));
-    else part.dataset.v = next.dataset.v ?? "";
-    const now = document.getElementById(part.id);
-    showTimes(now);
-    if (focused >= 0) [...now.querySelectorAll("a, button, summary")][focused]?.focus();
-    return true;
+    if (inUse()) return null;
+    if (!next || next.dataset.v && next.dataset.v === part.dataset.v) return false;
+    return morph(part, next);
   } catch {
     lost();
-    return false;
+    return null;
   }
 }
 
-// -- the overview
+const keptOpen = { beforeAttributeUpdated: (name, node) => !(name === "open" && node.localName === "details") };
 
-let lastPoints = null;
+function morph(part, next) {
+  // Times are shown as this page shows them before they are compared, so that none flickers.
+  showTimes(next);
+  const before = part.innerHTML;
+  Idiomorph.morph(part, next, { callbacks: keptOpen });
+  return part.innerHTML !== before;
+}
 
-function updateOverview(news) {
+// -- Now
+
+// The verdict follows at once; the rest is drawn anew by the server when its version changes.
+async function updateNow(news) {
   const sentence = document.getElementById("sentence");
-  if (sentence.textContent !== news.sentence) sentence.textContent = news.sentence;
+  const text = document.getElementById("sentence-text");
+  if (sentence.textContent !== news.title) sentence.textContent = news.title;
+  if (text.textContent !== news.text) text.textContent = news.text;
   sentence.dataset.tone = news.tone;
-  for (const [name, [value, note, tone]] of Object.entries(news.tiles)) {
-    const tile = document.getElementById(`tile-${name}`);
-    if (!tile) continue;
-    tile.dataset.tone = tone;
-    tile.querySelector("b").textContent = value;
-    tile.querySelector("span").textContent = note;
-  }
-  document.getElementById("runbook").hidden = !news.runbook;
-  const points = news.buckets;
-  if (lastPoints !== null && lastPoints !== points) {
-    document.dispatchEvent(new CustomEvent("tocsin:statistics"));
-    refreshVersioned(document.getElementById("tables"), points);
-  }
-  lastPoints = points;
-}
-
-// Reloads a part of the overview, such as the tables, if its version has changed.
-function refreshVersioned(part, version) {
-  if (part.dataset.v === version || part.contains(document.activeElement)) return;
-  refreshPart(part, location.pathname + location.search);
+  const body = document.getElementById("now");
+  if (!news.version || body.dataset.seen === news.version) return;
+  if (await refreshPart(body, location.pathname + location.search) !== null) body.dataset.seen = news.version;
 }
 
 // What has come due fires on the node that owns its shard. If that is another one than this page's, no event follows.
 function refreshDue() {
   const one = document.querySelector("[data-one]");
   const results = document.getElementById("results");
-  if (one) pollWhileFiring(one.id);
-  else if (results?.querySelector(".state[data-tone='firing']")) repeatRefresh(results);
+  if (one) pollWhileFiring(one);
+  else if (results?.querySelector(unsettled.map((tone) => `.state[data-tone='${tone}']`).join())) repeatRefresh(results);
 }
 
 export function startLive() {

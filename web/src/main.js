@@ -1,11 +1,13 @@
 // The script of every page. Each module looks for its elements and does nothing where they are missing; modules that must
 // follow content swapped in by htmx listen for its events.
 import htmx from "htmx.org";
-import { startTimes, showTimes } from "./times.js";
+import { startTimes, showTimes, shownZone } from "./times.js";
 import { startLive } from "./live.js";
 import { startList } from "./list.js";
 import { startForm } from "./form.js";
 import { startKeys } from "./keys.js";
+import { openPalette, startPalette } from "./palette.js";
+import { startPeek } from "./peek.js";
 import { startRows } from "./rows.js";
 import { startSend } from "./send.js";
 import { startStars } from "./star.js";
@@ -50,6 +52,7 @@ function nextRows(button) {
 const acts = {
   rows: nextRows,
   theme: nextTheme,
+  palette: openPalette,
   help: () => document.getElementById("help").showModal(),
   close: (button) => button.closest("dialog").close(),
 };
@@ -98,6 +101,23 @@ if (new URLSearchParams(location.search).has("notice")) {
   history.replaceState(history.state, "", here);
 }
 
+// A page whose address has no scope, such as that of one timer, leads back to the scope that its tab came from.
+const scoped = [...document.querySelectorAll(".rail-nav a[data-scoped]")];
+const isScoped = scoped.some((link) => link.pathname === location.pathname);
+if (isScoped) sessionStorage.setItem("tocsin.scope", new URLSearchParams(location.search).get("namespace") ?? "");
+const scope = sessionStorage.getItem("tocsin.scope");
+if (scope && !isScoped) {
+  for (const link of scoped) link.search = new URLSearchParams({ namespace: scope });
+  document.querySelector("#scope > summary span").textContent = scope;
+}
+
+// A day is one of the reader's zone, unless another is chosen.
+if (document.querySelector("[data-own-zone]") && shownZone() !== "UTC") {
+  const here = new URL(location);
+  here.searchParams.set("zone", shownZone());
+  location.replace(here);
+}
+
 startTimes();
 startNotice();
 startRows();
@@ -106,7 +126,6 @@ startStars();
 startForm();
 startSend();
 startKeys();
+startPalette();
+startPeek();
 startLive();
-
-const charts = document.querySelector("[data-charts]");
-if (charts) import(charts.dataset.src).then((part) => part.startCharts(document.getElementById("main")));

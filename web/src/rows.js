@@ -13,6 +13,8 @@ const STORE = "tocsin.lists";
 const KEPT_LISTS_MAX = 12;
 
 const results = () => document.getElementById("results");
+// What names a row: in a list of several namespaces an id may occur more than once.
+export const keyOf = (row) => row.dataset.key ?? row.dataset.id;
 // Replaced results stay in the document for a while; responses to their requests are ignored.
 export const isShown = (list) => list === results();
 // Faster than a selector, which the browser would compare with every element of thousands of rows.
@@ -48,6 +50,9 @@ export function rowsInView() {
   return (places.length ? places : parts().slice(0, 4)).flatMap((chunk) => [...chunk.rows]).filter((row) => row.dataset.v);
 }
 
+// Whether something in view was last refreshed before the latest change.
+export const anyStale = () => [...inView].some((part) => part.isConnected && part.dataset.changed !== results()?.dataset.changed);
+
 // The start of the list up to the first missing chunk, for finding new rows: its cursor, its ids, and whether more rows
 // follow.
 export function head() {
@@ -61,7 +66,7 @@ export function head() {
     return { cursor, ids: new Set(known), open: "follows" in results().dataset, last: rows[rows.length - 1] };
   }
   const rows = all.slice(0, gap).flatMap(rowsOf);
-  return { cursor, ids: new Set(rows.map((row) => row.dataset.id)), open: true, last: rows.at(-1) };
+  return { cursor, ids: new Set(rows.map(keyOf)), open: true, last: rows.at(-1) };
 }
 
 const near = new IntersectionObserver((entries) => {
@@ -69,8 +74,8 @@ const near = new IntersectionObserver((entries) => {
     if (!isIntersecting) { inView.delete(target); continue; }
     inView.add(target);
     showTimes(target);
-    if (target.dataset.changed !== results()?.dataset.changed) document.dispatchEvent(new CustomEvent("tocsin:stale"));
   }
+  if (anyStale()) document.dispatchEvent(new CustomEvent("tocsin:stale"));
 }, { rootMargin: NEAR });
 
 const ahead = new IntersectionObserver((entries) => {
@@ -80,6 +85,16 @@ const ahead = new IntersectionObserver((entries) => {
     else goOn();
   }
 }, { rootMargin: AHEAD });
+
+// Takes a row out of the list.
+export function drop(row) {
+  const id = keyOf(row);
+  known.delete(id);
+  left.delete(id);
+  row.remove();
+  shown -= 1;
+  showCount();
+}
 
 // Measured once per list: measuring again would force a layout.
 function rowHeight() {
@@ -96,11 +111,12 @@ function adopt(chunk) {
   for (const part of partsOf(chunk)) {
     part.setAttribute("role", "rowgroup");
     for (const row of [...part.rows]) {
-      const id = row.getAttribute("data-id");
+      const id = keyOf(row);
       if (known.has(id)) row.remove();
       else known.add(id);
     }
-    part.dataset.changed = results().dataset.changed;
+    // Of an incomplete list each row is fetched once more when it comes into view.
+    part.dataset.changed = "incomplete" in results().dataset ? "" : results().dataset.changed;
     reserve(part, part.rows.length);
     shown += part.rows.length;
     near.observe(part);
@@ -233,8 +249,8 @@ function keep() {
   lists.delete(name());
   lists.set(name(), {
     chunks: all.map((each) => [each.dataset.cursor, "rows" in each.dataset ? Number(each.dataset.rows) : rowCount(each)]),
-    head: "rows" in all[0].dataset ? [...above] : rowsOf(all[0]).map((each) => each.dataset.id),
-    row: row.dataset.id,
+    head: "rows" in all[0].dataset ? [...above] : rowsOf(all[0]).map(keyOf),
+    row: keyOf(row),
     offset: row.getBoundingClientRect().top,
   });
   try {
@@ -264,7 +280,7 @@ function restore(first) {
   }
   for (const id of at > 0 ? before.head : []) above.add(id);
   if (at > 0) document.getElementById("first")?.remove();
-  const row = rowsOf(first).find((each) => each.dataset.id === before.row);
+  const row = rowsOf(first).find((each) => keyOf(each) === before.row);
   const [navigation] = performance.getEntriesByType("navigation");
   if (at > 0 || navigation?.type !== "navigate") {
     scrollBy({ top: row ? row.getBoundingClientRect().top - before.offset : first.getBoundingClientRect().top - 120, behavior: "instant" });

@@ -12,7 +12,7 @@ async function change(button) {
   if (pending.has(button.value)) return;
   pending.add(button.value);
   const starred = button.getAttribute("aria-pressed") !== "true";
-  const body = new URLSearchParams([["tenant", button.form.elements.tenant.value], [button.name, button.value]]);
+  const body = new URLSearchParams([[button.name, button.value]]);
   show(button, starred);
   try {
     const answer = await post(button.form.getAttribute("action"), body);

@@ -9,6 +9,7 @@ let skewMs = Math.abs(skew) < SKEW_MIN_MS ? 0 : skew;
 const zoneName = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 let utc = localStorage.getItem("tocsin.zone") === "utc";
 
+export const shownZone = () => (utc ? "UTC" : zoneName);
 export const nowMs = () => Date.now() + skewMs;
 
 // The server's clock, which can be moved, shows this instant.
@@ -30,12 +31,12 @@ function formatted(ms) {
 
 const UNITS = [[31536000, "y"], [86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 
-export function span(seconds) {
+export function span(seconds, units = 2) {
   for (let i = 0; i < UNITS.length; i += 1) {
     const [size, unit] = UNITS[i];
     if (seconds < size) continue;
     const whole = Math.floor(seconds / size);
-    if (i + 1 === UNITS.length) return `${whole} ${unit}`;
+    if (i + 1 === UNITS.length || units === 1) return `${whole} ${unit}`;
     const [nextSize, nextUnit] = UNITS[i + 1];
     const rest = Math.floor((seconds - whole * size) / nextSize);
     return rest && whole < 10 ? `${whole} ${unit} ${rest} ${nextUnit}` : `${whole} ${unit}`;
@@ -43,11 +44,11 @@ export function span(seconds) {
   return "0 s";
 }
 
-function relative(ms) {
+function relative(ms, units = 2) {
   const seconds = (ms - nowMs()) / 1000;
   // Rounded up, so that a countdown reaches 0 only when the instant has come.
-  if (seconds > 0) return `in ${span(Math.ceil(seconds))}`;
-  return seconds > -1 ? "now" : `${span(-seconds)} ago`;
+  if (seconds > 0) return `in ${span(Math.ceil(seconds), units)}`;
+  return seconds > -1 ? "now" : `${span(-seconds, units)} ago`;
 }
 
 function zoneWords(atMs = nowMs()) {
@@ -61,7 +62,7 @@ function zoneWords(atMs = nowMs()) {
 const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
 export function showTimes(within = document) {
-  for (const element of within.querySelectorAll("time[data-at]")) {
+  for (const element of within.querySelectorAll(":is(time, text)[data-at]")) {
     const ms = Number(element.dataset.at);
     put(element, element.dataset.form === "minute" ? formatted(ms).slice(11, 16) : formatted(ms));
   }
@@ -76,6 +77,8 @@ const countAll = () => { for (const place of counted()) count(place); };
 
 // Shows the exact instant and its zone on hover and focus.
 function explain(event) {
+  const cell = event.target.closest?.("[data-cell]");
+  if (cell) { cell.querySelector("title").textContent = `${formatted(Number(cell.dataset.cell))}, ${cell.dataset.words}`; return; }
   const element = event.target.closest?.("time[data-at], [data-relative]");
   if (!element) return;
   const ms = Number(element.dataset.at ?? element.dataset.relative);
@@ -86,7 +89,7 @@ function explain(event) {
 function count(within) {
   for (const element of within.querySelectorAll("[data-relative]")) {
     const ms = Number(element.dataset.relative);
-    put(element, relative(ms));
+    put(element, relative(ms, "short" in element.dataset ? 1 : 2));
   }
   // What has come due keeps this state until the server reports the outcome.
   const now = nowMs();
@@ -94,7 +97,7 @@ function count(within) {
   for (const element of within.querySelectorAll("[data-due]")) {
     const state = element.querySelector(".state");
     if (Number(element.dataset.due) <= now && state && (state.dataset.tone === "pending" || state.dataset.tone === "retrying")) {
-      state.dataset.tone = "firing";
+      state.dataset.tone = "due";
       state.lastElementChild.textContent = "due";
       due = true;
     }

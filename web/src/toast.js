@@ -23,7 +23,7 @@ export function startNotice() {
 }
 
 // By id: a selector for open dialogs would be compared with every element of a long list.
-export const dialogIsOpen = () => ["dialog", "help"].some((id) => document.getElementById(id)?.open);
+export const dialogIsOpen = () => ["dialog", "help", "palette"].some((id) => document.getElementById(id)?.open);
 
 // Posts form fields with the CSRF token.
 export function post(url, body) {

@@ -20,6 +20,7 @@ const (
 	AuditActionNamespaceCreated AuditAction = "namespace_created"
 	AuditActionNamespaceChanged AuditAction = "namespace_changed"
 	AuditActionSecretRotated    AuditAction = "secret_rotated"
+	AuditActionTenantLabeled    AuditAction = "tenant_labeled"
 )
 
 // AuditSource is an open enum: later servers may answer other values. Where a change came from.
@@ -526,7 +527,7 @@ func (v *UpdateTimer) UnmarshalJSON(data []byte) error {
 
 // ListTimers: Filters of a list of timers; a timer must match all of them.
 type ListTimers struct {
-	// The namespace's name.
+	// The namespace's name; *: all that the API key has access to.
 	Namespace string
 	// A status, or several: timers with any of them match.
 	Status []TimerStatus
@@ -538,6 +539,12 @@ type ListTimers struct {
 	ExecuteAfter time.Time
 	// An RFC 3339 instant with a time zone.
 	ExecuteBefore time.Time
+	// A part of the callback's host and path; case does not matter.
+	Destination string
+	// A part of the last error; case does not matter.
+	Error string
+	// Adds to each timer that is due what it does now, or waits for (explanation).
+	Explain bool
 	// Maximum number of timers on the page. Default 100.
 	Limit int
 	// nextCursor of the previous page.
@@ -552,6 +559,9 @@ func (v *ListTimers) members(to []member) []member {
 		member{"idPrefix", &v.IDPrefix, false},
 		member{"executeAfter", &v.ExecuteAfter, false},
 		member{"executeBefore", &v.ExecuteBefore, false},
+		member{"destination", &v.Destination, false},
+		member{"error", &v.Error, false},
+		member{"explain", &v.Explain, false},
 		member{"limit", &v.Limit, false},
 		member{"cursor", &v.Cursor, false},
 	)
@@ -802,9 +812,9 @@ func (v *UpdateSchedule) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// ListSchedules: Which schedules of a namespace are listed.
+// ListSchedules: Which schedules are listed.
 type ListSchedules struct {
-	// The namespace's name.
+	// The namespace's name; *: all that the API key has access to.
 	Namespace string
 	// active, paused, or both: schedules with any of them match. Ended ones are not listed.
 	Status LiveScheduleStatus
@@ -1340,6 +1350,8 @@ type Timer struct {
 	// Why the pending timer is suspended: egress (this server does not call its address), or namespace:…,
 	// destination:… (paused, or too many wait), or bad_record: …; absent unless it is.
 	Suspended string
+	// What the due timer does now, or waits for; only in a list that asks for it.
+	Explanation *Explanation
 }
 
 func (v *Timer) members(to []member) []member {
@@ -1368,6 +1380,7 @@ func (v *Timer) members(to []member) []member {
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
 		member{"suspended", &v.Suspended, false},
+		member{"explanation", &v.Explanation, false},
 	)
 }
 
@@ -1490,6 +1503,11 @@ type Explanation struct {
 	WaitsFor TimerWaitsFor
 	// When the next attempt is due, or the one in flight times out; absent if that is not known.
 	Next string
+	// The number of the attempt that is in flight; absent if none is.
+	Attempt Opt[int]
+	// When the attempt in flight began, or else when the timer became due; in the state unknown, since when the owner
+	// has not answered. Absent if the timer is not due, or that is not known.
+	Since string
 }
 
 func (v *Explanation) members(to []member) []member {
@@ -1500,6 +1518,8 @@ func (v *Explanation) members(to []member) []member {
 		member{"sentence", &v.Sentence, true},
 		member{"waitsFor", &v.WaitsFor, false},
 		member{"next", &v.Next, false},
+		member{"attempt", &v.Attempt, false},
+		member{"since", &v.Since, false},
 	)
 }
 

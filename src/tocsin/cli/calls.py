@@ -16,6 +16,7 @@ from tocsin.cli.options import (
     LOCAL_SERVER,
     NO_RETRIES,
     AsJson,
+    ListedTenant,
     RetryOptions,
     ServerOptions,
     Tenant,
@@ -215,11 +216,11 @@ def list_calls(
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of calls.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Cursor printed by the previous list.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All calls, however many; with --json, one line each.")] = False,
-    tenant: Tenant = None,
+    tenant: ListedTenant = None,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
-    """List a tenant's calls, newest first."""
+    """List the calls of a tenant, or of all, newest first."""
     from tocsin.cli.calls_shown import show_list
 
     query = {
@@ -232,7 +233,7 @@ def list_calls(
         "limit": PAGE_ROWS if every else limit,
         "cursor": cursor,
     }
-    path = _path(tenant)
+    path = _path(tenant, listed=True)
     with server.client() as client:
         pages = _pages(client, path, query)
         if not every:
@@ -241,14 +242,14 @@ def list_calls(
             if as_json:
                 output.print_json(page)
                 return
-            show_list(page["serviceCalls"])
+            show_list(page["serviceCalls"], tenant)
             if page.get("nextCursor"):
                 output.note(f"More calls: --cursor {page['nextCursor']}, or --all")
         elif as_json:
             for call in (call for page in pages for call in page["serviceCalls"]):
                 output.print_json(call)
         else:
-            show_list([call for page in pages for call in page["serviceCalls"]])
+            show_list([call for page in pages for call in page["serviceCalls"]], tenant)
 
 
 @command(app, "tag", example="calls tag 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f star")
@@ -290,7 +291,8 @@ def _change(method: str, tenant: str | None, call_id: str, tag: str, server: Ser
         client.call(method, path)
 
 
-def _path(tenant: str | None) -> str:
+def _path(tenant: str | None, *, listed: bool = False) -> str:
+    from tocsin.model.access import EVERY
     from tocsin.model.ids import is_uuid7
 
     if not tenant:
@@ -298,7 +300,7 @@ def _path(tenant: str | None) -> str:
             "--tenant is missing; give --tenant ID, or set TOCSIN_TENANT; `tocsin calls new-tenant` creates an id:\n"
             "  export TOCSIN_TENANT=$(tocsin calls new-tenant)"
         )
-    if not is_uuid7(tenant.lower()):
+    if not is_uuid7(tenant.lower()) and not (listed and tenant == EVERY):
         raise WrongUsage(f"--tenant: {tenant!r} is not a UUID v7; `tocsin calls new-tenant` creates one")
     return f"/api/v1/tenants/{tenant.lower()}/service-calls"
 

@@ -44,12 +44,13 @@ def show_call(call: Mapping[str, Any]) -> None:
         output.console().print(execution_table(call["executions"]))
 
 
-def show_list(calls: Sequence[Mapping[str, Any]]) -> None:
-    """Prints a line for each call. A narrow terminal truncates texts, never ids; files and pipes get everything."""
+def show_list(calls: Sequence[Mapping[str, Any]], tenant: str | None) -> None:
+    """Prints a line for each call, with its tenant where `tenant` is all of them. A narrow terminal truncates texts, never
+    ids; files and pipes get everything."""
     from rich.table import Column
 
     console = output.console()
-    fixed = (Column(name, no_wrap=True) for name in ("id", "status", "due"))
+    fixed = (Column(name, no_wrap=True) for name in (*output.scope_column(tenant, "tenant"), "id", "status", "due"))
     table = output.plain_table(*fixed, "name", "outcome", "tags", "request")
     for call in calls:
         texts = [
@@ -62,6 +63,7 @@ def show_list(calls: Sequence[Mapping[str, Any]]) -> None:
             # Columns may shrink; their texts then end in an ellipsis instead of wrapping.
             text.no_wrap, text.overflow = console.is_terminal, "ellipsis"
         table.add_row(
+            *map(output.shown, output.scope_column(tenant, call["tenantId"])),
             output.shown(call["serviceCallId"]),
             output.shown(call["status"], output.STATUS_STYLES.get(call["status"], "")),
             output.relative(call.get("nextAttemptAt") or call["dueAt"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,11 +10,10 @@ from tocsin.cli import output
 from tocsin.cli.command import command, group
 from tocsin.cli.options import AsJson, ConfigFile
 
-if TYPE_CHECKING:
-    from tocsin.settings import Settings
-    from tocsin.settings.declared import Setting
-
 app = group("Show and check the settings.", example="config show --changed")
+
+#: The source of a setting that nothing sets.
+_DEFAULT = "default"
 
 
 @command(app, "show", example="config show --changed")
@@ -24,35 +23,20 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show every setting's value and its source, by group. Passwords in URLs are redacted."""
-    from tocsin.settings import load_settings, sources
-    from tocsin.settings.declared import by_topic
+    from tocsin.settings import load_settings
+    from tocsin.settings.declared import SETTINGS
+    from tocsin.settings.shown import in_force, value_text
 
-    flags = {"config": config}
-    settings, found = load_settings(flags), sources(flags)
-    groups = {
-        topic.title: [
-            (setting, source.place or source.origin.value)
-            for setting in declared
-            if (source := found[setting.field]).place or not changed
-        ]
-        for topic, declared in by_topic().items()
-    }
+    settings = load_settings({"config": config})
+    rows = [each for each in in_force(settings) if each.source or not changed]
     if as_json:
-        output.print_json(
-            {
-                setting.name: {"value": value_text(setting, settings), "source": source}
-                for rows in groups.values()
-                for setting, source in rows
-            }
-        )
+        written = {each.name: value_text(each, settings) for each in SETTINGS.values()}
+        output.print_json({row.name: {"value": written[row.name], "source": row.source or _DEFAULT} for row in rows})
         return
-    output.print_groups(
-        ("setting", "value", "source"),
-        {
-            title: [(setting.name, _shown(setting, settings), source) for setting, source in rows]
-            for title, rows in groups.items()
-        },
-    )
+    groups: dict[str, list[tuple[str, str, str]]] = {}
+    for row in rows:
+        groups.setdefault(row.topic.title, []).append((row.name, row.value, row.source or _DEFAULT))
+    output.print_groups(("setting", "value", "source"), groups)
 
 
 @command(app, "check", example="config check --config tocsin.toml")
@@ -71,31 +55,3 @@ def check(config: ConfigFile = None) -> None:
     except ConfigError as missing:
         output.note(f"Warning: {missing}")
     typer.echo("The settings are valid.")
-
-
-def _shown(setting: Setting, settings: Settings) -> str:
-    """The value for people: with its unit, and a word where there is none."""
-    value = setting.value(settings)
-    if value is None:
-        return "unset"
-    if value == ():
-        return "none"
-    return str(setting.written(value)) if setting.counts_bytes else value_text(setting, settings)
-
-
-def value_text(setting: Setting, settings: Settings) -> str:
-    """The value as it is written in the environment; empty if it is unset. Sizes are numbers of bytes."""
-    from tocsin.model.setting_values import redacted
-    from tocsin.settings.settings import SECRETS
-
-    value = setting.value(settings)
-    if value is None:
-        return ""
-    if setting.field in SECRETS:
-        return "…"
-    written = value if setting.counts_bytes else setting.written(value)
-    if isinstance(written, bool):
-        return "true" if written else "false"
-    if isinstance(written, list):
-        return ",".join(written)
-    return redacted(str(written))

@@ -21,6 +21,24 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="The timers' namespace.")]
+ListedNamespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="The timers' namespace; '*': all namespaces that the key has access to.",
+    ),
+]
+ListedTenant = Annotated[
+    str | None,
+    typer.Option(
+        "--tenant",
+        envvar="TOCSIN_TENANT",
+        metavar="ID",
+        help="Tenant of the calls; '*': all tenants that the key has access to.",
+    ),
+]
 Tenant = Annotated[
     str | None,
     typer.Option(
@@ -114,9 +132,9 @@ def client_of(server: str, key: str | None, **more: Any) -> Client:
 
 @dataclass(frozen=True)
 class TimerFilterOptions:
-    """Which timers of a namespace are listed."""
+    """Which timers are listed."""
 
-    namespace: Namespace = "default"
+    namespace: ListedNamespace = "default"
     status: Annotated[
         list[str] | None,
         typer.Option(
@@ -131,6 +149,12 @@ class TimerFilterOptions:
         None
     )
     before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due before this instant.")] = None
+    destination: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only timers whose callback's host and path contain this text.")
+    ] = None
+    error: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only timers whose last error contains this text.")
+    ] = None
 
     def query(self, *, limit: int, cursor: str | None = None) -> dict[str, Any]:
         """The request for a page of the list."""
@@ -141,6 +165,8 @@ class TimerFilterOptions:
             tags=self.tag or None,
             executeAfter=checked_instant("--after", self.after),
             executeBefore=checked_instant("--before", self.before),
+            destination=self.destination,
+            error=self.error,
             limit=limit,
             cursor=cursor,
         )

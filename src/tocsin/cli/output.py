@@ -200,9 +200,20 @@ def server_shows(instant: str) -> None:
 
 
 def status(of: dict[str, Any]) -> str:
-    """The status of a timer or schedule, with the reason if it is suspended: `pending (egress)`."""
+    """The status of a timer or schedule, with the reason if it is suspended: `pending (egress)`; of an explained timer what
+    it does: `firing`, `waiting (destination)`."""
+    if "explanation" in of:
+        waits_for = "" if of["explanation"]["state"] == "firing" else of["explanation"].get("waitsFor", "")
+        return f"{of['explanation']['state']} ({waits_for})" if waits_for else str(of["explanation"]["state"])
     reason = of.get("suspended", "").partition(":")[0]
     return f"{of['status']} ({reason})" if reason else str(of["status"])
+
+
+def scope_column(listed: str | None, shown: str) -> tuple[str, ...]:
+    """The column of namespaces or tenants in a list of all of them; a list of one has none."""
+    from tocsin.model.access import EVERY
+
+    return (shown,) if listed == EVERY else ()
 
 
 def relative(instant: str | None) -> str:

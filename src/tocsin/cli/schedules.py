@@ -16,6 +16,7 @@ from tocsin.cli.options import (
     PLAIN_CALLBACK,
     AsJson,
     CallbackOptions,
+    ListedNamespace,
     Namespace,
     RetryDefault,
     RetryOptions,
@@ -179,7 +180,7 @@ def get(
 
 @command(app, "list", example="schedules list --namespace billing --status paused")
 def list_schedules(
-    namespace: Namespace = "default",
+    namespace: ListedNamespace = "default",
     status: Annotated[
         list[str] | None, typer.Option("--status", help="Only schedules that are active or paused; may be repeated.")
     ] = None,
@@ -188,7 +189,7 @@ def list_schedules(
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
-    """List active and paused schedules, ordered by id."""
+    """List active and paused schedules, ordered by id; of all namespaces, one namespace after the other."""
     from tocsin.cli.rows import last_columns
 
     answer = server.post(
@@ -199,9 +200,10 @@ def list_schedules(
         answer,
         as_json,
         "schedules",
-        ("id", "status", "runs", "next", "", "last outcome", *last),
+        (*output.scope_column(namespace, "namespace"), "id", "status", "runs", "next", "", "last outcome", *last),
         (
             (
+                *output.scope_column(namespace, schedule["namespace"]),
                 schedule["id"],
                 output.status(schedule),
                 schedule["sentence"],

@@ -252,15 +252,25 @@ def list_timers(
     """List timers in the order in which they are due. `export` writes all of them, however many."""
     from tocsin.cli.rows import last_columns
 
-    answer = server.post("/timers/list", filters.query(limit=limit, cursor=cursor))
+    answer = server.post("/timers/list", {**filters.query(limit=limit, cursor=cursor), "explain": True})
     last = last_columns(answer["timers"])
     output.print_page(
         answer,
         as_json,
         "timers",
-        ("id", "status", "due", "", "attempts", "last error", *last),
+        (
+            *output.scope_column(filters.namespace, "namespace"),
+            "id",
+            "status",
+            "due",
+            "",
+            "attempts",
+            "last error",
+            *last,
+        ),
         (
             (
+                *output.scope_column(filters.namespace, timer["namespace"]),
                 timer["id"],
                 output.status(timer),
                 timer["executeAt"],

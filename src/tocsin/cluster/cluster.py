@@ -18,7 +18,7 @@ from tocsin.cluster.stream import AcceptedConnection, TlsListener, dial
 from tocsin.cluster.tls import PeerTls
 from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
-from tocsin.ports.forward import NodeReport, Whereabouts
+from tocsin.ports.forward import Located, NodeReport, Whereabouts
 from tocsin.ports.observer import PeerRefused
 from tocsin.web.http.access import without_key
 
@@ -189,17 +189,19 @@ class Cluster:
         others = self._placement.others()
         return {incarnation: report async for incarnation, report in self._each(others, PeerLink.ask)}
 
-    async def locate(self, incarnation: bytes, shard_id: int, uuid: bytes) -> Whereabouts | None:
-        """What a node knows of a timer in its memory; None if it does not own the shard. Raises Unavailable."""
-        return await self._one(incarnation, lambda link: link.locate(shard_id, uuid))
+    async def locate(self, incarnation: bytes, timers: Located, timeout_us: int) -> list[Whereabouts | None]:
+        """What a node knows of each of the timers in its memory; None if it does not own the shard. Raises Unavailable."""
+        return await self._one(incarnation, lambda link: link.locate(timers), timeout_us)
 
-    async def _one(self, incarnation: bytes, ask: Callable[[PeerLink], Coroutine[Any, Any, T]]) -> T:
-        """A node's answer. Raises Unavailable, also if it does not come in time."""
+    async def _one(
+        self, incarnation: bytes, ask: Callable[[PeerLink], Coroutine[Any, Any, T]], timeout_us: int | None = None
+    ) -> T:
+        """A node's answer. Raises Unavailable, also if it does not come in time, by default that of reports."""
         address = self._placement.address(incarnation)
         if not address:
             raise Unavailable("the node announces no address for other nodes")
         try:
-            async with asyncio.timeout(self._limits.report_timeout_us / 1e6):
+            async with asyncio.timeout((timeout_us or self._limits.report_timeout_us) / 1e6):
                 return await ask(self.link(incarnation, address))
         except TimeoutError:
             raise Unavailable(f"node {address} did not answer in time") from None

@@ -33,7 +33,7 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.retry import backoff_us
-from tocsin.ports.forward import NodeReport, Whereabouts, Write, WriteCompletion, Written
+from tocsin.ports.forward import Located, NodeReport, Whereabouts, Write, WriteCompletion, Written
 from tocsin.ports.observer import PeerConnected, PeerLost, WritesForwarded, WritesSent
 
 _TOO_LATE = "the request's deadline passed before the write could be sent to the shard's owner"
@@ -103,10 +103,10 @@ class PeerLink:
         """The other node's report. Raises Unavailable."""
         return (await self._exchange(wire.PeerReport, wire.ReportRequest)).report
 
-    async def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
-        """What the other node knows of a timer in its memory; None if it does not own the shard. Raises
+    async def locate(self, timers: Located) -> list[Whereabouts | None]:
+        """What the other node knows of each of the timers in its memory; None if it does not own the shard. Raises
         Unavailable."""
-        return (await self._exchange(wire.TimerLocated, wire.LocateTimer, shard_id, uuid)).whereabouts
+        return (await self._exchange(wire.TimersLocated, wire.LocateTimers, timers)).whereabouts
 
     async def refresh(self) -> None:
         """Returns when the other node has read the namespaces since this call. Raises Unavailable."""

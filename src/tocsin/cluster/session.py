@@ -91,10 +91,10 @@ class PeerSession:
             elif isinstance(message, wire.ReportRequest):
                 self._last_id = max(self._last_id, message.id)
                 self._channel.send(wire.encode(wire.PeerReport(message.id, self._here.report())))
-            elif isinstance(message, wire.LocateTimer):
+            elif isinstance(message, wire.LocateTimers):
                 self._last_id = max(self._last_id, message.id)
-                located = self._here.local.locate(message.shard_id, message.uuid)
-                self._channel.send(wire.encode(wire.TimerLocated(message.id, located)))
+                located = self._here.local.locate(message.timers)
+                self._channel.send(wire.encode(wire.TimersLocated(message.id, located)))
             elif isinstance(message, wire.RefreshNamespaces):
                 self._last_id = max(self._last_id, message.id)
                 self._here.spawn(self._refresh(message.id))

@@ -18,7 +18,7 @@ from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.schedule import Edit, Put, ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
-from tocsin.ports.forward import NodeReport, Whereabouts, Write, WriteKind, Written
+from tocsin.ports.forward import Located, NodeReport, Whereabouts, Write, WriteKind, Written
 from tocsin.ports.store import GENERATION_BYTES
 
 
@@ -67,12 +67,11 @@ class RefreshNamespaces(msgspec.Struct, tag="n", array_like=True):
     id: int
 
 
-class LocateTimer(msgspec.Struct, tag="w", array_like=True):
-    """Asks the owner of a shard where one of its timers is."""
+class LocateTimers(msgspec.Struct, tag="c", array_like=True):
+    """Asks the owner of shards where their timers are, each named by its shard and uuid."""
 
     id: int
-    shard_id: int
-    uuid: bytes
+    timers: Located
 
 
 class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
@@ -135,11 +134,11 @@ class NamespacesRefreshed(msgspec.Struct, tag="m", array_like=True):
     id: int
 
 
-class TimerLocated(msgspec.Struct, tag="p", array_like=True):
-    """What the node knows of the timer; nothing if it does not own the shard."""
+class TimersLocated(msgspec.Struct, tag="d", array_like=True):
+    """What the node knows of each timer; nothing if it does not own its shard."""
 
     id: int
-    whereabouts: Whereabouts | None = None
+    whereabouts: list[Whereabouts | None]
 
 
 class RelayedResponse(msgspec.Struct, tag="k", array_like=True):
@@ -157,8 +156,8 @@ class Goodbye(msgspec.Struct, tag="b", array_like=True):
     last_id: int
 
 
-PeerRequest = PeerWrites | ReportRequest | OwnershipChanged | RefreshNamespaces | LocateTimer | RelayedRequest
-PeerReply = Tick | WriteResults | PeerReport | NamespacesRefreshed | TimerLocated | RelayedResponse | Goodbye
+PeerRequest = PeerWrites | ReportRequest | OwnershipChanged | RefreshNamespaces | LocateTimers | RelayedRequest
+PeerReply = Tick | WriteResults | PeerReport | NamespacesRefreshed | TimersLocated | RelayedResponse | Goodbye
 
 _encoder = msgspec.msgpack.Encoder()
 _requests: msgspec.msgpack.Decoder[PeerRequest] = msgspec.msgpack.Decoder(PeerRequest)

@@ -7,6 +7,9 @@ from enum import StrEnum
 
 import msgspec
 
+#: Stands for all namespaces, or tenants, that a key may access, in lists.
+EVERY = "*"
+
 
 class Role(StrEnum):
     """What a key allows. Each role includes the ones before it."""
@@ -49,15 +52,20 @@ class ApiKey(msgspec.Struct, frozen=True):
         """Whether the key may act with that role on that namespace (None: on the whole service)."""
         if not self.role.includes(role):
             return False
-        if not self.namespaces and not self.tenants:
+        if self.unlimited:
             return True
         return namespace is not None and namespace in self.namespaces
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether the key may access all namespaces and tenants."""
+        return not self.namespaces and not self.tenants
 
     def allows_tenant(self, role: Role, tenant_id: str) -> bool:
         """Whether the key may act with that role for that tenant. Tenant ids are compared case-insensitively."""
         if not self.role.includes(role):
             return False
-        if not self.namespaces and not self.tenants:
+        if self.unlimited:
             return True
         wanted = tenant_id.lower()
         return any(tenant.lower() == wanted for tenant in self.tenants)
@@ -65,7 +73,7 @@ class ApiKey(msgspec.Struct, frozen=True):
     def covers(self, other: ApiKey) -> bool:
         """Whether this key may access everything that the other may. Only a key without limits covers a key without
         limits."""
-        if not self.namespaces and not self.tenants:
+        if self.unlimited:
             return True
         tenants = {tenant.lower() for tenant in self.tenants}
         return (

@@ -23,6 +23,7 @@ class AuditAction(StrEnum):
     NAMESPACE_CREATED = "namespace_created"
     NAMESPACE_CHANGED = "namespace_changed"
     SECRET_ROTATED = "secret_rotated"
+    TENANT_LABELED = "tenant_labeled"
 
 
 class AuditSource(StrEnum):

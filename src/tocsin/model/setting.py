@@ -104,6 +104,19 @@ class Declaration:
     rule: Callable[[object], object] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SettingInForce:
+    """A setting as people read it: `value` with its unit and without secrets, `source` the flag, the variable, or the file
+    and line that set it; empty for a default."""
+
+    name: str
+    variable: str
+    topic: Topic
+    value: str
+    source: str
+    description: str
+
+
 def setting(default: T, description: str, **more: Any) -> T:
     """The default of a dataclass's field that operators can set; `more` are parts of its Declaration.
 

@@ -6,7 +6,7 @@ the write may have been done, and will not be done any more)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol
 
@@ -48,7 +48,7 @@ class Obstacle(StrEnum):
 
 class Whereabouts(msgspec.Struct, frozen=True, array_like=True):
     """The timer in the owner's memory. `name` is the destination of an obstacle, or the reason why dispatch is paused. The
-    attempt in flight has the number `attempt`, and times out at `until` (microseconds, by the owner's clock).
+    attempt in flight has the number `attempt`, began at `since` and times out at `until` (microseconds, by its clock).
 
     Nodes of different releases exchange it: new fields are only added at the end, with a default, and unknown words of
     `place` and `obstacle` are possible.
@@ -59,6 +59,11 @@ class Whereabouts(msgspec.Struct, frozen=True, array_like=True):
     name: str = ""
     attempt: int = 0
     until: int = 0
+    since: int = 0
+
+
+#: Timers of one node, each as its shard and uuid.
+Located = Sequence[tuple[int, bytes]]
 
 
 class WriteKind(IntEnum):
@@ -154,8 +159,8 @@ class LocalWrites(Protocol):
         """Takes a write for a shard that this node owns, in this epoch if one is given. Raises ShardMoved, RequestExpired,
         Overloaded."""
 
-    def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
-        """What this node knows of a timer in its memory; None if it does not own the shard."""
+    def locate(self, timers: Located) -> list[Whereabouts | None]:
+        """What this node knows of each of the timers in its memory; None if it does not own the shard."""
 
     def knows_namespace(self, name: str, version: int) -> bool:
         """Whether this node knows the namespace in that version or a later one. If not, read the namespaces before accepting
@@ -223,9 +228,9 @@ class Peers(Protocol):
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """The nodes' reports, by incarnation; a node that does not answer in time is absent."""
 
-    async def locate(self, incarnation: bytes, shard_id: int, uuid: bytes) -> Whereabouts | None:
-        """What the node knows of a timer in its memory; None if it does not own the shard. Raises Unavailable, within the
-        time limit of reports."""
+    async def locate(self, incarnation: bytes, timers: Located, timeout_us: int) -> list[Whereabouts | None]:
+        """What the node knows of each of the timers in its memory; None if it does not own the shard. Raises Unavailable,
+        also if the answer does not come in time."""
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
         """Asks the nodes (addresses by incarnation) to read the namespaces again. Returns those that confirmed it in time."""

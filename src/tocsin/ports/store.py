@@ -189,20 +189,24 @@ def within(bytes_max: int, rows: Sequence[R]) -> Sequence[R]:
     return rows
 
 
+#: Rows that don't match that one `list` reads, unless the caller asks for another number.
+SCAN_ROWS_MAX = 50_000
+
 #: A position in a list: (execute_at, uuid, generation). Live and finished rows share one order.
 ListCursor = tuple[int, bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """Which rows of one namespace to list, in (execute_at, uuid, generation) order.
+    """Which rows to list, in (execute_at, uuid, generation) order: timers of these `namespaces`, or of all (None), schedules
+    excluded.
 
     `execute_after` is inclusive, `execute_before` exclusive, in microseconds. A row must have all of `tags`. Suspended rows
     count as pending. The store reads at most `scan_rows_max` rows that don't match. A page ends with the row with which its
     records have `bytes_max` bytes, at the latest.
     """
 
-    namespace: str
+    namespaces: tuple[str, ...] | None
     shards: Sequence[int]
     statuses: frozenset[Status]
     tags: tuple[str, ...] = ()
@@ -211,8 +215,12 @@ class ListQuery:
     execute_before: int | None = None
     cursor: ListCursor | None = None
     limit: int = 100
-    scan_rows_max: int = 50_000
+    scan_rows_max: int = SCAN_ROWS_MAX
     bytes_max: int = PAGE_BYTES_MAX
+
+    def covers(self, namespace: str) -> bool:
+        """Whether the list has the timers that are stored under this name."""
+        return not namespace.endswith(SCHEDULES_SUFFIX) if self.namespaces is None else namespace in self.namespaces
 
 
 class Listed(NamedTuple):
@@ -234,7 +242,7 @@ def shards_are_fixed(fixed: int, wanted: int | None) -> ConfigError:
 
 #: The format of stored data until the first release: schema, layout and records. Each change of these raises the number, and
 #: data with another one is refused. Migrations begin with the first release, which fixes it.
-FORMAT = 2
+FORMAT = 3
 
 
 def refuse_other_format(place: str, found: int | None) -> None:
@@ -374,6 +382,13 @@ class Store(Records, Protocol):
         """The live rows stored under `schedules_of(namespace)`, suspended ones included, in the order of their ids' UTF-8
         bytes: the first `limit` behind `after_id`. All of them are in these shards."""
 
+    async def list_all_schedules(
+        self, shards: Sequence[int], after: tuple[str, str] | None, limit: int
+    ) -> builtins.list[StoredRow]:
+        """The live schedules of all namespaces in these shards, which are all shards: at least the first `limit` behind
+        `after` (namespace and id; None: from the start), or all that follow. Those of a namespace are in the order of their
+        ids; how namespaces are ordered is up to the store, but it does not change."""
+
     async def runs(
         self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
     ) -> builtins.list[HistoryRow | RunRow]:
@@ -391,4 +406,4 @@ class Store(Records, Protocol):
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, query: ListQuery) -> Listed:
-        """A page of one namespace's timers, live and finished."""
+        """A page of timers, live and finished."""

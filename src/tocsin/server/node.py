@@ -41,6 +41,7 @@ from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.engine_timers import NAMESPACE, DueCaller
 from tocsin.service_calls.events import AgentEvent, AgentObserver
 from tocsin.settings import Settings, secret_files
+from tocsin.settings.shown import in_force
 from tocsin.settings.sources import open_to_everybody
 from tocsin.statistics.keeping import StatisticsKeeper
 from tocsin.statistics.limits import StatisticsLimits
@@ -318,14 +319,16 @@ class Server:
             proxies=Proxies(settings.trusted_proxies),
             auth_failures=access.failures,
             audit=access.audit,
+            records=access.store,
             statistics=reader,
             relay=None if engine.cluster is None and agent is None else relay.ask,
         )
-        ui = self._pages(web, engine, access, parts.observers)
+        api_keys = ApiKeys(access.store, access.keys.changed)
+        ui = self._pages(web, engine, access, api_keys, parts.observers)
         metrics = parts.observers.metrics
         app = relay.app = (Api if self._dev is None else DevApi)(
             web,
-            api_keys=ApiKeys(access.store, access.keys.changed),
+            api_keys=api_keys,
             metrics=ApiMetrics(
                 await self._scrape(ends, metrics),
                 # Unset, metrics require a key wherever other operations do.
@@ -358,7 +361,7 @@ class Server:
         if self._dev is not None:
             ends.callback(self._dev.close)
 
-    def _pages(self, web: WebParts, engine: Engine, access: Access, watching: Observers) -> Ui:
+    def _pages(self, web: WebParts, engine: Engine, access: Access, api_keys: ApiKeys, watching: Observers) -> Ui:
         settings = self._settings
         # With a shared port or several nodes, the URL might lead to another node.
         reached = loopback(settings.host) and engine.cluster is None and settings.workers == 1
@@ -368,6 +371,8 @@ class Server:
             statistics=watching.statistics,
             call_statistics=watching.call_statistics,
             agent=self._calls_for_pages,
+            api_keys=api_keys,
+            settings=in_force(settings),
             own_url=self.url if reached else None,
             limits=settings.ui,
             database=store_name(settings),

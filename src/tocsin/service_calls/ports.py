@@ -6,7 +6,7 @@ StoreError.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -386,13 +386,18 @@ class PagePosition(NamedTuple):
     service_call_id: str
 
 
+#: One tenant, several, or all of them (None).
+Tenants = str | tuple[str, ...] | None
+
+
 @dataclass(frozen=True, slots=True)
 class CallFilter:
-    """Selects calls. `submitted_from` is inclusive, `submitted_to` exclusive; `before` continues after a previous page.
-    Empty sets match any call; a call must have all of several tags. `correlation_id` is matched exactly, `name` as a
-    substring, with letters A to Z in either case; empty matches any."""
+    """Selects calls. `tenants`: those of one tenant, of several, or of all (None). `submitted_from` is inclusive,
+    `submitted_to` exclusive; `before` continues after a previous page. Empty sets match any call; a call must have all of
+    several tags. `correlation_id` is matched exactly, `name` as a substring, with letters A to Z in either case; empty
+    matches any. `service_call_id` is for searches over several tenants."""
 
-    tenant_id: str
+    tenants: Tenants
     statuses: frozenset[str] = field(default_factory=frozenset)
     tags: tuple[str, ...] = ()
     submitted_from: int | None = None
@@ -401,10 +406,11 @@ class CallFilter:
     limit: int = 50
     correlation_id: str = ""
     name: str = ""
+    service_call_id: str = ""
 
 
 class CallQueries(Protocol):
-    """Reads of one tenant's calls, each with an index. All methods raise StoreError."""
+    """Reads of calls, each with an index. All methods raise StoreError."""
 
     async def find(self, key: CallKey) -> CallRecord | None:
         """One call, or None."""
@@ -413,10 +419,18 @@ class CallQueries(Protocol):
         """The calls that exist, in any order."""
 
     async def page(self, wanted: CallFilter) -> list[CallRecord]:
-        """At most `limit` calls by submission, the newest first. Ignores the filter's name."""
+        """At most `limit` calls of one tenant by submission, the newest first. Ignores the filter's name."""
 
     async def search(self, wanted: CallFilter) -> SearchResult:
-        """At most `limit` calls whose names match, among a bounded number of calls: no index covers names."""
+        """At most `limit` calls by submission, the newest first, among a bounded number of calls: for filters by name, and
+        over several tenants, for which there is no index."""
+
+    async def of_request(self, correlation_id: str, tenants: tuple[str, ...] | None, limit: int) -> list[CallRecord]:
+        """At most `limit` calls with this correlation id, of several tenants, or of all (None), in any order."""
+
+    async def counts(self, tenants: Tenants, most: int) -> Mapping[str, tuple[int, bool]]:
+        """How many calls have each status, and whether there may be more: of one tenant up to `most` for each status; of
+        several, among a bounded number of the newest calls."""
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         """The call's executions, in order."""

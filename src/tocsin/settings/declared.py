@@ -86,9 +86,9 @@ class Setting:
 def _all() -> Iterator[Setting]:
     for declared in dataclasses.fields(Settings):
         part: Part | None = declared.metadata.get("part")
-        if part is None:
+        if KEY in declared.metadata:
             yield _setting(declared, "", Part(Topic.SERVER, "", ""))
-        else:
+        elif part is not None:
             for inner in dataclasses.fields(declared.default):  # type: ignore[arg-type]
                 if KEY in inner.metadata:
                     yield _setting(inner, declared.name, part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -43,7 +44,8 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Settings:
                 wrong.append(_explained(setting, entries[field], str(error)))
     if wrong:
         raise ConfigError("\n".join(wrong))
-    settings = made(values)
+    places = {field: entry.source.place for field, entry in entries.items()}
+    settings = dataclasses.replace(made(values), places=places)
     _check_together(settings)
     return settings
 

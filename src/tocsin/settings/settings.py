@@ -6,6 +6,7 @@ and in messages follows from where it is declared (`tocsin.settings.declared`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -321,6 +322,9 @@ class Settings:
     bus: BusLimits = _part(BusLimits, Topic.MESSAGES, "bus")
     agent_sql: SqlSettings = _part(SqlSettings, Topic.CALL_DATABASE, "agent_sql")
     ui: UiLimits = _part(UiLimits, Topic.PAGES, "ui")
+
+    #: Where each setting that is not at its default comes from, by field: a flag, a variable, or a file and line.
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def store_url(self) -> str:
         """The store's URL, `sqlite:///<data_dir>/tocsin.db` unless another was chosen."""

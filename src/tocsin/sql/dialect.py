@@ -35,6 +35,8 @@ class Dialect:
     shards: str
     #: `{columns}` of the rows stored under the name `?`, in the order of ids, behind the id `?`, at most `?`.
     schedules: str
+    #: Likewise of all schedules, by name and id, behind the name `?` and the id `?`.
+    all_schedules: str
     #: Raises the version of the kind `?` of records.
     next_records_version: str = (
         "INSERT INTO records (record_kind, record_key, record_value, record_version) VALUES (?, '', '', 1) "

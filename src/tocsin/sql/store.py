@@ -188,6 +188,14 @@ class SqlStore(ABC):
         sql = self.dialect.schedules.format(columns=ROW_COLUMNS)
         return [text_row(values) for values in await self._rows(sql, schedules_of(namespace), after_id, limit)]
 
+    async def list_all_schedules(
+        self, shards: Sequence[int], after: tuple[str, str] | None, limit: int
+    ) -> builtins.list[StoredRow]:
+        """All schedules behind a namespace and id, by the name under which they are stored and id, along the same index."""
+        sql = self.dialect.all_schedules.format(columns=ROW_COLUMNS)
+        place = ("", "") if after is None else (schedules_of(after[0]), after[1])
+        return [text_row(values) for values in await self._rows(sql, *place, limit)]
+
     async def runs(
         self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
     ) -> builtins.list[HistoryRow | RunRow]:

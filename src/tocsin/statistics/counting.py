@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tocsin.model.access import EVERY
 from tocsin.model.answer import EGRESS_REFUSED
 from tocsin.ports import observer as events
 from tocsin.ports.observer import Event
@@ -51,8 +52,11 @@ class Statistics:
         self._change_counters: dict[str, ChangeCounter] = {}
 
     def change_counter(self, namespace: str) -> ChangeCounter:
-        """A copy of the namespace's change counter. Read it before the data that a page shows with it, so that the page is
-        notified of changes in between."""
+        """A copy of the namespace's change counter, or the sum of all for EVERY. Read it before the data that a page shows
+        with it, so that the page is notified of changes in between."""
+        if namespace == EVERY:
+            counters = self._change_counters.values()
+            return ChangeCounter(sum(each.created for each in counters), sum(each.changed for each in counters))
         return replace(self._change_counters.get(namespace) or ChangeCounter())
 
     def roll(self, now_us: int) -> None:
@@ -181,6 +185,7 @@ class CallStatistics:
         self._statistics = statistics
         self._tenants_max = tenants_max
         self._change_counters: OrderedDict[str, ChangeCounter] = OrderedDict()
+        self._changes = ChangeCounter()
         # The destination of a call's last failed execution, until the call fails or is retried.
         self._failed: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -197,9 +202,16 @@ class CallStatistics:
             handler(event)
 
     def change_counter(self, tenant_id: str) -> ChangeCounter:
-        """A copy of the tenant's change counter, which starts over if the tenant had to make room for others. Read it before
-        the data that a page shows with it, as `Statistics.change_counter`."""
+        """A copy of the tenant's change counter, which starts over if the tenant had to make room for others; of EVERY, that
+        of all tenants together. Read it before the data that a page shows with it, as `Statistics.change_counter`."""
+        if tenant_id == EVERY:
+            return replace(self._changes)
         return replace(self._change_counters.get(tenant_id.lower()) or ChangeCounter())
+
+    def _count(self, tenant_id: str, *, created: int = 0, changed: int = 0) -> None:
+        for counter in (self._changes, self._touch(tenant_id)):
+            counter.created += created
+            counter.changed += changed
 
     def _touch(self, tenant_id: str) -> ChangeCounter:
         found = self._change_counters.setdefault(tenant_id, ChangeCounter())
@@ -211,15 +223,14 @@ class CallStatistics:
     def _command(self, event: agent_events.CommandHandled) -> None:
         if event.result != _ACCEPTED:
             return
-        change_counter = self._touch(event.tenant_id)
         if event.command == SubmitServiceCall.__name__:
-            change_counter.created += 1
+            self._count(event.tenant_id, created=1)
             self._statistics.present.calls.submitted += 1
         else:
-            change_counter.changed += 1
+            self._count(event.tenant_id, changed=1)
 
     def _changed(self, event: agent_events.ServiceCallChanged) -> None:
-        self._touch(event.tenant_id).changed += 1
+        self._count(event.tenant_id, changed=1)
         calls = self._statistics.present.calls
         if event.lag_us is not None:
             calls.lag.count(event.lag_us)
@@ -233,7 +244,7 @@ class CallStatistics:
                 self._statistics.call_failed(destination, "", exhausted=True)
 
     def _begun(self, event: agent_events.ExecutionBegun) -> None:
-        self._touch(event.tenant_id).changed += 1
+        self._count(event.tenant_id, changed=1)
 
     def _finished(self, event: agent_events.ExecutionFinished) -> None:
         if event.result != _SUCCEEDED:

@@ -203,7 +203,7 @@ async def merge(
     rows_of: Callable[[Sequence[K]], Awaitable[Sequence[StoredRow | HistoryRow | None]]],
     request_rows_max: int,
 ) -> Listed:
-    """A page of one namespace's timers, live and finished, in the order of the query. Each call reads at least one row of
+    """A page of timers, live and finished, in the order of the query. Each call reads at least one row of
     each range, even beyond `scan_rows_max`, so that it advances; a request reads at most `request_rows_max`. Records are
     read until the page has `bytes_max` bytes of them.
 

@@ -21,6 +21,7 @@ from tocsin.ports.records import RECORD_KEY_END, Record
 from tocsin.ports.store import (
     KEY_MAX,
     PAGE_BYTES_MAX,
+    SCHEDULES_SUFFIX,
     Applied,
     Capabilities,
     FireKey,
@@ -265,7 +266,7 @@ class MemoryStore:
         return {uuid: each for uuid, each in found.items() if each != (None, None)}
 
     async def list(self, query: ListQuery) -> Listed:
-        """A page of one namespace's timers, live and finished. Merges the shards' sorted rows, from the cursor on."""
+        """A page of timers, live and finished. Merges the shards' sorted rows, from the cursor on."""
         start: ListCursor = (-(2**63) if query.execute_after is None else query.execute_after, b"", b"")
         cursor = max(start, query.cursor or start)
         rows: list[StoredRow | HistoryRow] = []
@@ -307,6 +308,20 @@ class MemoryStore:
             if row.namespace == schedules_of(namespace) and row.timer_id.encode() > after_id.encode()
         ]
         return sorted(rows, key=lambda row: row.timer_id.encode())[:limit]
+
+    async def list_all_schedules(
+        self, shards: Sequence[int], after: tuple[str, str] | None, limit: int
+    ) -> builtins.list[StoredRow]:
+        """All schedules behind a namespace and id, by namespace and id."""
+        found = {
+            (row.namespace, row.timer_id.encode()): row
+            for shard_id in set(shards)
+            if (shard := self._shards.get(shard_id)) is not None
+            for row in shard.live.values()
+            if row.namespace.endswith(SCHEDULES_SUFFIX)
+        }
+        place = ("", b"") if after is None else (schedules_of(after[0]), after[1].encode())
+        return [found[each] for each in sorted(found) if each > place][:limit]
 
     async def runs(
         self, shard_id: int, uuid: bytes, before: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX
@@ -377,7 +392,7 @@ def matches(query: ListQuery, row: StoredRow | HistoryRow) -> bool:
     """Whether the row matches the query, apart from the cursor and the execute range."""
     status = row.status if isinstance(row, HistoryRow) else Status.PENDING
     return (
-        row.namespace == query.namespace
+        query.covers(row.namespace)
         and status in query.statuses
         and row.timer_id.startswith(query.id_prefix)
         and all(tag in row.tags for tag in query.tags)

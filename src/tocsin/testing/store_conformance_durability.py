@@ -287,7 +287,7 @@ class DamageConformance(StoreSuite):
         await store.apply([batch])
         await self.damage(store, live[1])
         await self.damage(store, ended[1])
-        query, found = ListQuery("default", _ALL_SHARDS, frozenset(Status)), []
+        query, found = ListQuery(("default",), _ALL_SHARDS, frozenset(Status)), []
         while True:
             page = await store.list(query)
             found += page.rows

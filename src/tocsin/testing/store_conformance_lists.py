@@ -8,7 +8,17 @@ from dataclasses import replace
 import pytest
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import Applied, HistoryRow, ListQuery, RunRow, ShardBatch, Store, StoredRow, schedules_of
+from tocsin.ports.store import (
+    SCHEDULES_SUFFIX,
+    Applied,
+    HistoryRow,
+    ListQuery,
+    RunRow,
+    ShardBatch,
+    Store,
+    StoredRow,
+    schedules_of,
+)
 from tocsin.testing.store_conformance_base import ALICE, StoreSuite, claimed, finished, put, row, run, uuid_of
 
 ALL = frozenset(Status)
@@ -71,32 +81,32 @@ class ListConformance(StoreSuite):
     """Lists: filters, order and cursors."""
 
     async def test_an_empty_namespace_has_one_empty_page(self, store: Store) -> None:
-        assert await store.list(ListQuery("default", SHARDS, ALL)) == ([], None)
-        assert await store.list(ListQuery("default", (), ALL)) == ([], None)
+        assert await store.list(ListQuery(("default",), SHARDS, ALL)) == ([], None)
+        assert await store.list(ListQuery(("default",), (), ALL)) == ([], None)
 
     @pytest.mark.parametrize("limit", [1, 2, 7, 100])
     async def test_pages_of_every_size_have_the_same_rows(self, store: Store, limit: int) -> None:
         rows = await filled(store)
-        assert await listed(store, ListQuery("default", SHARDS, ALL, limit=limit)) == rows
+        assert await listed(store, ListQuery(("default",), SHARDS, ALL, limit=limit)) == rows
 
     @pytest.mark.parametrize("bytes_max", [1, 20])
     async def test_page_of_a_list_keeps_to_its_bytes(self, store: Store, bytes_max: int) -> None:
         rows = await filled(store)
-        assert await listed(store, ListQuery("default", SHARDS, ALL, bytes_max=bytes_max)) == rows
+        assert await listed(store, ListQuery(("default",), SHARDS, ALL, bytes_max=bytes_max)) == rows
 
     @pytest.mark.parametrize("scan_rows_max", [1, 5, 20])
     async def test_bounded_scans_still_reach_everything(self, store: Store, scan_rows_max: int) -> None:
         rows = await filled(store)
-        query = ListQuery("default", SHARDS, ALL, tags=("even",), limit=10, scan_rows_max=scan_rows_max)
+        query = ListQuery(("default",), SHARDS, ALL, tags=("even",), limit=10, scan_rows_max=scan_rows_max)
         assert await listed(store, query) == [r for r in rows if "even" in r.tags]
 
     async def test_a_scan_without_matches_stops_and_continues(self, store: Store) -> None:
         await claimed(store)
         await put(store, *(row(i, i, namespace="other") for i in range(1, 200)), mine := row(500, 500))
-        page = await store.list(ListQuery("default", (0,), PENDING, limit=5, scan_rows_max=20))
+        page = await store.list(ListQuery(("default",), (0,), PENDING, limit=5, scan_rows_max=20))
         assert page.rows == []
         assert page.cursor is not None
-        assert await listed(store, ListQuery("default", (0,), PENDING, limit=5, scan_rows_max=20)) == [mine]
+        assert await listed(store, ListQuery(("default",), (0,), PENDING, limit=5, scan_rows_max=20)) == [mine]
 
     @pytest.mark.parametrize(
         "statuses",
@@ -106,12 +116,12 @@ class ListConformance(StoreSuite):
     async def test_status_filters(self, store: Store, statuses: frozenset[Status]) -> None:
         rows = await filled(store)
         expected = [r for r in rows if status_of(r) in statuses]
-        assert await listed(store, ListQuery("default", SHARDS, statuses, limit=4)) == expected
+        assert await listed(store, ListQuery(("default",), SHARDS, statuses, limit=4)) == expected
 
     async def test_suspended_rows_count_as_pending(self, store: Store) -> None:
         await claimed(store)
         await put(store, one := row(1, 1, suspended="why"), two := row(2, 0))
-        assert await listed(store, ListQuery("default", (0,), PENDING)) == [two, one]
+        assert await listed(store, ListQuery(("default",), (0,), PENDING)) == [two, one]
 
     async def test_tags_must_all_be_present_and_whole(self, store: Store) -> None:
         await claimed(store)
@@ -119,7 +129,7 @@ class ListConformance(StoreSuite):
         await put(store, *rows)
 
         async def tagged(*tags: str) -> Sequence[StoredRow | HistoryRow]:
-            return await listed(store, ListQuery("default", (0,), ALL, tags=tags))
+            return await listed(store, ListQuery(("default",), (0,), ALL, tags=tags))
 
         assert await tagged("big", "red") == [rows[0]]
         assert await tagged("big") == [rows[0], rows[3]]
@@ -135,22 +145,22 @@ class ListConformance(StoreSuite):
             row(4, 4, timer_id="é1"),
         ]
         await put(store, *rows)
-        assert await listed(store, ListQuery("default", (0,), ALL, id_prefix="a%b")) == rows[:2]
-        assert await listed(store, ListQuery("default", (0,), ALL, id_prefix="A")) == []
-        assert await listed(store, ListQuery("default", (0,), ALL, id_prefix="é")) == rows[3:]
-        assert await listed(store, ListQuery("default", (0,), ALL, id_prefix="aXbY")) == []
+        assert await listed(store, ListQuery(("default",), (0,), ALL, id_prefix="a%b")) == rows[:2]
+        assert await listed(store, ListQuery(("default",), (0,), ALL, id_prefix="A")) == []
+        assert await listed(store, ListQuery(("default",), (0,), ALL, id_prefix="é")) == rows[3:]
+        assert await listed(store, ListQuery(("default",), (0,), ALL, id_prefix="aXbY")) == []
 
     async def test_execute_range_includes_its_start_and_excludes_its_end(self, store: Store) -> None:
         rows = await filled(store)
-        query = ListQuery("default", SHARDS, ALL, execute_after=3, execute_before=6, limit=5)
+        query = ListQuery(("default",), SHARDS, ALL, execute_after=3, execute_before=6, limit=5)
         assert await listed(store, query) == [r for r in rows if 3 <= r.execute_at < 6]
         assert await listed(store, replace(query, execute_after=6)) == []
 
     async def test_only_the_named_shards_are_read(self, store: Store) -> None:
         rows = await filled(store)
-        one = await listed(store, ListQuery("default", (1,), ALL))
+        one = await listed(store, ListQuery(("default",), (1,), ALL))
         assert one == [r for r in rows if 100 < int.from_bytes(r.uuid, "big") <= 200]
-        assert await listed(store, ListQuery("default", (1, 1, 6), ALL)) == one
+        assert await listed(store, ListQuery(("default",), (1, 1, 6), ALL)) == one
 
     async def test_all_states_of_one_timer_are_listed(self, store: Store) -> None:
         batch = await claimed(store)
@@ -158,15 +168,36 @@ class ListConformance(StoreSuite):
         history = [finished(first, Status.FAILED), finished(second)]
         await store.apply([replace(batch, upserts=[live], history=history)])
         for limit in (1, 2, 3):
-            assert await listed(store, ListQuery("default", (0,), ALL, limit=limit)) == [*history, live]
+            assert await listed(store, ListQuery(("default",), (0,), ALL, limit=limit)) == [*history, live]
+
+    @pytest.mark.parametrize("limit", [1, 7, 100])
+    async def test_lists_of_several_namespaces_have_their_timers_in_one_order(self, store: Store, limit: int) -> None:
+        await filled(store)
+        await put(store, row(900, 1, namespace=schedules_of("default")))
+        done = finished(row(901, 2, namespace=schedules_of("other")))
+        await store.apply([ShardBatch(0, 1, ALICE, history=[done])])
+        both = await listed(store, ListQuery(("default", "none", "other"), SHARDS, ALL, limit=limit))
+        assert len(both) == 18 * len(SHARDS)
+        assert {each.namespace for each in both} == {"default", "other"}
+        assert await listed(store, ListQuery(None, SHARDS, ALL, limit=limit)) == both
+        assert await listed(store, ListQuery((), SHARDS, ALL, limit=limit)) == []
+        query = ListQuery(None, SHARDS, PENDING, ("even",), "a-1", execute_after=1, limit=limit, scan_rows_max=5)
+        assert await listed(store, query) == [
+            each
+            for each in both
+            if status_of(each) is Status.PENDING
+            and "even" in each.tags
+            and each.timer_id.startswith("a-1")
+            and each.execute_at >= 1
+        ]
 
     async def test_cursor_is_stable_while_rows_change(self, store: Store) -> None:
         rows = await filled(store)
-        page = await store.list(ListQuery("default", SHARDS, ALL, limit=20))
+        page = await store.list(ListQuery(("default",), SHARDS, ALL, limit=20))
         before = row(900, -1)
         await put(store, before)
         await store.apply([ShardBatch(0, 1, ALICE, deletes=[r.uuid for r in page.rows if isinstance(r, StoredRow)])])
-        rest = await listed(store, ListQuery("default", SHARDS, ALL, limit=20, cursor=page.cursor))
+        rest = await listed(store, ListQuery(("default",), SHARDS, ALL, limit=20, cursor=page.cursor))
         assert [*page.rows, *rest] == rows
 
 
@@ -178,10 +209,10 @@ class HistoryConformance(StoreSuite):
         done = finished(row(1, 10))
         for _ in range(2):
             await store.apply([replace(batch, history=[done])])
-        assert await listed(store, ListQuery("default", (0,), ALL)) == [done]
+        assert await listed(store, ListQuery(("default",), (0,), ALL)) == [done]
         changed = done._replace(execute_at=12, status=Status.FAILED, expires_at=50)
         await store.apply([replace(batch, history=[changed])])
-        assert await listed(store, ListQuery("default", (0,), ALL)) == [changed]
+        assert await listed(store, ListQuery(("default",), (0,), ALL)) == [changed]
 
     async def test_purge_removes_expired_rows(self, store: Store) -> None:
         batch = await claimed(store)
@@ -190,7 +221,7 @@ class HistoryConformance(StoreSuite):
         assert await store.purge_history(100, 50) == 0
         self.require_purge(store)
         assert await store.purge_history(104, 50) == 4
-        assert await listed(store, ListQuery("default", (0,), ALL)) == [live, *rows[4:]]
+        assert await listed(store, ListQuery(("default",), (0,), ALL)) == [live, *rows[4:]]
         assert await store.purge_history(1_000, 4) == 4
         assert await store.purge_history(1_000, 4) == 2
         assert await store.purge_history(1_000, 4) == 0
@@ -310,10 +341,37 @@ class ScheduleConformance(StoreSuite):
         assert await store.list_schedules("default", SHARDS, "", 100) == rows
         assert await store.list_schedules("default", SHARDS, "", 2) == rows[:2]
         assert await store.list_schedules("default", SHARDS, rows[3].timer_id, 3) == rows[4:7]
-        timers = await listed(store, ListQuery("default", SHARDS, ALL))
+        timers = await listed(store, ListQuery(("default",), SHARDS, ALL))
         assert [each.timer_id for each in timers] == ["timer"] * len(SHARDS)
         assert await store.purge_history(2**62, 100) == 0
         assert await store.list_schedules("default", SHARDS, rows[-2].timer_id, 3) == rows[-1:]
+
+    @pytest.mark.parametrize("limit", [1, 2, 100])
+    async def test_all_schedules_are_listed_by_namespace_and_id(self, store: Store, limit: int) -> None:
+        names, ids = ["a", "a.b", "A", "b"], ["x", "a", "\u00e9"]
+        rows = {}
+        for shard_id in SHARDS:
+            batch = await claimed(store, shard_id)
+            # The ids of a namespace are in several shards.
+            for number, name in enumerate(names):
+                live = row(
+                    1 + number, number, namespace=schedules_of(name), timer_id=ids[(shard_id + number) % len(ids)]
+                )
+                rows[live.namespace, live.timer_id] = live
+                batch.upserts.append(live)
+            batch.upserts.append(row(100, 1, timer_id="timer"))
+            await store.apply([batch])
+        found: list[StoredRow] = []
+        after = None
+        while page := await store.list_all_schedules(SHARDS, after, limit):
+            found += page
+            after = (page[-1].namespace.removesuffix(SCHEDULES_SUFFIX), page[-1].timer_id)
+        assert len(found) == len(rows)
+        assert {(each.namespace, each.timer_id): each for each in found} == rows
+        assert list(dict.fromkeys(each.namespace for each in found)) == [each.namespace for each in found[:: len(ids)]]
+        for name in names:
+            of_name = [each for each in found if each.namespace == schedules_of(name)]
+            assert of_name == await store.list_schedules(name, SHARDS, "", 10)
 
     async def test_an_ended_schedule_is_no_longer_listed(self, store: Store) -> None:
         batch = await claimed(store)
@@ -326,6 +384,6 @@ class ScheduleConformance(StoreSuite):
         batch.history.append(finished(later))
         await store.apply([batch])
         assert await store.list_schedules("default", (0,), "", 10) == []
-        assert await listed(store, ListQuery("default", (0,), ALL)) == []
+        assert await listed(store, ListQuery(("default",), (0,), ALL)) == []
         await put(store, again := row(1, 3, namespace=schedules_of("default"), timer_id="a"))
         assert await store.list_schedules("default", (0,), "", 10) == [again]

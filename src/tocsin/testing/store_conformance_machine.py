@@ -153,7 +153,7 @@ class _Machine(RuleBasedStateMachine):
             page, before = len(rows), rows[-1].generation if rows else None
 
     @rule(
-        namespace=st.sampled_from(NAMESPACES),
+        namespaces=st.sampled_from([*((name,) for name in NAMESPACES), NAMESPACES, None]),
         statuses=st.sets(st.sampled_from(Status), min_size=1).map(frozenset),
         tags=st.lists(st.sampled_from(TAGS), max_size=2, unique=True).map(tuple),
         prefix=st.sampled_from(["", "id-1", "id-127"]),
@@ -163,7 +163,7 @@ class _Machine(RuleBasedStateMachine):
     )
     def list(
         self,
-        namespace: str,
+        namespaces: tuple[str, ...] | None,
         statuses: frozenset[Status],
         tags: tuple[str, ...],
         prefix: str,
@@ -171,7 +171,7 @@ class _Machine(RuleBasedStateMachine):
         limit: int,
         scan_rows_max: int,
     ) -> None:
-        query = ListQuery(namespace, SHARDS, statuses, tags, prefix, *bounds, limit=limit, scan_rows_max=scan_rows_max)
+        query = ListQuery(namespaces, SHARDS, statuses, tags, prefix, *bounds, limit=limit, scan_rows_max=scan_rows_max)
         self.both(lambda store: listed(store, query))
 
     @precondition(lambda self: not self.store.capabilities.expires_history)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
+from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.instants import format_duration, format_instant
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Status, Timer
@@ -22,44 +22,6 @@ PAUSE_TEXTS = {
 }
 
 
-class TimerState(StrEnum):
-    """Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`: it is
-    due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being stored. `paused`:
-    its namespace is paused. `suspended`: its stored record can't be read, or the settings of the node that owns its shard
-    forbid the address that its URL leads to. `blocked`: it is due, and no node fires it now.
-    `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its final status."""
-
-    SCHEDULED = "scheduled"
-    RETRYING = "retrying"
-    WAITING = "waiting"
-    FIRING = "firing"
-    WRITING = "writing"
-    PAUSED = "paused"
-    SUSPENDED = "suspended"
-    BLOCKED = "blocked"
-    UNKNOWN = "unknown"
-    FINISHED = "finished"
-
-
-class WaitsFor(StrEnum):
-    """What has to happen before the timer moves on. `instant`: its time. `destination`, `namespace`, `node`: a free slot
-    there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or changes are
-    stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`: that a
-    client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere."""
-
-    INSTANT = "instant"
-    DESTINATION = "destination"
-    NAMESPACE = "namespace"
-    NODE = "node"
-    RESPONSE = "response"
-    WRITE = "write"
-    LEASE = "lease"
-    CLOCK = "clock"
-    OWNER = "owner"
-    CREATE = "create"
-    EGRESS = "egress"
-
-
 #: What a timer waits for while its owner's dispatcher is paused for a reason; for others, it is the node.
 _PAUSES = {
     "lease": WaitsFor.LEASE,
@@ -73,24 +35,12 @@ _PAUSES = {
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What was found out from the owner of the timer's shard: its name, None without one; and what it knows of the timer, or
-    why it could not be asked."""
+    why it could not be asked, and since when it has not answered (microseconds)."""
 
     owner: str | None
     found: Whereabouts | None = None
     failure: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """`next_at` is the instant (microseconds) of the next attempt, or of the time-out of the one in flight; None if it is
-    not known. `sentence` is all of it in English, with instants in RFC 3339."""
-
-    state: TimerState
-    waits_for: WaitsFor | None
-    next_at: int | None
-    shard_id: int
-    owner: str | None
-    sentence: str
+    since: int | None = None
 
 
 #: TimerState, what it waits for, what comes next and when, and the sentence.
@@ -102,7 +52,14 @@ def explain(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) ->
     state, waits_for, next_at, sentence = _found(view, namespace, asked, now_us)
     if state is not TimerState.FINISHED:
         sentence += _about_expiry(view.timer, state, now_us)
-    return Explanation(state, waits_for, next_at, view.shard_id, asked.owner, sentence)
+    at = view.next_attempt_at
+    attempt, since = None, at if at is not None and at <= now_us else None
+    if state is TimerState.UNKNOWN:
+        since = asked.since
+    elif state is TimerState.FIRING:
+        found = asked.found
+        attempt, since = (found.attempt, found.since) if found is not None and found.attempt else (None, None)
+    return Explanation(state, waits_for, next_at, view.shard_id, asked.owner, sentence, attempt, since)
 
 
 def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> _Found:

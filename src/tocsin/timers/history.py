@@ -104,6 +104,17 @@ async def runs_page(read_live: ReadLive, read_ends: ReadEnds, limit: int, cursor
     return RunPage([run for _, run in page], _write_cursor(_Place(before, identity)))
 
 
+async def latest_ended(store: Store, shard_id: int, uuid: bytes, limit: int, bytes_max: int) -> list[Run]:
+    """The runs that ended last, newest first, from one read: at most `limit`, and fewer once their records have `bytes_max`
+    bytes."""
+    found: list[Run] = []
+    for row in await store.runs(shard_id, uuid, None, limit, bytes_max):
+        run = _ended(row)
+        if not found or run.identity != found[-1].identity or run.first_attempt_at is None:
+            found.append(run)
+    return found
+
+
 def _current(live: StoredRow) -> Run:
     try:
         return _named(run_of(decode_record(live.record), RunStatus.PENDING), live.generation)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tocsin.model.errors import Unavailable
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import Obstacle, Peers, RowPlace, Whereabouts
+from tocsin.ports.clock import Clock
+from tocsin.ports.forward import Located, Obstacle, Peers, RowPlace, Whereabouts
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.supervisor import Supervisor
@@ -20,7 +23,7 @@ def whereabouts(shard: Shard, dispatcher: Dispatcher, uuid: bytes) -> Whereabout
     if attempts:
         latest = attempts[-1]
         until = latest.fired_at + latest.row.timer.timeout_us
-        return Whereabouts(RowPlace.IN_FLIGHT, attempt=latest.number, until=until)
+        return Whereabouts(RowPlace.IN_FLIGHT, attempt=latest.number, until=until, since=latest.fired_at)
     if window.being_written(uuid):
         return Whereabouts(RowPlace.WRITING)
     row = window.rows.get(uuid)
@@ -37,25 +40,58 @@ def _obstacle(shard: Shard, dispatcher: Dispatcher, timer: Timer | None) -> tupl
     return (Obstacle.NONE, "") if timer is None else dispatcher.obstacle(timer)
 
 
-async def ask_owner(supervisor: Supervisor, peers: Peers | None, shard_id: int, uuid: bytes) -> Asked:
-    """What the owner knows of the timer, or why it could not be asked."""
-    owner = supervisor.placement.owner(shard_id)
-    if owner is None:
-        return Asked(None)
-    if owner.incarnation == supervisor.incarnation:
-        return Asked(supervisor.node, located_here(supervisor, shard_id, uuid))
-    names = {member.incarnation: member.node for member in supervisor.membership.members()}
-    name = names.get(owner.incarnation, owner.incarnation.hex())
-    if peers is None:
-        return Asked(name, failure="this node is not connected to other nodes")
-    try:
-        found = await peers.locate(owner.incarnation, shard_id, uuid)
-    except Unavailable as error:
-        return Asked(name, failure=str(error))
+class Owners:
+    """Asks the owners of shards about timers, each owner once, whichever node it is."""
+
+    def __init__(self, supervisor: Supervisor, clock: Clock) -> None:
+        self._supervisor = supervisor
+        self._clock = clock
+        #: The other nodes, once they can be reached.
+        self.peers: Peers | None = None
+        #: Since when the owners that did not answer last have not.
+        self._silent_since: dict[bytes, int] = {}
+
+    def locate(self, timers: Located) -> list[Whereabouts | None]:
+        """What this node knows of each of the timers; None if it does not own the shard."""
+        shards, dispatcher = self._supervisor.shards, self._supervisor.dispatcher
+        return [
+            None if (shard := shards.get(shard_id)) is None else whereabouts(shard, dispatcher, uuid)
+            for shard_id, uuid in timers
+        ]
+
+    async def ask(self, timers: Located, timeout_us: int) -> list[Asked]:
+        """What the owner of each of the timers knows of it, or why it could not be asked."""
+        by_owner: dict[bytes, list[int]] = {}
+        asked = [Asked(None)] * len(timers)
+        for position, (shard_id, _) in enumerate(timers):
+            if (owner := self._supervisor.placement.owner(shard_id)) is not None:
+                by_owner.setdefault(owner.incarnation, []).append(position)
+        answers = await asyncio.gather(
+            *(self._ask(owner, [timers[i] for i in positions], timeout_us) for owner, positions in by_owner.items())
+        )
+        for positions, of_owner in zip(by_owner.values(), answers, strict=True):
+            for position, each in zip(positions, of_owner, strict=True):
+                asked[position] = each
+        return asked
+
+    async def _ask(self, owner: bytes, timers: Located, timeout_us: int) -> list[Asked]:
+        supervisor = self._supervisor
+        if owner == supervisor.incarnation:
+            return [_answered(supervisor.node, found) for found in self.locate(timers)]
+        names = {member.incarnation: member.node for member in supervisor.membership.members()}
+        name = names.get(owner, owner.hex())
+        try:
+            if self.peers is None:
+                raise Unavailable("this node is not connected to other nodes")
+            found = await self.peers.locate(owner, timers, timeout_us)
+        except Unavailable as error:
+            # Nodes that no longer exist are not asked again.
+            self._silent_since = {each: since for each, since in self._silent_since.items() if each in names}
+            since = self._silent_since.setdefault(owner, self._clock.now_us())
+            return [Asked(name, failure=str(error), since=since)] * len(timers)
+        self._silent_since.pop(owner, None)
+        return [_answered(name, each) for each in found]
+
+
+def _answered(name: str, found: Whereabouts | None) -> Asked:
     return Asked(name, found, "" if found else "it does not own the shard any more")
-
-
-def located_here(supervisor: Supervisor, shard_id: int, uuid: bytes) -> Whereabouts | None:
-    """What this node knows of the timer; None if it does not own the shard."""
-    shard = supervisor.shards.get(shard_id)
-    return None if shard is None else whereabouts(shard, supervisor.dispatcher, uuid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -19,7 +19,7 @@ from tocsin.model.errors import (
     StoreError,
     Unavailable,
 )
-from tocsin.model.ids import namespace_hash
+from tocsin.model.ids import namespace_hash, shards_of_namespace
 from tocsin.model.ids import shard_of as shard_in
 from tocsin.model.namespace import (
     DEFAULT_NAMESPACE,
@@ -94,6 +94,18 @@ class Namespaces:
                 retry_after_s=_DAMAGED_RETRY_AFTER_S,
             )
         return found
+
+    async def known_among(self, names: Collection[str]) -> tuple[str, ...]:
+        """Those of the namespaces that exist and whose records can be read, sorted."""
+        if self._shared and not self._context.namespaces.keys() >= set(names):
+            await self.refresh()
+        return tuple(sorted(name for name in names if isinstance(self._context.namespaces.get(name), Namespace)))
+
+    def shards_of(self, names: Iterable[str]) -> list[int]:
+        """The shards in which these namespaces, which this node knows, may have timers, sorted."""
+        total = self._supervisor.total_shards
+        each = (shards_of_namespace(namespace_hash(name), self.get(name).num_shards, total) for name in names)
+        return sorted(set().union(*each))
 
     def retry_policy(self, timer: Timer) -> RetryPolicy:
         """The retry policy that applies to the timer's next failed attempt, as far as this node knows."""

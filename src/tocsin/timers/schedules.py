@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -19,6 +18,7 @@ from tocsin.model.errors import (
     TimerNotFound,
     TimerNotPending,
 )
+from tocsin.model.explanation import Explanation
 from tocsin.model.ids import schedule_uuid
 from tocsin.model.redaction import take_secrets, with_headers, with_url, withheld
 from tocsin.model.schedule import (
@@ -41,9 +41,10 @@ from tocsin.model.schedule import (
 )
 from tocsin.model.timer import Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, TimerView
+from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, Scope, TimerView
 
 if TYPE_CHECKING:
+    from tocsin.model.run import Run
     from tocsin.tasks import Turns
     from tocsin.timers.history import RunPage
 from tocsin.timers.service import TimerService
@@ -60,7 +61,8 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
     `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be
     fired. `unchanged`: a create or update has found nothing to change. `suspended` is as in TimerView, and None while
-    the schedule is paused."""
+    the schedule is paused. `explanation` is also as there. `namespace_paused`: its namespace is
+    paused, as far as this node knows."""
 
     timer: Timer
     uuid: bytes
@@ -79,20 +81,39 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     backfills: int
     unchanged: bool = False
     suspended: str | None = None
+    explanation: Explanation | None = None
+    namespace_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleListRequest:
-    """What to list, in the order of ids. `cursor` is the id behind which the page begins. Empty `statuses` mean all live
-    ones. `reads_max` bounds the reads of the store that return fewer matches than asked for; after them the page is
-    short."""
+    """What to list, in the order of ids; of several namespaces, one namespace after the other. `cursor` is that of the page
+    before: the id behind which the page begins, or `namespace/id`. Empty `statuses` mean all live ones. `failing`: only those
+    whose last occurrence failed. `reads_max` bounds the reads of the store that return fewer matches than asked for; after
+    them the page is short. `explained`: those that are due have their explanation."""
 
-    namespace: str
+    scope: Scope
     statuses: frozenset[ScheduleStatus] = frozenset()
     id_prefix: str = ""
     cursor: str | None = None
     limit: int = 100
     reads_max: int = LIST_READS_MAX
+    explained: bool = False
+    failing: bool = False
+
+    def matches(self, timer: Timer) -> bool:
+        """Whether a live schedule is among those that are listed."""
+        schedule = timer.schedule
+        if schedule is None or not timer.id.startswith(self.id_prefix):
+            return False
+        if self.statuses and status_of(schedule.state) not in self.statuses:
+            return False
+        return not self.failing or has_failed(schedule.state.last)
+
+
+def has_failed(last: LastOccurrence | None) -> bool:
+    """Whether the last occurrence of a schedule failed or expired."""
+    return last is not None and last.outcome in (Status.FAILED, Status.EXPIRED)
 
 
 class Schedules:
@@ -119,14 +140,16 @@ class Schedules:
         timer.schedule = Schedule(definition, State(0))
         return await self._change(timer.namespace, timer.id, Put(), timer=timer)
 
-    async def get(self, namespace: str, schedule_id: str) -> ScheduleView:
-        """The schedule, or the one of that id that ended last."""
-        return await self._view(await self._existing(namespace, schedule_id))
+    async def get(self, namespace: str, schedule_id: str, *, explained: bool = False) -> ScheduleView:
+        """The schedule, or the one of that id that ended last; with `explained` with its explanation, if it is due."""
+        view = await self._existing(namespace, schedule_id)
+        return await self._view((await self._timers.explained([view]))[0] if explained else view)
 
     async def get_many(self, namespace: str, schedule_ids: Iterable[str]) -> dict[str, ScheduleView]:
-        """Like `get` for many ids, with one read for each shard; ids without a schedule are absent."""
+        """Like `get` for many ids, with one read for each shard; ids without a schedule are absent. Those that are due have
+        their explanation."""
         found = await self._timers.get_many(namespace, schedule_ids, schedule_uuid)
-        views = await self.turns.each(map(self._viewed, found.values()))
+        views = await self.turns.each(map(self._viewed, await self._timers.explained([*found.values()])))
         return dict(zip(found, views, strict=True))
 
     async def update(
@@ -197,9 +220,14 @@ class Schedules:
     async def _list(
         self, request: ScheduleListRequest, answer: Callable[[TimerView], T]
     ) -> tuple[builtins.list[T], str | None]:
-        matches = partial(_has_status, request.statuses) if request.statuses else None
-        wanted = IdListRequest(request.cursor or "", request.limit, request.id_prefix, matches, request.reads_max)
-        return await self._timers.list_schedules(request.namespace, wanted, answer)
+        matches, prefix, of_several = None, request.id_prefix, not isinstance(request.scope, str)
+        if request.statuses or request.failing or (of_several and prefix):
+            # Only of one namespace are the ids with a prefix together.
+            matches = request.matches
+        wanted = IdListRequest(
+            request.cursor or "", request.limit, "" if of_several else prefix, matches, request.reads_max, of_several
+        )
+        return await self._timers.list_schedules(request.scope, wanted, answer, explained=request.explained)
 
     async def occurrences(self, namespace: str, schedule_id: str, limit: int, cursor: str | None = None) -> RunPage:
         """A page of the schedule's occurrences, newest first, the current one included. Raises InvalidInput for a bad
@@ -210,6 +238,11 @@ class Schedules:
         if not page.runs and cursor is None:
             raise _not_found(namespace, schedule_id)
         return page
+
+    async def latest_outcomes(self, view: ScheduleView, limit: int, bytes_max: int) -> builtins.list[Run]:
+        """The occurrences of the schedule that ended last, newest first: at most `limit`, and fewer once their records have
+        `bytes_max` bytes. One read of the store."""
+        return await self._timers.latest_runs(view.shard_id, view.uuid, limit, bytes_max)
 
     @property
     def occurrences_kept(self) -> int:
@@ -274,11 +307,9 @@ class Schedules:
             len(state.backfills),
             view.outcome is Outcome.EXISTING,
             view.suspended if state.paused is None else None,
+            view.explanation,
+            self._timers.namespaces.is_paused(timer.namespace),
         )
-
-
-def _has_status(statuses: frozenset[ScheduleStatus], timer: Timer) -> bool:
-    return timer.schedule is not None and status_of(timer.schedule.state) in statuses
 
 
 def _not_found(namespace: str, schedule_id: str) -> ScheduleNotFound:

@@ -6,20 +6,23 @@ Parameters and results are domain values; texts, HTTP statuses and JSON belong t
 from __future__ import annotations
 
 import asyncio
+import builtins
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TypeVar
 
 import msgspec
 
 from tocsin.model.condition import Condition
-from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError
-from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace, timer_uuid
+from tocsin.model.errors import NamespaceNotFound, TimerNotFound, TimerNotPending, TocsinError, Unavailable
+from tocsin.model.explanation import Explanation
+from tocsin.model.ids import timer_uuid
 from tocsin.model.redaction import with_headers, with_url, withheld
+from tocsin.model.run import Run
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
-from tocsin.ports.forward import Forwarder, NodeReport, NodeVitals, Peers, Whereabouts, Write, WriteCompletion
-from tocsin.ports.store import StoreFacts
+from tocsin.ports.forward import Forwarder, Located, NodeReport, NodeVitals, Peers, Whereabouts, Write, WriteCompletion
+from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow, StoreFacts
 from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import (
     ClusterView,
@@ -35,19 +38,21 @@ from tocsin.timers.cluster_view import (
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.explaining import Explanation, explain
-from tocsin.timers.history import RunPage, runs_of
+from tocsin.timers.explaining import explain
+from tocsin.timers.history import RunPage, latest_ended, runs_of
 from tocsin.timers.listing import (
     PAGES_READ_MAX,
     IdListRequest,
     ListRequest,
+    Scope,
     TimerView,
     list_page,
     page_by_id,
+    query_of,
     view_of_stored,
     views_of_stored,
 )
-from tocsin.timers.locating import ask_owner, located_here
+from tocsin.timers.locating import Owners
 from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.redacted import restore_secrets
 from tocsin.timers.writing import BatchedCreate, EngineWrite, Outcomes, WriteClient, Writes, create_op
@@ -55,6 +60,9 @@ from tocsin.timers.writing import BatchedCreate, EngineWrite, Outcomes, WriteCli
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
 T = TypeVar("T")
+
+#: How long the owner of a timer's shard may take to answer, for the explanation of one timer, and of a page of a list.
+_EXPLAIN_TIMEOUT_US, _LISTED_TIMEOUT_US = 1_000_000, 200_000
 
 UuidOf = Callable[[str, str], bytes]
 
@@ -86,12 +94,13 @@ class TimerService:
         #: The pages of lists and of runs that may be read at once, and made into answers.
         self._pages = asyncio.Semaphore(PAGES_READ_MAX)
         self._writes = Writes(context, supervisor)
+        self._owners = Owners(supervisor, context.clock)
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_agent, self._largest_shard_bytes, self._vitals = has_agent, largest_shard_bytes, vitals
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
-        self._writes.forwarder, self.namespaces.peers = forwarder, peers
+        self._writes.forwarder, self.namespaces.peers, self._owners.peers = forwarder, peers, peers
         self._supervisor.results.submit = self.write
 
     @property
@@ -186,18 +195,51 @@ class TimerService:
                 views[names[view.uuid]] = view
         return views
 
+    async def get_by_uuids(self, named: Iterable[tuple[str, bytes]]) -> list[TimerView]:
+        """What is stored under UUIDs in their namespaces, which this node knows: timers and schedules, each live or else the
+        latest finished one, with one read for each shard. A UUID may be given with namespaces to which it does not belong.
+        Raises Unavailable."""
+        shards: dict[int, dict[bytes, set[str]]] = {}
+        for namespace, uuid in named:
+            with contextlib.suppress(NamespaceNotFound, Unavailable):
+                shards.setdefault(self.namespaces.shard_of(namespace, uuid), {}).setdefault(uuid, set()).add(namespace)
+        rows = []
+        for shard_id, names in shards.items():
+            found = await self.namespaces.read(self._context.store.fetch(shard_id, list(names)))
+            stored = ((uuid, each.live or each.finished) for uuid, each in found.items())
+            rows += [(row, shard_id) for uuid, row in stored if row and _namespace_of(row) in names[uuid]]
+        return await views_of_stored(rows)
+
     async def explain(self, namespace: str, timer_id: str) -> Explanation:
         """Where the timer is, what it waits for, and what happens next. Raises TimerNotFound, NamespaceNotFound, Unavailable;
         if only the owner of its shard can't be asked, the explanation states that."""
         shard_id, uuid = await self._locate(namespace, timer_id)
         # In this order: what has left the owner's memory since is in the store.
-        asked = await ask_owner(self._supervisor, self.namespaces.peers, shard_id, uuid)
+        (asked,) = await self._owners.ask([(shard_id, uuid)], _EXPLAIN_TIMEOUT_US)
         view = await self.get(namespace, timer_id)
         return explain(view, self.namespaces.get(namespace), asked, self._context.clock.now_us())
 
-    def locate(self, shard_id: int, uuid: bytes) -> Whereabouts | None:
-        """What this node knows of a timer in its memory; None if it does not own the shard."""
-        return located_here(self._supervisor, shard_id, uuid)
+    async def explained(self, views: Sequence[TimerView]) -> list[TimerView]:
+        """The timers, those that are due with their explanation. Each owner of their shards is asked once, and not for long.
+        What an owner has stored after the timers were read, they do not show yet."""
+        now_us = self.now_us()
+        due = [view for view in views if view.is_due(now_us)]
+        if not due:
+            return [*views]
+        asked = await self._owners.ask([(view.shard_id, view.uuid) for view in due], _LISTED_TIMEOUT_US)
+        of_uuid = {view.uuid: each for view, each in zip(due, asked, strict=True)}
+
+        def completed(view: TimerView) -> TimerView:
+            if not view.is_due(now_us):
+                return view
+            namespace = self.namespaces.get(view.timer.namespace)
+            return msgspec.structs.replace(view, explanation=explain(view, namespace, of_uuid[view.uuid], now_us))
+
+        return await self.turns.each(map(completed, views))
+
+    def locate(self, timers: Located) -> list[Whereabouts | None]:
+        """What this node knows of each of the timers in its memory; None if it does not own the shard."""
+        return self._owners.locate(timers)
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; `[redacted]` has the same meaning as in `create`. Raises TimerNotFound, TimerNotPending,
@@ -265,24 +307,49 @@ class TimerService:
         async with self._pages:
             return await self.namespaces.read(runs_of(self._context.store, shard_id, uuid, limit, cursor))
 
-    async def list_schedules(
-        self, namespace: str, request: IdListRequest, answer: Callable[[TimerView], T]
-    ) -> tuple[list[T], str | None]:
-        """What `answer` makes of a page of live schedules, but for those whose record can't be read, and the id behind which
-        the next page begins if one may follow. Raises NamespaceNotFound, Unavailable."""
-        await self.namespaces.ensure_known(namespace)
-        known, total = self.namespaces.get(namespace), self._supervisor.total_shards
-        arc = namespace_hash(namespace)
-        shards = shards_of_namespace(arc, known.num_shards, total)
-        read = partial(self._context.store.list_schedules, namespace, shards)
+    async def latest_runs(self, shard_id: int, uuid: bytes, limit: int, bytes_max: int) -> builtins.list[Run]:
+        """The runs of a row that ended last, newest first, as `latest_ended` reads them. Raises Unavailable."""
         async with self._pages:
-            views, cursor = await page_by_id(
-                request,
-                lambda after_id, limit: self.namespaces.read(read(after_id, limit)),
-                lambda uuid: shard_of(arc, uuid, known.num_shards, total),
-            )
-            readable = (view for view in views if view.timer.schedule is not None)
+            read = latest_ended(self._context.store, shard_id, uuid, limit, bytes_max)
+            return await self.namespaces.read(read)
+
+    async def list_schedules(
+        self, scope: Scope, request: IdListRequest, answer: Callable[[TimerView], T], *, explained: bool = False
+    ) -> tuple[list[T], str | None]:
+        """What `answer` makes of a page of live schedules, but for those whose record can't be read, and the cursor of the
+        next page if one may follow. The request is one of several namespaces unless the scope is one. `explained` is as in
+        `list_answers`. Raises NamespaceNotFound, Unavailable."""
+        names, shards = await self._extent(scope)
+
+        async def read(after: str, limit: int) -> Sequence[StoredRow]:
+            rows = await self.namespaces.read(self._schedules(names, shards, request, after, limit))
+            await self.namespaces.known_among({_namespace_of(row) for row in rows})
+            return rows
+
+        async with self._pages:
+            views, cursor = await page_by_id(request, read, self._shard_of_row)
+            readable = [view for view in views if view.timer.schedule is not None]
+            if explained:
+                readable = await self.explained(readable)
             return await self.turns.each(map(answer, readable)), cursor
+
+    async def _schedules(
+        self, names: tuple[str, ...] | None, shards: Sequence[int], request: IdListRequest, after: str, limit: int
+    ) -> Sequence[StoredRow]:
+        """The first schedules behind a cursor, of all namespaces or of these, which are read one after the other."""
+        store = self._context.store
+        if request.of_several:
+            first, _, after_id = after.partition("/")
+        else:
+            first, after_id = "", after
+        if names is None:
+            return await store.list_all_schedules(shards, (first, after_id) if after else None, limit)
+        rows: list[StoredRow] = []
+        for name in names:
+            if name >= first and len(rows) < limit:
+                behind = "" if request.of_several and name > first else after_id
+                rows += await store.list_schedules(name, self.namespaces.shards_of([name]), behind, limit - len(rows))
+        return rows
 
     # ------------------------------------------------------------------ writes, here and at other nodes
 
@@ -356,24 +423,60 @@ class TimerService:
         context = self._context
         return not_ready_because(self._supervisor, alone=context.store.capabilities.exclusive, full=context.store_full)
 
-    async def list_answers(self, request: ListRequest, answer: Callable[[TimerView], T]) -> tuple[list[T], str | None]:
-        """Like `list`, with what `answer` makes of each timer. While answers wait for other requests' turns, no further page
-        is read in place of theirs."""
-        await self.namespaces.ensure_known(request.namespace)
+    async def list_answers(
+        self, request: ListRequest, answer: Callable[[TimerView], T], *, explained: bool = False
+    ) -> tuple[list[T], str | None]:
+        """Like `list`, with what `answer` makes of each timer; with `explained` they are like those of that method. While
+        answers wait for other requests' turns, no further page is read in place of theirs."""
         async with self._pages:
             views, cursor = await self._page(request)
+            if explained:
+                views = await self.explained(views)
             return await self.turns.each(map(answer, views)), cursor
 
+    async def count(self, request: ListRequest) -> tuple[int, bool]:
+        """How many timers one read of the store finds, and whether there may be more; by neither destination nor error.
+        Raises NamespaceNotFound, Unavailable."""
+        names, shards = await self._extent(request.scope)
+        async with self._pages:
+            page = await self.namespaces.read(self._context.store.list(query_of(request, names, shards)))
+        return len(page.rows), page.cursor is not None
+
     async def _page(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
-        namespace, total = self.namespaces.get(request.namespace), self._supervisor.total_shards
-        return await list_page(
-            request, namespace, total, lambda query: self.namespaces.read(self._context.store.list(query))
-        )
+        names, shards = await self._extent(request.scope)
+
+        async def read(query: ListQuery) -> Listed:
+            page = await self.namespaces.read(self._context.store.list(query))
+            await self.namespaces.known_among({row.namespace for row in page.rows})
+            return page
+
+        return await list_page(request, names, shards, read, self._shard_of_row)
+
+    async def _extent(self, scope: Scope) -> tuple[tuple[str, ...] | None, Sequence[int]]:
+        """The namespaces of a scope, None for all, and the shards in which they may have timers. Raises NamespaceNotFound,
+        Unavailable."""
+        if scope is None:
+            return None, range(self._supervisor.total_shards)
+        if isinstance(scope, str):
+            await self.namespaces.ensure_known(scope)
+        names = (scope,) if isinstance(scope, str) else await self.namespaces.known_among(scope)
+        return names, self.namespaces.shards_of(names)
+
+    def _shard_of_row(self, row: StoredRow | HistoryRow) -> int | None:
+        """The row's shard; None if its namespace can't be read."""
+        try:
+            return self.namespaces.shard_of(_namespace_of(row), row.uuid)
+        except (NamespaceNotFound, Unavailable):
+            return None
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
         """A page in execute order, and the cursor of the next page if one may follow. Raises InvalidInput for a bad cursor,
         NamespaceNotFound, Unavailable."""
-        await self.namespaces.ensure_known(request.namespace)
         async with self._pages:
             return await self._page(request)
+
+
+def _namespace_of(row: StoredRow | HistoryRow) -> str:
+    """Also of a schedule's row."""
+    return row.namespace.removesuffix(SCHEDULES_SUFFIX)

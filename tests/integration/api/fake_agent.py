@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import (
     CallKey,
+    CallStatus,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
@@ -27,7 +28,7 @@ from tocsin.service_calls.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
-from tocsin.service_calls.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, TraceEntry
+from tocsin.service_calls.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, Tenants, TraceEntry
 
 
 def now_us() -> int:
@@ -196,6 +197,13 @@ class FakeAgent:
     async def search(self, wanted: CallFilter) -> SearchResult:
         return SearchResult(await self.page(wanted), None)
 
+    async def counts(self, tenants: Tenants, most: int) -> Mapping[str, tuple[int, bool]]:
+        found = await self.page(CallFilter(tenants, limit=most))
+        return {status: (sum(each.status == status for each in found), False) for status in CallStatus}
+
+    async def of_request(self, correlation_id: str, tenants: tuple[str, ...] | None, limit: int) -> list[CallRecord]:
+        return await self.page(CallFilter(tenants, correlation_id=correlation_id, limit=limit))
+
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         return self.runs.get(key, [])
 
@@ -207,7 +215,7 @@ def _fits(record: CallRecord, wanted: CallFilter) -> bool:
     if wanted.before is not None and (record.submitted_at, record.service_call_id) >= tuple(wanted.before):
         return False
     return (
-        record.tenant_id == wanted.tenant_id
+        (wanted.tenants is None or record.tenant_id in wanted.tenants)
         and (not wanted.statuses or record.status in wanted.statuses)
         and set(wanted.tags) <= set(record.tags)
         and wanted.name.lower() in record.name.lower()

@@ -22,6 +22,7 @@ from tocsin.model.errors import (
     TimerNotPending,
     TocsinError,
 )
+from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import HistoryMode, Namespace
 from tocsin.model.run import RunStatus, run_of
@@ -30,9 +31,8 @@ from tocsin.tasks import Turns
 from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.explaining import Explanation, TimerState, WaitsFor
 from tocsin.timers.history import RunPage, read_cursor
-from tocsin.timers.listing import IdListRequest
+from tocsin.timers.listing import IdListRequest, Scope
 from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.service import (
     ClusterView,
@@ -56,6 +56,9 @@ class FakeNamespaces(Namespaces):
     def __init__(self, check: Callable[[str], None]) -> None:
         self.known = {"default": Namespace("default", 4, 1_700_000_000_000_000, 1_700_000_000_000_000)}
         self._check = check
+
+    def is_paused(self, name: str) -> bool:
+        return False
 
     async def all(self):  # type: ignore[no-untyped-def]
         self._check("default")
@@ -130,6 +133,9 @@ class FakeTimerService(TimerService):
             raise self.fault
         if namespace not in self.namespaces.known:
             raise NamespaceNotFound(f"there is no namespace {namespace!r}")
+
+    def _check_scope(self, scope: Scope) -> None:
+        self._check(scope if isinstance(scope, str) else "default")
 
     def _create(self, timer: Timer, condition: Condition | None) -> TimerView:
         self._check(timer.namespace)
@@ -216,18 +222,19 @@ class FakeTimerService(TimerService):
         return None if timer is None else msgspec.structs.replace(self._view(timer), uuid=uuid)
 
     async def list_schedules(
-        self, namespace: str, request: IdListRequest, answer: Callable[[TimerView], T]
+        self, scope: Scope, request: IdListRequest, answer: Callable[[TimerView], T], *, explained: bool = False
     ) -> tuple[list[T], str | None]:
-        self._check(namespace)
+        self._check_scope(scope)
         matches = request.matches or bool
         found = sorted(
-            (timer.id, uuid)
+            (request.position(timer.namespace, timer.id), uuid, timer)
             for uuid, timer in self.schedules.items()
-            if timer.namespace == namespace and matches(timer)
+            if _covers(scope, timer) and matches(timer)
         )
-        views = [await self.get_by_uuid(namespace, uuid) for name, uuid in found if name > request.after_id]
+        views = [await self.get_by_uuid(timer.namespace, uuid) for name, uuid, timer in found if name > request.after]
         page = [view for view in views if view is not None][: request.limit]
-        return [*map(answer, page)], page[-1].timer.id if len(views) > request.limit else None
+        last = page[-1].timer if len(views) > request.limit else None
+        return [*map(answer, page)], None if last is None else request.position(last.namespace, last.id)
 
     async def history(self, namespace: str, timer_id: str, limit: int, cursor: str | None = None) -> RunPage:
         timer = (await self.get(namespace, timer_id)).timer
@@ -259,13 +266,15 @@ class FakeTimerService(TimerService):
             last_error="TIMEOUT",
         )
 
-    async def list_answers(self, request: ListRequest, answer: Callable[[TimerView], T]) -> tuple[list[T], str | None]:
+    async def list_answers(
+        self, request: ListRequest, answer: Callable[[TimerView], T], *, explained: bool = False
+    ) -> tuple[list[T], str | None]:
         views, cursor = await self.list(request)
         return [*map(answer, views)], cursor
 
     async def list(self, request: ListRequest) -> tuple[Sequence[TimerView], str | None]:  # type: ignore[override]
-        self._check(request.namespace)
-        found = [timer for timer in self.timers.values() if timer.namespace == request.namespace]
+        self._check_scope(request.scope)
+        found = [timer for timer in self.timers.values() if _covers(request.scope, timer)]
         return [self._view(timer) for timer in found[: request.limit]], None
 
     def owners(self) -> OwnersView:
@@ -279,3 +288,7 @@ class FakeTimerService(TimerService):
 
     def not_ready_because(self) -> Sequence[str]:  # type: ignore[override]
         return self.reasons
+
+
+def _covers(scope: Scope, timer: Timer) -> bool:
+    return scope is None or timer.namespace in ((scope,) if isinstance(scope, str) else scope)

@@ -63,8 +63,8 @@ def test_requests_without_a_valid_key_have_no_effect(
     assert server.service.timers == {}
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/openapi.json", "/api/v1/docs", "/docs.js"])
-def test_health_and_documentation_are_open(server: Served, path: str) -> None:
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/api/v1/openapi.json"])
+def test_health_and_the_description_are_open(server: Served, path: str) -> None:
     assert server.client.get(path).status_code == 200
 
 
@@ -114,6 +114,30 @@ def test_list_shows_only_visible_namespaces(server: Served, keys: Keys) -> None:
     limited = keys.add("only-b", Role.READ, "b", "gone")
     listed = server.post("namespaces/list", {}, headers=limited).json()["namespaces"]
     assert [namespace["name"] for namespace in listed] == ["b"]
+
+
+def test_list_of_all_tenants_has_what_the_key_has_access_to(server: Served, keys: Keys) -> None:
+    tenants = [f"01890a5d-ac96-774b-bcce-b302099a80{number:02}" for number in range(3)]
+    every, admin = "/api/v1/tenants/*/service-calls", keys.add("admin", Role.ADMIN)
+    call = {"name": "n", "requestSpec": {"method": "POST", "url": "https://a.example/x"}}
+    for tenant in tenants:
+        path = f"/api/v1/tenants/{tenant}/service-calls"
+        assert server.client.post(path, json=call, headers=admin).status_code == 202
+    two = keys.add("two", Role.READ, tenants=(tenants[0], tenants[2].upper()))
+
+    def listed(headers: dict[str, str], query: str = "") -> set[str]:
+        answer = server.client.get(every + query, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return {found["tenantId"] for found in answer.json()["serviceCalls"]}
+
+    assert listed(admin) == set(tenants)
+    assert listed(two) == listed(two, "?name=n") == {tenants[0], tenants[2]}
+    assert listed(keys.add("home", Role.READ, "default")) == set()
+    for answer in (
+        server.client.post(every, json=call, headers=admin),
+        server.client.get(f"{every}/{tenants[0]}", headers=admin),
+    ):
+        assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, "tenantId")
 
 
 def test_an_invalid_key_is_refused_where_keys_are_optional(serve: Callable[..., Served]) -> None:

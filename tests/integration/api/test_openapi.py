@@ -35,7 +35,7 @@ def open_server(serve: Callable[..., Served]) -> Served:
 
 COMMITTED = (Path(__file__).parents[3] / "docs" / "reference" / "openapi.json").read_bytes()
 #: What is served although the document does not list it.
-UNDOCUMENTED = {"openapi", "docs", "docsScript", "docsStyle"}
+UNDOCUMENTED = {"openapi"}
 DESCRIPTION = json.loads(COMMITTED)
 
 

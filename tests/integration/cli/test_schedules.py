@@ -40,7 +40,7 @@ def test_a_schedule_is_created_paused_triggered_changed_and_deleted(cli, scripte
     assert "life" not in cli("schedules", "list", "--status", "active").out
     updated = cli("schedules", "update", "life", "--every", "1h", "--max-occurrences", "5", "--json")
     assert updated.code == 0, updated.err
-    assert (updated.json()["sentence"], updated.json()["payload"]) == ("Every hour", {"a": 1})
+    assert (updated.json()["sentence"], updated.json()["payload"]) == ("Every hour of elapsed time", {"a": 1})
     cleared = cli("schedules", "update", "life", "--clear", "max-occurrences", "--json").json()
     assert "maxOccurrences" not in cleared
     assert cli("schedules", "resume", "life").code == 0

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from pathlib import Path
 from typing import Any
 
 from tests.support.cluster import node, running, shared_by, until
 from tests.support.http import Client
+from tests.support.scripted import Reply, ScriptedReceiver
 
 TIMERS = 20
 
 
 async def test_every_node_explains_timers_of_others(tmp_path: Path, postgresql_url: str) -> None:
     one, two = servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
-    async with running(*servers):
+    answer = asyncio.Event()
+    async with ScriptedReceiver({"d": [Reply(200, until=answer)]}) as receiver, running(*servers):
         await shared_by(servers, {"one", "two"})
 
         async def explained(number: int) -> dict[str, Any]:
@@ -38,6 +41,24 @@ async def test_every_node_explains_timers_of_others(tmp_path: Path, postgresql_u
 
         # Only the owner knows that.
         await until(known_to_be_in_memory)
+
+        async def listed() -> dict[str, dict[str, Any]]:
+            wanted = {"namespace": "*", "idPrefix": "d", "explain": True}
+            status, page = await asking.post("/api/v1/timers/list", wanted)
+            assert status == 200, page
+            return {timer["id"]: timer["explanation"] for timer in page["timers"]}
+
+        async def all_in_flight() -> bool:
+            return {each["state"] for each in (await listed()).values()} == {"firing"}
+
+        due = [
+            {**each, "id": each["id"].replace("t", "d"), "delay": "0s", "callbackUrl": receiver.url("d"),
+             "callbackTimeoutSeconds": 60}
+            for each in timers
+        ]  # fmt: skip
+        assert (await asking.post("/api/v1/timers/batch/create", {"timers": due}))[0] == 200
+        await until(all_in_flight)
+        assert {each["owner"] for each in (await listed()).values()} == {"one", "two"}
         of_two = [number for number in range(TIMERS) if (await explained(number))["owner"] == "two"]
         assert two.process is not None
         two.process.send_signal(signal.SIGSTOP)
@@ -45,6 +66,11 @@ async def test_every_node_explains_timers_of_others(tmp_path: Path, postgresql_u
             found = await explained(of_two[0])
             # Unless the other node has taken the shard over already.
             assert found["owner"] == "one" or "two could not be asked" in found["sentence"], found
+            unknown = [each for each in (await listed()).values() if each["owner"] == "two"]
+            assert {each["state"] for each in unknown} <= {"unknown"}
+            # It is the node that has been silent since then, and not each timer.
+            assert len({each["since"] for each in unknown}) <= 1
         finally:
             two.process.send_signal(signal.SIGCONT)
+        answer.set()
         asking.close()

@@ -1,14 +1,25 @@
-"""The page of namespaces, and the list that the API and the command line show."""
+"""The table of namespaces, the pages with their settings, and the list that the API and the command line show."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
-from tests.integration.pages.conftest import Node
+from tests.integration.pages.conftest import Browser, Node
 from tests.support.damage import damage
 from tocsin.cli.app import run
+from tocsin.web.pages.admin.tables import ROWS
+
+
+async def create(browser: Browser, name: str, **settings: object) -> None:
+    answer = await browser.client.post("/api/v1/namespaces/create", json={"name": name, **settings})
+    assert answer.status_code == 200, answer.text
+
+
+def names(page: str) -> list[str]:
+    return re.findall(r'<th scope="row" class="mono"><a href="[^"]+">([^<]+)</a>', page)
 
 
 async def test_a_damaged_namespace_is_shown_as_damaged(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
@@ -16,12 +27,76 @@ async def test_a_damaged_namespace_is_shown_as_damaged(node: Node, capsys: pytes
     assert service is not None
     await damage(service.namespaces._context.store, await service.namespaces.create("hurt"))
     browser = node.browser()
-    shown = (await browser.get("/namespaces")).text
-    assert "<span>damaged</span>" in shown and "record can’t be read: " in shown
-    # Only the sound one has settings, and an instant at which it was created.
-    assert shown.count("<dt>Created</dt>") == 1 and "1970" not in shown
+    assert (await browser.get("/namespaces")).text.count("<span>damaged</span>") == 1
+    shown = (await browser.get("/namespaces/hurt")).text
+    # Without settings, and without the instants of the placeholder.
+    assert "record can’t be read: " in shown and "1970" not in shown and "/namespaces/change" not in shown
     default, hurt = (await browser.client.post("/api/v1/namespaces/list")).json()["namespaces"]
     assert "damaged" not in default and (hurt["name"], bool(hurt["damaged"])) == ("hurt", True)
     code = await asyncio.to_thread(run, ["namespaces", "list", "--server", node.server.url])
     (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" hurt ")]
     assert (code, row.split()[:2]) == (0, ["hurt", hurt["damaged"].split()[0]]), row
+
+
+async def test_each_number_of_the_table_is_a_link_to_the_list_that_it_counts(node: Node) -> None:
+    browser = node.browser()
+    for name, delay in (("soon", "5m"), ("later", "2h")):
+        await browser.create(name, delay=delay)
+    await browser.create("past", delay="0s", callbackUrl="http://127.0.0.1:9/", retryPolicy={"maxAttempts": 1})
+    while (await browser.get("/timers?view=failed")).text.count("<tr role") < 2:  # noqa: ASYNC110 -- no signal for it
+        await asyncio.sleep(0.02)
+    table = (await browser.get("/namespaces")).text
+    numbers = re.findall(r'<td class="num"[^>]*><a href="([^"]+)"[^>]*>([^<]+)</a>', table)
+    assert [number for _, number in numbers] == ["2", "1", "1"]
+    lists = [(await browser.get(link.replace("&amp;", "&"))).text for link, _ in numbers]
+    assert [re.findall(r'data-id="(\w+)"', page) for page in lists] == [["soon", "later"], ["soon"], ["past"]]
+
+
+async def test_many_namespaces_are_shown_in_parts_and_searched(node: Node) -> None:
+    browser = node.browser()
+    for number in range(ROWS + 3):
+        await create(browser, f"Team-{number:03}")
+    page = (await browser.get("/namespaces")).text
+    assert names(page) == [f"Team-{number:03}" for number in range(ROWS)]
+    following = re.search(r'rel="next" href="([^"]+)"', page)
+    assert following is not None
+    page = (await browser.get(following[1].replace("&amp;", "&"))).text
+    assert names(page) == [*(f"Team-{number:03}" for number in range(ROWS, ROWS + 3)), "default"]
+    assert 'rel="next"' not in page
+    assert names((await browser.get("/namespaces?q=team-04")).text) == [f"Team-04{digit}" for digit in range(10)]
+
+
+@pytest.mark.parametrize("name", ["new", ".", "..", "create", "a:b"])
+async def test_every_name_has_a_page(node: Node, name: str) -> None:
+    browser = node.browser()
+    created = await browser.post("/namespaces/new", {"name": name, "history": "failures"})
+    assert created.status_code == 303
+    page = (await browser.get(created.headers["location"])).text
+    assert f'<h1 class="id">{name}</h1>' in page and "Namespace created." in page
+    link = re.search(
+        r'class="mono"><a href="([^"]+)">' + re.escape(name) + "</a>", (await browser.get("/namespaces")).text
+    )
+    assert link is not None and f'<h1 class="id">{name}</h1>' in (await browser.get(link[1])).text
+
+
+async def test_errors_are_shown_beside_their_fields_and_keep_the_input(node: Node) -> None:
+    browser = node.browser()
+    fields = {"name": "no spaces", "numShards": "x", "history": "all", "retention": "soon", "answers": "strict"}
+    answer = await browser.post("/namespaces/new", fields)
+    assert answer.status_code == 400
+    wrong = dict(re.findall(r'<span class="wrong" id="wrong-(\w+)">([^<]+)', answer.text))
+    assert wrong.keys() == {"numShards"} or wrong.keys() == {"name", "retention"}, wrong
+    assert 'value="no spaces"' in answer.text and '<option value="strict" selected>' in answer.text
+    taken = await browser.post("/namespaces/new", {"name": "default", "history": "all"})
+    assert (taken.status_code, 'id="wrong-name">' in taken.text) == (409, True)
+    policy = {"retry": "custom", "attempts": "many", "initial_interval": "1s", "multiplier": "2", "max_interval": "1h"}
+    answer = await browser.post("/namespaces/change", {"name": "default", "retention": "7d", **policy})
+    assert answer.status_code == 400 and 'id="wrong-maxAttempts">Is not a number' in answer.text
+    assert 'value="7d"' in answer.text and 'value="many"' in answer.text
+    assert (await browser.post("/namespaces/change", {"name": "default", **policy, "attempts": "3"})).status_code == 303
+    (default,) = (await browser.client.post("/api/v1/namespaces/list")).json()["namespaces"]
+    assert default["retryPolicy"]["maxAttempts"] == 3 and default["retention"] == "3d"
+    assert (await browser.post("/namespaces/change", {"name": "default", "retry": "default"})).status_code == 303
+    (default,) = (await browser.client.post("/api/v1/namespaces/list")).json()["namespaces"]
+    assert default["retryPolicy"]["maxAttempts"] == 10
+    assert (await browser.get("/namespaces/nobody")).status_code == 404

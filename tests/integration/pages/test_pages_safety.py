@@ -40,8 +40,14 @@ async def test_every_page_has_a_content_security_policy(node: Node) -> None:
             "/timers/new",
             "/schedules",
             "/schedules/new",
-            "/cluster",
+            "/nodes",
             "/namespaces",
+            "/namespaces/new",
+            "/namespaces/default",
+            "/keys",
+            "/audit",
+            "/settings",
+            "/docs",
             "/login",
             "/nowhere",
         ),
@@ -80,7 +86,7 @@ async def test_text_of_users_is_escaped(node: Node) -> None:
         ),
         await browser.get("/timers/edit", params={"namespace": "default", "id": HOSTILE}),
         await browser.get("/timers/new", params={"namespace": "default", "like": HOSTILE}),
-        await browser.post("/timers/cancel-many", {"namespace": "default", "id": HOSTILE}),
+        await browser.post("/timers/cancel-many", {"id": f"default/{HOSTILE}"}),
         await browser.get("/" + HOSTILE),
         await browser.get("/login", params={"to": "/" + HOSTILE}),
     ]
@@ -189,9 +195,11 @@ async def test_without_a_key_every_page_redirects_to_the_sign_in(start: Start) -
         "/timers",
         "/timers/default/x",
         "/timers/export.csv",
-        "/cluster",
+        "/nodes",
         "/namespaces",
-        "/ui/statistics",
+        "/keys",
+        "/audit",
+        "/settings",
         "/calls",
         f"/calls?tenant={TENANT}",
         "/calls/new",
@@ -271,10 +279,10 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
         "/timers/run-again": {},
         "/timers/new": {"url": "http://127.0.0.1:9/", "delay": "1h"},
         "/timers/edit": {"url": "http://127.0.0.1:9/", "when": "keep"},
-        "/timers/cancel-many": {"confirmed": "yes"},
-        "/ui/cancel/selected": {"ids": '["t"]', "confirmed": "yes"},
+        "/timers/cancel-many": {"confirmed": "yes", "id": "default/t"},
+        "/ui/cancel/selected": {"ids": '["default/t"]', "confirmed": "yes"},
         "/ui/cancel/matching?namespace=default": {"created_before": "9999999999999999", "confirmed": "yes"},
-        "/namespaces/create": {"name": "x"},
+        "/namespaces/new": {"name": "x"},
         "/namespaces/change": {"name": "default", "paused": "yes"},
         "/namespaces/rotate": {"name": "default"},
     }.items():
@@ -291,13 +299,15 @@ async def test_key_of_one_namespace_sees_only_that_namespace(start: Start) -> No
     owner = await signed_in(node, "tk_own")
     shown = await owner.get("/timers")
     assert shown.status_code == 200
-    assert "<option selected>own</option>" in shown.text
-    assert "default" not in re.findall(r"<option[^>]*>([^<]*)</option>", shown.text)
-    assert "/cluster" not in shown.text
-    for path in ("/timers?namespace=default", "/timers/default/x", "/timers/export.json?namespace=default", "/cluster",
-                 "/ui/statistics", "/ui/live?namespace=default", "/ui/live/overview"):  # fmt: skip
+    assert re.findall(r'<option value="(ns:[^"]*)"', shown.text) == ["ns:own"]
+    assert re.findall(r'href="/timers\?namespace=([^"]*)"', (await owner.get("/ui/scopes")).text) == ["own"]
+    assert "/nodes" not in shown.text
+    for path in ("/timers?namespace=default", "/timers/default/x", "/timers/export.json?namespace=default", "/nodes",
+                 "/?namespace=default", "/ui/live?namespace=default", "/ui/live/overview?namespace=default"):  # fmt: skip
         assert (await owner.get(path)).status_code == 403, path
-    assert (await owner.get("/")).headers["location"] == "/timers"
+    now = await owner.get("/")
+    assert now.status_code == 200
+    assert "Quiet" in now.text
     names = (await owner.get("/namespaces")).text
     assert ">own</a>" in names
     assert ">default</a>" not in names
@@ -320,8 +330,8 @@ async def test_bulk_cancel_step_refuses_invalid_input(start: Start) -> None:
     confirmed = {"namespace": "default", "confirmed": "yes"}
     selected, matching = "/ui/cancel/selected", "/ui/cancel/matching?namespace=default"
     for path, fields in (
-        (selected, {"ids": '["t0", "t1", "t2", "t3"]'}),
-        (selected, {"ids": '["t0", 1]'}),
+        (selected, {"ids": '["default/t0", "default/t1", "default/t2", "default/t3"]'}),
+        (selected, {"ids": '["default/t0", 1]'}),
         (selected, {"ids": "t0"}),
         (selected, {}),
         (matching, {}),
@@ -333,10 +343,14 @@ async def test_bulk_cancel_step_refuses_invalid_input(start: Start) -> None:
             path,
             fields,
         )
-    assert (await browser.client.post(selected, data={**confirmed, "ids": '["t0"]'})).status_code == 403
+    assert (await browser.client.post(selected, data={**confirmed, "ids": '["default/t0"]'})).status_code == 403
     counted = (await browser.post(matching, {"created_before": "9999999999999999"})).json()
     assert (counted["pending"], counted["refused"], counted["named"]) == (3, [], ["t0", "t1", "t2"])
-    answer = (await browser.post(selected, {**confirmed, "ids": '["t1", "t1", "nobody", "t0"]'})).json()
+    answer = (
+        await browser.post(
+            selected, {**confirmed, "ids": '["default/t1", "default/t1", "default/nobody", "default/t0"]'}
+        )
+    ).json()
     assert (answer["pending"], answer["other"], answer["refused"], answer["cursor"]) == (2, 1, [], None)
     assert (await browser.post(matching, {"created_before": "0"})).json()["pending"] == 0
     assert "2 timers" in (await browser.get("/timers")).text
@@ -375,8 +389,8 @@ async def test_audit_trail_has_sign_ins_failed_sign_ins_and_sign_outs(start: Sta
     assert (refused.status_code, int(refused.headers["retry-after"]) >= 1) == (429, True)
     # A valid key is accepted despite the limit.
     assert (await browser.sign_in("tk_admin")).status_code == 303
-    fields = {"name": "orders", "num_shards": "", "history": "all", "retention": "3d", "secret": ""}
-    assert (await browser.post("/namespaces/create", fields)).status_code == 303
+    fields = {"name": "orders", "numShards": "", "history": "all", "retention": "3d", "secret": ""}
+    assert (await browser.post("/namespaces/new", fields)).status_code == 303
     assert (await browser.post("/logout", {})).status_code == 303
     answer = await browser.client.post("/api/v1/audit/list", json={}, headers={"authorization": "Bearer tk_admin"})
     entries = [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any
 
 from tests.integration.pages.conftest import Browser, Node, Start
 from tests.integration.pages.test_pages_safety import HOSTILE, keyed, signed_in
+from tests.support.patience import PATIENCE_S
 
 CALLBACK = "http://93.184.215.14/"
 NAME = {"namespace": "default", "id": "report-1"}
@@ -15,12 +17,13 @@ NAME = {"namespace": "default", "id": "report-1"}
 
 async def create(browser: Browser, schedule_id: str, **definition: Any) -> None:
     sent = {"namespace": "default", "id": schedule_id, "callbackUrl": CALLBACK, "cron": "0 9 * * *", **definition}
+    sent = {field: value for field, value in sent.items() if value is not None}
     answer = await browser.client.post("/api/v1/schedules/create", json=sent)
     assert answer.status_code == 200, answer.text
 
 
 def ids(page: str) -> list[str]:
-    return re.findall(r'<tr role="row" data-id="([^"]+)"', page)
+    return re.findall(r'<tr role="row" [^>]*data-id="([^"]+)"', page)
 
 
 async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
@@ -35,24 +38,100 @@ async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
     assert following is not None
     assert ids((await browser.get(f"/ui/more{following[1].replace('&amp;', '&')}")).text) == ["report-3", "sweep"]
     # The schedule whose id is the search text comes first; then those whose ids begin with it.
-    assert ids((await browser.get("/schedules?q=report&rows=3")).text) == ["report", "report-1", "report-2", "report-3"]
+    assert ids((await browser.get("/schedules?namespace=default&q=report&rows=3")).text) == [
+        "report",
+        "report-1",
+        "report-2",
+        "report-3",
+    ]
     assert ids((await browser.get("/schedules?q=report-")).text) == ["report-1", "report-2", "report-3"]
     assert "No matching schedules" in (await browser.get("/schedules?q=report-4")).text
     fresh = (await browser.get("/ui/fresh/schedules?namespace=default&rows=2")).json()
-    assert fresh == {"ids": ["report", "report-1"], "more": True}
+    assert fresh == {"ids": ["default/report", "default/report-1"], "more": True}
     # An open page gets the rows that differ from those it shows.
-    known = dict(re.findall(r'data-id="([^"]+)" data-v="([^"]+)"', first))
+    keys = [[f"default/{name}", "-"] for name in ids(first)]
+    whole = (await browser.post("/ui/schedules/rows", {"namespace": "default", "rows": json.dumps(keys)})).text
+    assert ids(whole) == ids(first)
+    known = dict(re.findall(r'data-key="([^"]+)"[^>]* data-v="([^"]+)"', whole))
     paused = {"namespace": "default", "scheduleId": "report-1"}
     assert (await browser.client.post("/api/v1/schedules/pause", json=paused)).status_code == 200
     rows = json.dumps([*known.items(), ["never", ""]])
     changed = await browser.post("/ui/schedules/rows", {"namespace": "default", "rows": rows})
     assert ids(changed.text) == ["report-1"]
-    assert '<tr data-id="never" data-gone>' in changed.text
+    assert '<tr data-key="never" data-gone>' in changed.text
     assert ids((await browser.get("/schedules?view=paused")).text) == ["report-1"]
     assert ids((await browser.get("/schedules?view=active&q=report")).text) == ["report", "report-2", "report-3"]
     # The schedule with the searched id is shown on every tab.
     assert ids((await browser.get("/schedules?view=active&q=report-1")).text) == ["report-1"]
     assert "No paused schedule in" in (await browser.get("/schedules?view=paused&q=s")).text
+
+
+async def test_an_occurrence_has_a_page_with_its_attempts_and_neighbours(node: Node) -> None:
+    browser = node.browser()
+    await create(browser, "beat", cron="@yearly", callbackUrl="http://127.0.0.1:9/", retryPolicy={"maxAttempts": 1})
+    api = "/api/v1/schedules/"
+    name = {"namespace": "default", "scheduleId": "beat"}
+
+    async def history() -> list[Any]:
+        return list((await browser.client.post(f"{api}history", json=name)).json()["occurrences"])
+
+    for _ in range(3):
+        assert (await browser.client.post(f"{api}trigger", json=name)).status_code == 200
+    async with asyncio.timeout(PATIENCE_S):
+        # The API sends no notification.
+        while sum(each["status"] == "failed" for each in await history()) < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    assert (await browser.client.post(f"{api}pause", json=name)).status_code == 200
+    first, second, third = (
+        f"/schedules/default/beat/occurrences/{each['instant']}?firing={each['run']}"
+        for each in (await history())[:0:-1]
+    )
+    page = (await browser.get(second)).text
+    assert "Failed in one attempt" in page
+    assert "fired by hand" in page
+    assert f'rel="prev" href="{first}"' in page
+    assert f'rel="next" href="{third}"' in page
+    # What waits for the schedule to be resumed is not due.
+    detail = (await browser.get("/schedules/default/beat")).text
+    assert "waits for the schedule to be resumed" in detail
+    assert detail.count("data-cell=") == 3
+    assert ids((await browser.get("/schedules?view=failing")).text) == ["beat"]
+    for wrong in ("2020-01-01T00:00:00Z", "soon"):
+        assert (await browser.get(f"/schedules/default/beat/occurrences/{wrong}")).status_code == 404
+    # An id can look like the path of an occurrence.
+    await create(browser, "odd/occurrences/x")
+    assert "odd/occurrences/x" in (await browser.get("/schedules/default/odd%2Foccurrences%2Fx")).text
+
+
+async def test_day_has_a_lane_for_each_schedule_and_lists_those_that_start_together(node: Node) -> None:
+    browser = node.browser()
+    for name in ("one", "two"):
+        await create(browser, name, cron="0 9 * * *", timeZone="America/New_York")
+    await create(browser, "dense", cron="* 10-11,20 * * *", timeZone="America/New_York")
+    await create(browser, "never", cron="0 0 29 2 *")
+    await create(browser, "off")
+    off = {"namespace": "default", "scheduleId": "off"}
+    assert (await browser.client.post("/api/v1/schedules/pause", json=off)).status_code == 200
+    # Its clocks are set back then: 25 hours.
+    here = "/schedules/day?zone=America/New_York&date=2037-11-01"
+    page = (await browser.get(here)).text
+    assert 'data-hours="25"' in page
+    assert "3 schedules fire on this day in America/New_York" in page
+    lanes = dict(
+        re.findall(r'/schedules/default/(\w+)".*?<svg viewBox="0 0 1500 12".*?</title>(.*?)</svg>', page, re.DOTALL)
+    )
+    # 09:00 is the tenth hour after midnight.
+    assert lanes == {
+        "one": '<path d="M600 0v12"/>',
+        "two": '<path d="M600 0v12"/>',
+        "dense": '<rect x="660" y="3" width="120" height="6"/><rect x="1260" y="3" width="60" height="6"/>',
+    }
+    assert "1 paused schedule is left out" in page
+    (at,) = set(re.findall(r"&amp;at=(\d+)", page))
+    chosen = (await browser.get(f"{here}&at={at}")).text
+    assert "2 schedules start at 09:00" in chosen
+    # What can't be read is today in UTC.
+    assert "on this day in UTC" in (await browser.get("/schedules/day?zone=Nowhere&date=soon&at=x")).text
 
 
 async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(node: Node) -> None:
@@ -69,7 +148,7 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
     assert "of-the-receiver" not in shown.text
     assert 'title="A report"' in (await browser.get("/schedules")).text
     assert ">A report</p>" in (await browser.get("/schedules/default/report-1")).text
-    form |= {"namespace": "default", "rule": "cron", "catch_up": "all", "payload": '{"report": 1}'}
+    form |= {"namespace": "default", "catch_up": "all", "payload": '{"report": 1}'}
     form |= {"header_name": "authorization", "header_value": "[redacted]"}
     made = await browser.post("/schedules/new", form)
     assert made.status_code == 303, re.findall('id="wrong-.*?<', made.text)
@@ -89,11 +168,11 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
 async def test_refusals_state_the_reason_and_keep_what_was_entered(node: Node) -> None:
     browser = node.browser()
     await create(browser, NAME["id"])
-    fields = {"namespace": "default", "id": "new", "url": CALLBACK, "rule": "every", "every": "soon", "zone": "UTC"}
+    fields = {"namespace": "default", "id": "new", "url": CALLBACK, "cron": "soon", "zone": "UTC"}
     refused = await browser.post("/schedules/new", {**fields, "timeout": "10"})
     assert refused.status_code == 400
-    assert 'value="soon" placeholder="15m"' in refused.text
-    assert 'id="wrong-every"' in refused.text
+    assert 'value="soon" placeholder="0 9 * * MON-FRI"' in refused.text
+    assert '<span class="wrong" id="wrong-cron">Must have five fields' in refused.text
     for query, reason in (
         ("after=2027-01-02T00:00:00&before=2027-01-01T00:00:00", "No instants in this range"),
         ("after=yesterday&before=2027-01-01T00:00:00", "From is not an RFC 3339 instant"),
@@ -116,7 +195,7 @@ async def test_read_key_sees_no_actions_on_schedules_and_is_refused(start: Start
     admin, reader = await signed_in(node, "tk_admin"), await signed_in(node, "tk_read")
     token = re.search(r'name="csrf" content="(\w+)', (await admin.get("/timers")).text)
     assert token is not None
-    fields = {"url": CALLBACK, "rule": "cron", "cron": "0 9 * * *", "timeout": "10", "csrf": token[1]}
+    fields = {"url": CALLBACK, "cron": "0 9 * * *", "timeout": "10", "csrf": token[1]}
     assert (await admin.post("/schedules/new", {**NAME, **fields})).status_code == 303
     for path in ("/schedules", "/schedules/default/report-1"):
         page = (await reader.get(path)).text
@@ -150,6 +229,6 @@ async def test_text_of_users_in_schedules_is_escaped(node: Node) -> None:
         page = await browser.get(path, params=query)
         assert "<script>alert" not in page.text, page.url
         assert "<img" not in page.text, page.url
-    shown = await browser.post("/schedules/new", {**name, "rule": "cron", "cron": HOSTILE, "zone": HOSTILE})
+    shown = await browser.post("/schedules/new", {**name, "cron": HOSTILE, "zone": HOSTILE})
     assert shown.status_code == 400
     assert "<script>alert" not in shown.text

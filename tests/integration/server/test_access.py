@@ -25,6 +25,7 @@ from tocsin.private_files import tighten_folder
 
 #: A key that is made while the server runs counts after this.
 REFRESH = {"TOCSIN_KEYS_REFRESH": "50ms"}
+TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 PUBLIC = "http://93.184.215.14/"
 PRIVATE = (
     "http://127.0.0.1/", "http://localhost:8080/", "http://x.localhost/", "http://10.1.2.3/", "http://[::1]/",
@@ -378,7 +379,7 @@ async def test_keys_are_managed_by_api_within_the_callers_scope(
     for caller, body in (
         (team, {"role": "read"}),
         (team, {"role": "read", "namespaces": ["default"]}),
-        (team, {"role": "read", "tenants": ["01890a5d-ac96-774b-bcce-b302099a8057"]}),
+        (team, {"role": "read", "tenants": [TENANT]}),
         (writer, {"role": "read", "namespaces": ["orders"]}),
     ):
         status, problem = await caller("keys/create", **body)
@@ -411,6 +412,61 @@ async def test_keys_are_managed_by_api_within_the_callers_scope(
         ("key_created", own, made["keyId"], "api"),
         ("key_created", None, own, "cli"),
     ]
+
+
+async def test_lists_of_all_namespaces_have_what_the_key_has_access_to(reachable: tuple[ServerProcess, str]) -> None:
+    server, secret = reachable
+    admin = Caller(server, secret)
+
+    async def limited(**scope: Any) -> Caller:
+        status, made = await admin("keys/create", role="read", **scope)
+        assert status == 200
+        return Caller(server, made["key"])
+
+    expected = set()
+    for name in ("orders", "invoices", "stock"):
+        assert (await admin("namespaces/create", name=name, numShards=1))[0] == 200
+        for number in range(3):
+            named = {"namespace": name, "id": f"{name}-{number}", "callbackUrl": PUBLIC}
+            assert (await admin("timers/create", **named, delay=f"{number + 1}h"))[0] == 200
+            assert (await admin("schedules/create", **named, every="1h"))[0] == 200
+            expected.add((name, named["id"]))
+
+    async def listed(caller: Caller, kind: str, **filters: Any) -> list[tuple[str, str]]:
+        rows: list[dict[str, Any]] = []
+        cursor: dict[str, str] = {}
+        while True:
+            status, page = await caller(f"{kind}/list", namespace="*", limit=2, **filters, **cursor)
+            assert status == 200, page
+            rows += page[kind]
+            if "nextCursor" not in page:
+                break
+            cursor = {"cursor": page["nextCursor"]}
+        due = [row["executeAt"] for row in rows if kind == "timers"]
+        assert due == sorted(due)
+        names = [(row["namespace"], row["id"]) for row in rows]
+        assert len(set(names)) == len(names)
+        return names
+
+    # The key's namespaces need not exist.
+    two, tenant = await limited(namespaces=["stock", "none", "orders"]), await limited(tenants=[TENANT])
+    none = await limited(namespaces=["none"])
+    of_two = {each for each in expected if each[0] != "invoices"}
+    for kind in ("timers", "schedules"):
+        assert set(await listed(admin, kind)) == expected
+        assert set(await listed(two, kind)) == of_two
+        assert await listed(tenant, kind) == await listed(none, kind) == []
+    assert set(await listed(two, "timers", status="pending", idPrefix="stock")) == {
+        ("stock", f"stock-{n}") for n in range(3)
+    }
+    assert await listed(two, "timers", status="completed") == []
+    assert (await two("schedules/pause", namespace="orders", scheduleId="orders-1"))[0] == 403
+    assert (await admin("schedules/pause", namespace="orders", scheduleId="orders-1"))[0] == 200
+    assert await listed(two, "schedules", status="paused") == [("orders", "orders-1")]
+    assert (await two("timers/list", namespace="invoices"))[0] == 403
+    for path, body in (("timers/get", {"timerId": "x"}), ("timers/create", {"callbackUrl": PUBLIC, "delay": "1h"})):
+        status, problem = await admin(path, namespace="*", **body)
+        assert (status, problem["errors"][0]["path"]) == (400, "namespace")
 
 
 async def test_rotating_a_secret_requires_an_admin_key_of_its_namespace_or_tenant(

@@ -186,7 +186,7 @@ def requests(browser: Browser, calls: dict[str, str]) -> Iterator[tuple[str, int
     yield from lists(browser)
     for name, payload in PAYLOADS.items():
         yield f"new, {name}", 400, partial(browser.form, "/timers/new", {**FORM, "payload": payload})
-        yield f"equivalent, {name}", 200, partial(browser.form, "/ui/equivalent", {**FORM, "payload": payload})
+        yield f"equivalent, {name}", 200, partial(browser.form, "/ui/timers/equivalent", {**FORM, "payload": payload})
     for name, raw in FORMS.items():
         yield f"new, {name}", 400, partial(browser.form, "/timers/new", {}, raw)
     for name in ("header fields", "long URL"):
@@ -195,7 +195,7 @@ def requests(browser: Browser, calls: dict[str, str]) -> Iterator[tuple[str, int
 
 def lists(browser: Browser) -> Iterator[tuple[str, int, Callable[[], tuple[int, bytes]]]]:
     """Requests about many timers or calls at once."""
-    ids = [f"{name}-{number}" for name in PAYLOADS for number in range(LARGE)]
+    ids = [f"large/{name}-{number}" for name in PAYLOADS for number in range(LARGE)]
     known, unknown = json.dumps([[name, "x"] for name in ids]), json.dumps([["a", "b"]] * 17_000)
     digits = "1" * 390_000
     yield "list", 200, partial(browser.api, "/api/v1/timers/list", b'{"namespace":"large","limit":1000}')

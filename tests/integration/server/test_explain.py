@@ -53,3 +53,29 @@ async def test_timer_is_explained_on_its_way(server: ServerProcess) -> None:
         assert found["sentence"].startswith("The timer has finished: canceled at ")
         assert "waitsFor" not in found
     assert (await api("timers/explain", namespace="e", timerId="none"))[1]["error"] == "TIMER_NOT_FOUND"
+
+
+async def test_lists_explain_the_timers_that_are_due(server: ServerProcess) -> None:
+    api, answer = Api(server), asyncio.Event()
+    flags = {"status": "pending", "namespace": "*", "explain": True}
+    async with ScriptedReceiver({"t": [Reply(200, until=answer)]}) as receiver:
+        await api("namespaces/create", name="paused")
+        await api("namespaces/update", name="paused", paused=True)
+        await api.create("firing", receiver.url("t"))
+        await api.create("held", receiver.url("t"), namespace="paused")
+        await api.create("later", receiver.url("t"), delay="1h")
+        await receiver.count("t", 1)
+        status, page = await api("timers/list", **flags)
+        assert status == 200
+        assert [timer["id"] for timer in page["timers"]] == ["firing", "held", "later"]
+        firing, held = (timer["explanation"] for timer in page["timers"][:2])
+        assert "explanation" not in page["timers"][2]
+        found = await explained(api, "firing", "firing")
+        assert (firing, firing["attempt"], firing["waitsFor"]) == (found, 1, "response")
+        assert page["timers"][0]["executeAt"] <= firing["since"] < firing["next"]
+        assert (held["state"], held["waitsFor"]) == ("paused", "namespace")
+        assert held["since"] == page["timers"][1]["executeAt"]
+        _, page = await api("timers/list", namespace="*")
+        assert all("explanation" not in timer for timer in page["timers"])
+        answer.set()
+        await api.settled("firing", "completed")

@@ -16,7 +16,7 @@ from tocsin.model.timer import Status
 from tocsin.ports.store import GENERATION_BYTES, GENERATION_END, KEY_MAX, KEY_MIN, ListQuery, Member, ShardBatch
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges
-from tocsin.sql.rows import LIVE, LoadQuery
+from tocsin.sql.rows import LIVE, ROW_COLUMNS, LoadQuery
 from tocsin.sql.store import (
     NEWEST_RUN,
     RUN_SIZES,
@@ -124,6 +124,15 @@ def written(step: Step) -> bytes:
     return filled(step.sql, step.values)
 
 
+async def test_all_schedules_are_read_along_their_key(session: Connection) -> None:
+    await session.run(
+        b"INSERT INTO schedules VALUES " + b", ".join(b"('n%d/schedule', 'x', 1, x'%032x')" % (n, n) for n in range(50))
+    )
+    sql = DIALECT.all_schedules.format(columns=ROW_COLUMNS)
+    first, second = await plan(session, filled(sql, (b"n1/schedule", b"x", b"n1/schedule", 10)))
+    assert (first[:2], second[:2]) == (("schedules", "PRIMARY"), ("timers", "timers_by_uuid"))
+
+
 async def test_loads_use_the_primary_key(session: Connection) -> None:
     for each_max in (None, 16_000):
         for first, last in (((3, uuid_of(2)), (900, uuid_of(4))), ((5, uuid_of(1)), (5, uuid_of(2)))):
@@ -178,7 +187,9 @@ async def test_deletes_use_their_indexes(session: Connection) -> None:
 async def test_lists_read_each_range_in_order_from_its_position(session: Connection) -> None:
     recorder: Any = Recorder(session)
     cursor = (5, uuid_of(1), b"g" * 32)
-    await mysql_list.list_rows(recorder, ListQuery("default", (1, 2), frozenset(Status), cursor=cursor, limit=5), 1_000)
+    await mysql_list.list_rows(
+        recorder, ListQuery(("default",), (1, 2), frozenset(Status), cursor=cursor, limit=5), 1_000
+    )
     for statement in recorder.statements:
         for table, key, size in await plan(session, statement):
             assert key == "PRIMARY"
@@ -234,7 +245,9 @@ async def test_statements_use_no_feature_that_tidb_lacks(store: MysqlStore) -> N
     await mysql_read.load(recorder, LoadQuery(LIVE, 1, KEY_MIN, KEY_MAX, 5), 1)
     await mysql_read.fetch(recorder, 1, [uuid_of(1)])
     await recorder.rows(mysql_read.shard_rows(range(4)).encode())
-    await mysql_list.list_rows(recorder, ListQuery("default", (1,), frozenset(Status), tags=("a",), id_prefix="t"), 100)
+    await mysql_list.list_rows(
+        recorder, ListQuery(("default",), (1,), frozenset(Status), tags=("a",), id_prefix="t"), 100
+    )
     schema = [each for _, sql in mysql_schema.migrations() for each in mysql_schema.statements(sql)]
     settings = store._server.session_statements("8.0.11-TiDB-v7.5.0", bounded=True)
     assert len(recorder.statements) > 20

@@ -79,7 +79,7 @@ async def test_values_that_look_like_sql_are_stored_as_text(store: MysqlStore) -
     assert await loaded(store) == rows
     assert await suspended(store) == [aside]
     for each in rows:
-        query = ListQuery(each.namespace, (0,), frozenset({Status.PENDING}), tags=each.tags, id_prefix=each.timer_id)
+        query = ListQuery((each.namespace,), (0,), frozenset({Status.PENDING}), tags=each.tags, id_prefix=each.timer_id)
         assert (await store.list(query)).rows == [each]
 
 
@@ -88,7 +88,7 @@ async def test_texts_that_differ_in_spaces_or_case_differ(store: MysqlStore) -> 
     rows = [row(i + 1, i, namespace=name, timer_id=name) for i, name in enumerate(["a", "a ", "A", "á"])]
     await put(store, *rows)
     for each in rows:
-        query = ListQuery(each.namespace, (0,), frozenset({Status.PENDING}), id_prefix=each.timer_id)
+        query = ListQuery((each.namespace,), (0,), frozenset({Status.PENDING}), id_prefix=each.timer_id)
         assert (await store.list(query)).rows == [each]
 
 

@@ -382,7 +382,7 @@ export interface Shape<Answer> {
 export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } = {
   Timer: {
     required: ["namespace", "id", "timerUuid", "shardId", "status", "executeAt", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "attempts", "attemptLog", "createdAt", "updatedAt"],
-    nested: [["attemptLog", "Attempt", true], ["retryPolicy", "RetryPolicyAnswer", false], ["body", "RawBodyAnswer", false]],
+    nested: [["attemptLog", "Attempt", true], ["retryPolicy", "RetryPolicyAnswer", false], ["body", "RawBodyAnswer", false], ["explanation", "Explanation", false]],
   },
   Attempt: {
     required: ["startedAt", "durationMs"],

@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_deleted" | "namespace_created" | "namespace_changed" | "secret_rotated";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_deleted" | "namespace_created" | "namespace_changed" | "secret_rotated" | "tenant_labeled";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli";
@@ -218,7 +218,7 @@ export interface UpdateTimer {
 
 /** Filters of a list of timers; a timer must match all of them. */
 export interface ListTimers {
-  /** The namespace's name. */
+  /** The namespace's name; `*`: all that the API key has access to. */
   readonly namespace: string;
   /** A status, or several: timers with any of them match. */
   readonly status?: readonly TimerStatus[] | undefined;
@@ -230,6 +230,12 @@ export interface ListTimers {
   readonly executeAfter?: InstantLike | undefined;
   /** An RFC 3339 instant with a time zone. */
   readonly executeBefore?: InstantLike | undefined;
+  /** A part of the callback's host and path; case does not matter. */
+  readonly destination?: string | undefined;
+  /** A part of the last error; case does not matter. */
+  readonly error?: string | undefined;
+  /** Adds to each timer that is due what it does now, or waits for (explanation). */
+  readonly explain?: boolean | undefined;
   /** Maximum number of timers on the page. Default 100. */
   readonly limit?: number | undefined;
   /** `nextCursor` of the previous page. */
@@ -384,9 +390,9 @@ export interface UpdateSchedule {
   readonly pauseAfterFailures?: number | undefined;
 }
 
-/** Which schedules of a namespace are listed. */
+/** Which schedules are listed. */
 export interface ListSchedules {
-  /** The namespace's name. */
+  /** The namespace's name; `*`: all that the API key has access to. */
   readonly namespace: string;
   /** active, paused, or both: schedules with any of them match. Ended ones are not listed. */
   readonly status?: LiveScheduleStatus | undefined;
@@ -659,6 +665,8 @@ export interface Timer {
    * `destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
    */
   suspended?: string;
+  /** What the due timer does now, or waits for; only in a list that asks for it. */
+  explanation?: Explanation;
 }
 
 /** One attempt. `status` is absent if there was no response, `error` if the attempt succeeded. */
@@ -713,6 +721,13 @@ export interface Explanation {
   waitsFor?: Open<TimerWaitsFor>;
   /** When the next attempt is due, or the one in flight times out; absent if that is not known. */
   next?: string;
+  /** The number of the attempt that is in flight; absent if none is. */
+  attempt?: number;
+  /**
+   * When the attempt in flight began, or else when the timer became due; in the state `unknown`, since when the
+   * owner has not answered. Absent if the timer is not due, or that is not known.
+   */
+  since?: string;
 }
 
 /** A page of runs, newest first. A page without `nextCursor` is the last. */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,10 +14,19 @@ from tocsin.model.errors import (
     TocsinError,
     TooManyTags,
 )
+from tocsin.model.ids import is_uuid7
+from tocsin.model.instants import INSTANT_MAX, US_PER_SECOND
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus, Envelope, InvalidMessage
-from tocsin.service_calls.api.validation import CallRules, CheckRequest, PageRequest, Submission, encode_cursor
+from tocsin.service_calls.api.validation import (
+    CORRELATION_ID_CHARS_MAX,
+    CallRules,
+    CheckRequest,
+    PageRequest,
+    Submission,
+    encode_cursor,
+)
 from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.messages import (
     CallKey,
@@ -28,7 +37,19 @@ from tocsin.service_calls.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
-from tocsin.service_calls.ports import CallQueries, CallRecord, ExecutionRecord, PagePosition, TenantSecrets, TraceEntry
+from tocsin.service_calls.ports import (
+    CallFilter,
+    CallQueries,
+    CallRecord,
+    ExecutionRecord,
+    PagePosition,
+    Tenants,
+    TenantSecrets,
+    TraceEntry,
+)
+
+#: How far from the instant of an id a call is looked for in all tenants.
+_LOOKED_AROUND_US = 60 * US_PER_SECOND
 
 _REFUSALS: dict[str, Callable[[str], TocsinError]] = {
     ServiceCallNotFound.code: ServiceCallNotFound,
@@ -55,8 +76,8 @@ class CallWithExecutions(NamedTuple):
 
 
 class CallPage(NamedTuple):
-    """Calls, the newest first. `cursor` continues the list; None: there are no more. `reached` is set if a search by
-    name stopped at its limit of calls: the page may then have few calls or none."""
+    """Calls, the newest first. `cursor` continues the list; None: there are no more. `reached` is set if a search, by name or
+    over several tenants, stopped at its limit of calls: the page may then have few calls or none."""
 
     calls: list[CallRecord]
     cursor: str | None
@@ -144,17 +165,44 @@ class ServiceCalls:
         call = await self._find(key)
         return call, await self._queries.trace(key)
 
-    async def list(self, tenant_id: str, asked: PageRequest) -> CallPage:
+    async def list(self, tenants: Tenants, asked: PageRequest) -> CallPage:
         """One page. Pages are stable while calls are added and deleted: each starts right after the last call of the
         previous page."""
-        wanted = self._rules.page(tenant_id, asked)
+        wanted = self._rules.page(tenants, asked)
         # One more than requested shows whether there is another page.
         more = replace(wanted, limit=wanted.limit + 1)
-        calls, reached = await self._queries.search(more) if wanted.name else (await self._queries.page(more), None)
+        if wanted.name or not isinstance(wanted.tenants, str):
+            calls, reached = await self._queries.search(more)
+        else:
+            calls, reached = await self._queries.page(more), None
         if len(calls) <= wanted.limit:
             return CallPage(calls, None if reached is None else encode_cursor(reached), reached)
         calls = calls[: wanted.limit]
         return CallPage(calls, encode_cursor(PagePosition(calls[-1].submitted_at, calls[-1].service_call_id)))
+
+    async def counts(self, tenants: Tenants, most: int) -> Mapping[str, tuple[int, bool]]:
+        """How many calls of one tenant, of several, or of all have each status, and whether there may be more."""
+        return await self._queries.counts(tenants, most)
+
+    async def look_up(
+        self, text: str, tenants: tuple[str, ...] | None, known: Sequence[str], limit: int
+    ) -> Sequence[CallRecord]:
+        """Calls of these tenants, or of all (None), with this id, or else with this correlation id: at most `limit`. Of all
+        tenants, an id is looked for in `known` ones, and among calls that were submitted when it was made."""
+        call_id = text.lower()
+        found: Sequence[CallRecord] = []
+        if is_uuid7(call_id):
+            keys = [CallKey(tenant, call_id) for tenant in (known if tenants is None else tenants)]
+            found = await self._queries.find_many(keys)
+            if not found and tenants is None:
+                # Its first 48 bits: an id may be of any time, also beyond the last instant.
+                made_at = min(int(call_id[:13].replace("-", ""), 16) * 1_000, INSTANT_MAX - _LOOKED_AROUND_US)
+                first, last = max(made_at - _LOOKED_AROUND_US, 0), made_at + _LOOKED_AROUND_US
+                around = CallFilter(None, submitted_from=first, submitted_to=last, limit=limit, service_call_id=call_id)
+                found = (await self._queries.search(around)).calls
+        if not found and 1 <= len(text) <= CORRELATION_ID_CHARS_MAX:
+            found = await self._queries.of_request(text, tenants, limit)
+        return found[:limit]
 
     async def _find(self, key: CallKey) -> CallRecord:
         call = await self._queries.find(key)

@@ -21,7 +21,7 @@ from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.validation import InputRules, is_deeper_than, new_name_reason, new_text_reason, text_reason
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CallKey, CallStatus, Instant, RequestSpec, RetrySpec, SubmitServiceCall
-from tocsin.service_calls.ports import CallFilter, PagePosition
+from tocsin.service_calls.ports import CallFilter, PagePosition, Tenants
 
 #: Calls on a page when the request sets no limit.
 PAGE_DEFAULT = 50
@@ -142,12 +142,11 @@ class CallRules:
         errors.refuse()
         return key
 
-    def page(self, tenant_id: str, asked: PageRequest) -> CallFilter:
+    def page(self, tenants: Tenants, asked: PageRequest) -> CallFilter:
         """The filter for a page."""
         errors = _Errors()
-        tenant = errors.uuid7("tenantId", tenant_id)
         wanted = CallFilter(
-            tenant_id=tenant,
+            tenants=errors.uuid7("tenantId", tenants) if isinstance(tenants, str) else tenants,
             statuses=_statuses(asked.statuses, errors),
             tags=self._wanted_tags(asked.tags, errors),
             submitted_from=errors.parsed("from", asked.submitted_from, parse_instant),

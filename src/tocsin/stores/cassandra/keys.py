@@ -27,6 +27,8 @@ META, MEMBERS = "meta", "members"
 _TIMER, _RUN, _SCHEDULE = b"T", b"R", b"N"
 _LIVE_END, _HISTORY = b"t", b"h"
 _NAMESPACE_HASH_BYTES = 16
+#: The entries of all schedules of a shard are between these keys.
+SCHEDULES_BEGIN, SCHEDULES_END = _SCHEDULE, bytes([_SCHEDULE[0] + 1])
 _UUID_BYTES = 16
 #: Sorts after every uuid and generation.
 _END = b"\xff" * 64

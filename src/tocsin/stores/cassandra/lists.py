@@ -13,7 +13,14 @@ from typing import NamedTuple
 from tocsin.model.timer import Status
 from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow, schedules_of
 from tocsin.stores.cassandra.client import CassandraClient, Row
-from tocsin.stores.cassandra.keys import history_key, schedule_id_of, schedule_key, timer_key
+from tocsin.stores.cassandra.keys import (
+    SCHEDULES_BEGIN,
+    SCHEDULES_END,
+    history_key,
+    schedule_id_of,
+    schedule_key,
+    timer_key,
+)
 from tocsin.stores.cassandra.reads import RANGE, delete_entries, rows_by_key
 from tocsin.stores.cassandra.rows import Entry, entry_of, row_or_damaged, schedule_entry_of
 from tocsin.stores.client_store import ClientStore
@@ -59,7 +66,7 @@ async def _rows(client: CassandraClient, keys: Sequence[_Key]) -> list[StoredRow
 
 def _matches(query: ListQuery, entry: Entry) -> bool:
     return (
-        entry.namespace == query.namespace
+        query.covers(entry.namespace)
         and Status(entry.status) in query.statuses
         and entry.timer_id.startswith(query.id_prefix)
         and all(tag in entry.tags for tag in query.tags)
@@ -74,9 +81,9 @@ class _Listed(NamedTuple):
     value: bytes
 
 
-async def _schedule(client: CassandraClient, name: str, listed: _Listed) -> StoredRow | None:
+async def _schedule(client: CassandraClient, name: str | None, listed: _Listed) -> StoredRow | None:
     """The entry's schedule; None if it has ended, or the entry is damaged. The entry of one that has ended is removed, unless
-    it was written again since."""
+    it was written again since. `name` is the one under which it is stored; None: any, and then without damaged ones."""
     entry = schedule_entry_of(listed.value)
     if entry is None:
         return None
@@ -84,12 +91,12 @@ async def _schedule(client: CassandraClient, name: str, listed: _Listed) -> Stor
     found, damaged = await rows_by_key(client, listed.shard_id, [key])
     if key in damaged:
         left = row_or_damaged(key, damaged[key].value)
-        return (
-            left._replace(namespace=name, timer_id=schedule_id_of(listed.key)) if isinstance(left, StoredRow) else None
-        )
+        if name is None or not isinstance(left, StoredRow):
+            return None
+        return left._replace(namespace=name, timer_id=schedule_id_of(listed.key))
     row = found.get(key)
-    if isinstance(row, StoredRow) and schedule_key(row.namespace, row.timer_id) == listed.key and row.namespace == name:
-        return row
+    if isinstance(row, StoredRow) and schedule_key(row.namespace, row.timer_id) == listed.key:
+        return row if name in (None, row.namespace) else None
     await delete_entries(client, listed.shard_id, [(listed.key, listed.value)])
     return None
 
@@ -99,9 +106,21 @@ class CassandraLists(ClientStore[CassandraClient]):
 
     async def list_schedules(self, namespace: str, shards: Sequence[int], after_id: str, limit: int) -> list[StoredRow]:
         """The namespace's live schedules in these shards behind an id, in the order of ids: the first `limit`."""
-        client = self._open
         name = schedules_of(namespace)
         first, last = behind(schedule_key(name, after_id)), schedule_key(name) + b"\xff"
+        return await self._schedules(name, shards, first, last, limit)
+
+    async def list_all_schedules(
+        self, shards: Sequence[int], after: tuple[str, str] | None, limit: int
+    ) -> list[StoredRow]:
+        """All live schedules in these shards behind a namespace and id, by the hashes of namespaces and the ids."""
+        first = SCHEDULES_BEGIN if after is None else behind(schedule_key(schedules_of(after[0]), after[1]))
+        return await self._schedules(None, shards, first, SCHEDULES_END, limit)
+
+    async def _schedules(
+        self, name: str | None, shards: Sequence[int], first: bytes, last: bytes, limit: int
+    ) -> list[StoredRow]:
+        client = self._open
         rows: list[StoredRow] = []
         while len(rows) < limit:
             wanted = limit - len(rows)
@@ -122,7 +141,7 @@ class CassandraLists(ClientStore[CassandraClient]):
         return rows
 
     async def list(self, query: ListQuery) -> Listed:
-        """A page of one namespace's timers, live and finished, in the order of the query."""
+        """A page of timers, live and finished, in the order of the query."""
         client = self._open
         read, rows_of = partial(_read, client, query), partial(_rows, client)
         return await merge(client, query, read, rows_of, client.options.page_rows_max)

@@ -33,6 +33,8 @@ _SCHEDULE = b"\xff"
 #: hash; what is read by it has its namespace, too.
 _NAMESPACE_HASH_BYTES = 3
 _SORT_BYTES_MAX = 1_024
+#: The `e` of all schedules are between these.
+SCHEDULES_BEGIN, SCHEDULES_END = _SCHEDULE, (_SCHEDULE * _SORT_BYTES_MAX)
 
 _TIMER, _HISTORY = b"t", b"h"
 #: Begins the sort key of a run. Not behind the uuid: reads of a timer take all items with its uuid.

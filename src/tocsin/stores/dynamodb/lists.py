@@ -5,16 +5,25 @@ DynamoDB filters the entries and returns how far it has read. Then the rows of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import HistoryRow, Listed, ListQuery, StoredRow, schedules_of
+from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow, schedules_of
 from tocsin.stores.client_store import ClientStore
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.items import generation_of_entry, row_of
-from tocsin.stores.dynamodb.keys import BY_EXPIRY, Item, behind, partition_of, schedule_order, schedules_end
+from tocsin.stores.dynamodb.keys import (
+    BY_EXPIRY,
+    SCHEDULES_BEGIN,
+    SCHEDULES_END,
+    Item,
+    behind,
+    partition_of,
+    schedule_order,
+    schedules_end,
+)
 from tocsin.stores.dynamodb.reads import between
 from tocsin.stores.lists import Match, Page, merge
 from tocsin.stores.orders import FINISHED, place_of_key
@@ -52,8 +61,15 @@ def _identity(key: Item) -> tuple[str, bytes]:
 
 
 def _filter(query: ListQuery, *, finished: bool) -> tuple[str, dict[str, str], dict[str, Any]]:
-    """The condition on namespace, id, tags and status, with its names and values."""
-    parts, names, values = ["#n = :n"], {"#n": "n"}, {":n": {"S": query.namespace}}
+    """The condition on namespaces, id, tags and status, with its names and values."""
+    names, values = {"#n": "n"}, {}
+    if query.namespaces is None:
+        # DynamoDB has no condition on the end of a text. No namespace has a slash in its name.
+        parts, values[":n"] = ["NOT contains(#n, :n)"], {"S": SCHEDULES_SUFFIX}
+    else:
+        # No list is empty in a condition; the empty name is no namespace's.
+        values = {f":n{number}": {"S": name} for number, name in enumerate(query.namespaces or ("",))}
+        parts = [f"#n IN ({', '.join(values)})"]
     if query.id_prefix:
         parts.append("begins_with(#i, :i)")
         names["#i"] = "i"
@@ -70,20 +86,31 @@ def _filter(query: ListQuery, *, finished: bool) -> tuple[str, dict[str, str], d
     return " AND ".join(parts), names, values
 
 
-async def _schedule_entries(client: DynamoClient, first: bytes, last: bytes, limit: int, shard_id: int) -> list[Item]:
-    """The entries of a shard's schedules behind `first`: `limit` and one more, or all."""
+async def _schedule_entries(
+    client: DynamoClient, first: bytes, last: bytes, limit: int, own: bool, shard_id: int
+) -> list[Item]:
+    """The entries of a shard's schedules behind `first`, with `own` also those at it: `limit` and one more, or all."""
     found = await client.items(
         partition_of(shard_id),
         limit=limit + 1,
         index=BY_EXPIRY,
-        KeyConditionExpression="p = :p AND e BETWEEN :behind AND :last",
-        ExpressionAttributeValues={":behind": {"B": behind(first)}, ":last": {"B": last}},
+        KeyConditionExpression="p = :p AND e BETWEEN :first AND :last",
+        ExpressionAttributeValues={":first": {"B": first if own else behind(first)}, ":last": {"B": last}},
     )
-    return [item for item in found if _expiry_of(item) > first]
+    return [item for item in found if own or _expiry_of(item) > first]
 
 
 def _expiry_of(item: Item) -> bytes:
     return bytes(item["e"]["B"])
+
+
+def _place_of_schedule(name: str, schedule_id: str) -> tuple[bytes, str]:
+    return schedule_order(name, schedule_id), name
+
+
+def _has_namespace(row: StoredRow) -> bool:
+    """Not so of a damaged one that has lost it."""
+    return row.namespace.endswith(SCHEDULES_SUFFIX)
 
 
 class DynamoLists(ClientStore[DynamoClient]):
@@ -91,13 +118,43 @@ class DynamoLists(ClientStore[DynamoClient]):
 
     async def list_schedules(self, namespace: str, shards: Sequence[int], after_id: str, limit: int) -> list[StoredRow]:
         """The namespace's live schedules in these shards behind an id, in the order of ids: the first `limit`."""
-        client = self._open
         name = schedules_of(namespace)
         first, last = schedule_order(name, after_id), schedules_end(name)
+        return await self._schedules(shards, first, last, limit, lambda row: row.namespace == name)
+
+    async def list_all_schedules(
+        self, shards: Sequence[int], after: tuple[str, str] | None, limit: int
+    ) -> list[StoredRow]:
+        """All live schedules in these shards behind a namespace and id, by the hashes of namespaces and the ids."""
+        if after is None:
+            return await self._schedules(shards, SCHEDULES_BEGIN, SCHEDULES_END, limit, _has_namespace)
+        place = _place_of_schedule(schedules_of(after[0]), after[1])
+        # Another namespace with the same hash may have a schedule of this id, too.
+        return await self._schedules(
+            shards,
+            place[0],
+            SCHEDULES_END,
+            limit,
+            lambda row: _has_namespace(row) and _place_of_schedule(row.namespace, row.timer_id) > place,
+            own=True,
+        )
+
+    async def _schedules(
+        self,
+        shards: Sequence[int],
+        first: bytes,
+        last: bytes,
+        limit: int,
+        wants: Callable[[StoredRow], bool],
+        *,
+        own: bool = False,
+    ) -> list[StoredRow]:
+        """The schedules that `wants` has, in the order of their entries behind `first`, with `own` also those at it."""
+        client = self._open
         found: list[StoredRow] = []
         while len(found) < limit:
             wanted = limit - len(found)
-            read = partial(_schedule_entries, client, first, last, wanted)
+            read = partial(_schedule_entries, client, first, last, wanted, own)
             of_shards = await client.in_parallel(read, sorted(set(shards)))
             ahead = sorted((each for entries in of_shards for each in entries), key=_expiry_of)
             # With those of the same `e` as the last: their namespaces have the same hash.
@@ -106,14 +163,14 @@ class DynamoLists(ClientStore[DynamoClient]):
             # One may have ended since its entry was read, or be another namespace's. A damaged one that has lost its id would
             # begin the list again if it ended a page.
             rows = [row for item in items if isinstance(row := row_of(item), StoredRow)]
-            found += [row for row in rows if row.namespace == name and row.timer_id]
+            found += [row for row in rows if row.timer_id and wants(row)]
             if len(entries) < wanted:
                 break
-            first = _expiry_of(entries[-1])
-        return sorted(found, key=lambda row: row.timer_id.encode())
+            first, own = _expiry_of(entries[-1]), False
+        return sorted(found, key=lambda row: _place_of_schedule(row.namespace, row.timer_id))
 
     async def list(self, query: ListQuery) -> Listed:
-        """A page of one namespace's timers, live and finished, in the order of the query."""
+        """A page of timers, live and finished, in the order of the query."""
         client = self._open
         rows_of = partial(_rows, client)
         return await merge(client, query, partial(_read, client, query), rows_of, client.options.page_items_max)

@@ -8,9 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bson import Int64
+from bson import Int64, Regex
 
-from tocsin.ports.store import GENERATION_END, HistoryRow, ListCursor, Listed, ListQuery, StoredRow, schedules_of
+from tocsin.ports.store import (
+    GENERATION_END,
+    SCHEDULES_SUFFIX,
+    HistoryRow,
+    ListCursor,
+    Listed,
+    ListQuery,
+    StoredRow,
+    schedules_of,
+)
 from tocsin.sql.rows import HISTORY
 from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import Walk, place_of
@@ -20,6 +29,8 @@ from tocsin.stores.mongodb.reads import instants_between
 
 _CODE_POINT_MAX = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
+#: Names under which schedules are stored.
+_OF_SCHEDULES = Regex(f"{SCHEDULES_SUFFIX}$")
 
 
 async def _walked(client: MongoClient, session: Session, walk: Walk) -> Listed:
@@ -120,9 +131,11 @@ def _sources(walk: Walk) -> list[_Source]:
 
 
 def _matching(walk: Walk, *, finished: bool) -> Document:
-    """The condition on namespace, id, tags and status."""
+    """The condition on namespaces, id, tags and status."""
     query = walk.query
-    condition: dict[str, Any] = {"namespace": query.namespace}
+    condition: dict[str, Any] = {"namespace": {"$not": _OF_SCHEDULES}}
+    if query.namespaces is not None:
+        condition["namespace"] = {"$in": list(query.namespaces)}
     if query.id_prefix:
         condition["timer_id"] = starting_with(query.id_prefix)
     if query.tags:
@@ -148,25 +161,43 @@ class MongoLists(ClientStore[MongoClient]):
 
     async def list_schedules(self, namespace: str, shards: Sequence[int], after_id: str, limit: int) -> list[StoredRow]:
         """The namespace's live schedules in these shards behind an id, in the order of ids: the first `limit`."""
+        behind = {"namespace": schedules_of(namespace), "timer_id": {"$gt": after_id}}
+        return await self._schedules(shards, [behind], limit)
+
+    async def list_all_schedules(
+        self, shards: Sequence[int], after: tuple[str, str] | None, limit: int
+    ) -> list[StoredRow]:
+        """All live schedules in these shards behind a namespace and id, by the name under which they are stored and id."""
+        if after is None:
+            return await self._schedules(shards, [{}], limit)
+        name, after_id = schedules_of(after[0]), after[1]
+        behind: list[Document] = [
+            {"namespace": name, "timer_id": {"$gt": after_id}},
+            {"namespace": {"$gt": name}},
+        ]
+        return await self._schedules(shards, behind, limit)
+
+    async def _schedules(self, shards: Sequence[int], parts: Sequence[Document], limit: int) -> list[StoredRow]:
+        """The first schedules in the parts of the index, which are in order."""
         client = self._open
-        query = {
-            "namespace": schedules_of(namespace),
-            "timer_id": {"$gt": after_id},
-            # The index has schedules only.
-            "schedule": True,
-            "shard": {"$in": sorted(set(shards))},
-        }
 
         async def found(session: Session) -> list[StoredRow]:
-            cursor = client.collection("timers").find(
-                query, session=session, sort=[("namespace", 1), ("timer_id", 1)], limit=limit
-            )
-            return [stored_row(document) for document in await cursor.to_list()]
+            rows: list[StoredRow] = []
+            for part in parts:
+                # The index has schedules only.
+                query = {**part, "schedule": True, "shard": {"$in": sorted(set(shards))}}
+                cursor = client.collection("timers").find(
+                    query, session=session, sort=[("namespace", 1), ("timer_id", 1)], limit=limit - len(rows)
+                )
+                rows += [stored_row(document) for document in await cursor.to_list()]
+                if len(rows) >= limit:
+                    break
+            return rows
 
         return await client.read(found)
 
     async def list(self, query: ListQuery) -> Listed:
-        """A page of one namespace's timers, live and finished."""
+        """A page of timers, live and finished."""
         client = self._open
         bytes_max = min(query.bytes_max, client.options.read_bytes_max)
         walk = Walk(query, bytes_max)

@@ -26,6 +26,12 @@ class MysqlDialect(Dialect):
         "ON shard_id = schedule_shard AND timer_uuid = schedule_uuid WHERE schedule_namespace = ? AND schedule_id > ? "
         "ORDER BY schedule_id LIMIT ?"
     )
+    # Two ranges of the key: a comparison of rows would be none. The name is needed twice.
+    all_schedules = (
+        "SELECT {columns} FROM schedules STRAIGHT_JOIN timers FORCE INDEX (timers_by_uuid) "
+        "ON shard_id = schedule_shard AND timer_uuid = schedule_uuid WHERE (schedule_namespace = ? AND schedule_id > ?) "
+        "OR schedule_namespace > ? ORDER BY schedule_namespace, schedule_id LIMIT ?"
+    )
     next_records_version = (
         "INSERT INTO records (record_kind, record_key, record_value, record_version) VALUES (?, '', '', 1) "
         "ON DUPLICATE KEY UPDATE record_version = record_version + 1"

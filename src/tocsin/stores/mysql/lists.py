@@ -32,7 +32,7 @@ class _Match(NamedTuple):
 
 
 async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) -> Listed:
-    """A page of one namespace's timers, live and finished."""
+    """A page of timers, live and finished."""
     walk = Walk(query, bytes_max)
     if walk.goes_on:
         await connection.snapshot(lambda: _walked(connection, walk))
@@ -101,9 +101,14 @@ async def _found(connection: Connection, walk: Walk, condition: bytes) -> list[_
 
 
 def matches(query: ListQuery) -> bytes:
-    """The condition on namespace, id and tags. It compares bytes, because texts that differ only in trailing spaces are
+    """The condition on namespaces, id and tags. It compares bytes, because texts that differ only in trailing spaces are
     equal."""
-    parts = [b" AND CAST(timer_namespace AS BINARY) = %b" % hexed(query.namespace.encode())]
+    if query.namespaces is None:
+        parts = [b" AND RIGHT(timer_namespace, 9) <> '/schedule'"]
+    else:
+        # No list is empty in SQL; the empty name is no namespace's.
+        names = listed(hexed(name.encode()) for name in query.namespaces or ("",))
+        parts = [b" AND CAST(timer_namespace AS BINARY) IN " + names]
     if prefix := query.id_prefix.encode():
         parts.append(b" AND LEFT(CAST(timer_id AS BINARY), %d) = %b" % (len(prefix), hexed(prefix)))
     parts += [b" AND LOCATE(%b, timer_tags) > 0" % text(tags_text((tag,))) for tag in query.tags]

@@ -78,8 +78,17 @@ class MysqlStore(ServerStore[MysqlServer, Connection]):
         values = (schedules_of(namespace).encode(), after_id.encode(), limit)
         return [stored_row(found) for found in await self._rows(sql, *values)]
 
+    async def list_all_schedules(
+        self, shards: Sequence[int], after: tuple[str, str] | None, limit: int
+    ) -> builtins.list[StoredRow]:
+        """All schedules behind a namespace and id, by the name under which they are stored and id, along the same table."""
+        sql = self.dialect.all_schedules.format(columns=ROW_COLUMNS)
+        name, after_id = ("", "") if after is None else (schedules_of(after[0]), after[1])
+        values = (name.encode(), after_id.encode(), name.encode(), limit)
+        return [stored_row(found) for found in await self._rows(sql, *values)]
+
     async def list(self, query: ListQuery) -> Listed:
-        """A page of one namespace's timers, live and finished."""
+        """A page of timers, live and finished."""
         bytes_max = min(query.bytes_max, self._server.options.read_bytes_max)
         return await self._read(lambda connection: lists.list_rows(connection, query, bytes_max))
 

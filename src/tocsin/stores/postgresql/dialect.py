@@ -28,6 +28,10 @@ class PostgresDialect(Dialect):
         "SELECT {columns} FROM timers WHERE right(timer_namespace, 9) = '/schedule' AND timer_namespace = ? "
         'AND timer_id COLLATE "C" > ? ORDER BY timer_id COLLATE "C" LIMIT ?'
     )
+    all_schedules = (
+        "SELECT {columns} FROM timers WHERE right(timer_namespace, 9) = '/schedule' "
+        'AND (timer_namespace, timer_id COLLATE "C") > (?, ?) ORDER BY timer_namespace, timer_id COLLATE "C" LIMIT ?'
+    )
     skip_locked = " FOR UPDATE SKIP LOCKED"
 
     def delete_first(self, table: str, key: str, condition: str, order: str) -> str:

@@ -13,13 +13,14 @@ from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.reads import TIMER_COLUMNS
 
 _MATCHES = (
-    "timer_namespace = $9 AND starts_with(timer_id, $10) AND NOT EXISTS "
+    "CASE WHEN $9::text[] IS NULL THEN right(timer_namespace, 9) <> '/schedule' ELSE timer_namespace = ANY ($9) END "
+    "AND starts_with(timer_id, $10) AND NOT EXISTS "
     "(SELECT FROM unnest($11::text[]) AS wanted (tag) WHERE strpos(coalesce(timer_tags, ''), wanted.tag) = 0)"
 )
 _PLACE = "timer_execute_at, timer_uuid, timer_generation"
 
 #: Parameters: shards of live rows, their row types, shards of history, the position after which to begin (three values), the
-#: last instant, the span, namespace, prefix, tags, statuses, bytes of records at most.
+#: last instant, the span, namespaces (NULL: all), prefix, tags, statuses, bytes of records at most.
 LIST = (
     "WITH passed AS ("
     "SELECT timer.* FROM unnest($1::integer[]) AS s (shard), unnest($2::smallint[]) AS k (kind) CROSS JOIN LATERAL ("
@@ -43,7 +44,7 @@ LIST = (
 
 
 async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) -> Listed:
-    """A page of one namespace's timers, live and finished."""
+    """A page of timers, live and finished."""
     walk = Walk(query, bytes_max)
     tags = [tags_text((tag,)) for tag in query.tags]
     kinds, finished = walk.kinds, walk.finished
@@ -51,8 +52,9 @@ async def list_rows(connection: Connection, query: ListQuery, bytes_max: int) ->
     while walk.goes_on:
         at, uuid, generation = walk.place
         found = await connection.fetch(
-            LIST, *ranges, at, uuid or UUID_MIN, generation, walk.last, walk.span, query.namespace, query.id_prefix, tags,
-            finished, max(walk.bytes_left, 1),
+            LIST, *ranges, at, uuid or UUID_MIN, generation, walk.last, walk.span,
+            None if query.namespaces is None else list(query.namespaces), query.id_prefix, tags, finished,
+            max(walk.bytes_left, 1),
         )  # fmt: skip
         ends = [tuple(values[2:5]) for values in found if values[1]]
         end = min(ends, default=None)

@@ -57,7 +57,7 @@ class PostgresStore(ServerStore[PostgresServer, Connection]):
         return await self._load(lambda connection: reads.fetch(connection, shard_id, uuids)) if uuids else {}
 
     async def list(self, query: ListQuery) -> Listed:
-        """A page of one namespace's timers, live and finished."""
+        """A page of timers, live and finished."""
         bytes_max = min(query.bytes_max, self._server.options.read_bytes_max)
         return await self._read(lambda connection: lists.list_rows(connection, query, bytes_max))
 

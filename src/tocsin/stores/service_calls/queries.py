@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from tocsin.model.instants import format_instant
 from tocsin.service_calls.messages import CallKey, CallStatus
-from tocsin.service_calls.ports import CallFilter, CallRecord, ExecutionRecord, PagePosition, SearchResult, TraceEntry
+from tocsin.service_calls.ports import (
+    CallFilter,
+    CallRecord,
+    ExecutionRecord,
+    PagePosition,
+    SearchResult,
+    Tenants,
+    TraceEntry,
+)
 from tocsin.stores.service_calls.service_calls import TAGS
 from tocsin.stores.service_calls.statements import KEY, Database, Query, Row, Session, json_of
 
@@ -18,10 +26,11 @@ _TAGS = CallRecord._fields.index("tags")
 _CORRELATION = _COLUMNS.index("correlation_id")
 #: The API shows the outcome as it is stored.
 _KINDS = {"outcome_meta": json_of(dict[str, Any])}
-#: How many calls one search by name reads: a few tens of milliseconds of the database's time.
+#: How many calls one search, by name or over several tenants, reads: a few tens of milliseconds of the database's time.
 SEARCHED_MAX = 10_000
 #: What a search reads of each call.
-SEARCHED = (*KEY, "submitted_at", "name")
+SEARCHED = (*KEY, "submitted_at", "name", "status", "correlation_id")
+_PLACE = SEARCHED[:3]
 
 _OF_CALL = "tenant_id = :tenant AND service_call_id = :call"
 FIND = Query(f"SELECT {', '.join(_COLUMNS)} FROM service_calls WHERE {_OF_CALL}", results=_COLUMNS, kinds=_KINDS)
@@ -68,7 +77,8 @@ class PageQuery:
     """The calls of a page, as one statement.
 
     A filter by correlation id or tag is a range of that index. Otherwise it is a range of the calls' index, or one range for
-    each of several statuses, each limited to what the page reads.
+    each of several statuses, each limited to what the page reads. Over several tenants it is always a range of all calls,
+    which a search filters.
     """
 
     def __init__(self, wanted: CallFilter, columns: Sequence[str] = _COLUMNS) -> None:
@@ -76,14 +86,18 @@ class PageQuery:
         self._columns = tuple(columns)
         self._statuses = sorted(wanted.statuses) if len(wanted.statuses) < len(CallStatus) else []
         self._tags = sorted(set(wanted.tags))
+        self._one_tenant = isinstance(wanted.tenants, str)
+        self._among = wanted.tenants if isinstance(wanted.tenants, tuple) else ()
         #: The statement's values but for how many calls it reads.
         self.values: dict[str, Any] = {
-            "tenant": wanted.tenant_id,
+            "tenant": wanted.tenants if self._one_tenant else None,
+            **{f"tenant_{place}": tenant for place, tenant in enumerate(self._among)},
             "from_at": wanted.submitted_from,
             "to_at": wanted.submitted_to,
             "before_at": None if wanted.before is None else wanted.before.submitted_at,
             "before_id": None if wanted.before is None else wanted.before.service_call_id,
             "correlation": wanted.correlation_id,
+            "call": wanted.service_call_id,
             "pattern": _containing(wanted.name),
             **{f"status_{place}": status for place, status in enumerate(self._statuses)},
             **{f"tag_{place}": tag for place, tag in enumerate(self._tags)},
@@ -96,16 +110,25 @@ class PageQuery:
 
     @property
     def search(self) -> Query:
-        """Keys and submission times of the first `most` calls whose name matches, among the first `among` calls."""
-        found = ", ".join(SEARCHED[:-1])
+        """Keys and submission times of the first `most` calls that match, among the first `among` calls."""
+        conditions = ["lower(name) LIKE lower(:pattern) ESCAPE '/'"] if self._wanted.name else []
+        if not self._one_tenant:
+            conditions += _of_tenants(self._among) if self._wanted.tenants is not None else []
+            conditions += ["service_call_id = :call"] * bool(self._wanted.service_call_id)
+            conditions += [f"status IN ({', '.join(self._status_names)})"] * bool(self._statuses)
+            conditions += ["correlation_id = :correlation"] * bool(self._wanted.correlation_id)
+            conditions += [_tagged("looked_at", place) for place in range(len(self._tags))]
+        where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
         return _query(
-            f"SELECT {found} FROM ({self._text.replace(':most', ':among')}) AS looked_at "
-            f"WHERE lower(name) LIKE lower(:pattern) ESCAPE '/' {_newest('looked_at')} LIMIT :most",
-            SEARCHED[:-1],
+            f"SELECT {', '.join(_PLACE)} FROM ({self._text.replace(':most', ':among')}) AS looked_at "
+            f"{where}{_newest('looked_at')} LIMIT :most",
+            _PLACE,
         )
 
     @property
     def _text(self) -> str:
+        if not self._one_tenant:
+            return self._selected(_calls_by("newest"), "calls", [])
         if self._wanted.correlation_id:
             # Not `IN`: a planner without statistics might prefer the index by status.
             statuses = " OR ".join(f"calls.status IS NOT DISTINCT FROM {name}" for name in self._status_names)
@@ -137,9 +160,10 @@ class PageQuery:
         return [f":status_{place}" for place in range(len(self._statuses))]
 
     def _selected(self, source: str, ranged: str, conditions: Sequence[str], part: str = "") -> str:
-        """The tenant's calls in the time range, after the previous page. `ranged` is the table whose index has the range."""
+        """The calls in the time range, of the tenant or of all, after the previous page. `ranged` is the table whose index
+        has the range."""
         wanted = self._wanted
-        where = [f"{ranged}.tenant_id = :tenant", *conditions]
+        where = [f"{ranged}.tenant_id = :tenant"] * self._one_tenant + [*conditions]
         if wanted.submitted_from is not None:
             where.append(f"{ranged}.submitted_at >= :from_at")
         if wanted.submitted_to is not None:
@@ -147,7 +171,40 @@ class PageQuery:
         if wanted.before is not None:
             where.append(f"({ranged}.submitted_at, {ranged}.service_call_id) < (:before_at, :before_id)")
         columns = ", ".join(f"calls.{name}" for name in self._columns)
-        return f"SELECT {columns} FROM {source} WHERE {' AND '.join(where)} {_newest(ranged)} {part or _PART}"
+        condition = f"WHERE {' AND '.join(where)} " if where else ""
+        return f"SELECT {columns} FROM {source} {condition}{_newest(ranged)} {part or _PART}"
+
+
+def _of_tenants(tenants: Sequence[str]) -> list[str]:
+    """The condition for the calls of these tenants. No list is empty in SQL; no tenant has an empty id."""
+    names = [f":tenant_{place}" for place in range(len(tenants))]
+    return [f"tenant_id IN ({', '.join(names) or repr('')})"]
+
+
+def of_request(tenants: tuple[str, ...] | None) -> Query:
+    """The first `most` calls with a correlation id."""
+    conditions = ["correlation_id = :correlation", *(_of_tenants(tenants) if tenants is not None else [])]
+    return _query(
+        f"SELECT {', '.join(_COLUMNS)} FROM {_calls_by('correlation_id')} WHERE {' AND '.join(conditions)} LIMIT :most",
+        _COLUMNS,
+    )
+
+
+def counts_of(tenants: Tenants) -> Query:
+    """How many calls have each status: of one tenant at most `most` of each, of several among the first `most` of all."""
+    if isinstance(tenants, str):
+        condition = "tenant_id = :tenant AND status = "
+        each = [
+            f"SELECT '{status}' AS status, count(*) AS number FROM "
+            f"(SELECT 1 FROM {_calls_by('status')} WHERE {condition}'{status}' LIMIT :most) AS with_{status}"
+            for status in CallStatus
+        ]
+        return Query(" UNION ALL ".join(each), results=("status", "number"))
+    where = f"WHERE {' AND '.join(_of_tenants(tenants))} " if tenants is not None else ""
+    newest = f"SELECT tenant_id, status FROM {_calls_by('newest')} {_newest('calls')} LIMIT :most"
+    return _query(
+        f"SELECT status, count(*) AS number FROM ({newest}) AS newest {where}GROUP BY status", ("status", "number")
+    )
 
 
 _PART = "LIMIT :most OFFSET :skipped"
@@ -197,7 +254,7 @@ class SqlCallQueries:
         return await self._database.read(lambda session: _records(session, asked.page, **values))
 
     async def search(self, wanted: CallFilter) -> SearchResult:
-        asked, searched = PageQuery(wanted, SEARCHED), PageQuery(wanted, SEARCHED[:-1])
+        asked, searched = PageQuery(wanted, SEARCHED), PageQuery(wanted, _PLACE)
         last = part_of(1, after=SEARCHED_MAX - 1)
 
         async def work(session: Session) -> SearchResult:
@@ -207,8 +264,32 @@ class SqlCallQueries:
             if len(keys) < wanted.limit and (row := await searched.page.fetch(session, **searched.values, **last)):
                 reached = PagePosition(row[0][2], row[0][1])
             records = await _records(session, FIND_MANY, [key[:2] for key in keys])
-            by_id = {record.service_call_id: record for record in records}
-            return SearchResult([by_id[key[1]] for key in keys], reached)
+            by_key = {(record.tenant_id, record.service_call_id): record for record in records}
+            return SearchResult([by_key[key[0], key[1]] for key in keys], reached)
+
+        return await self._database.read(work)
+
+    async def of_request(self, correlation_id: str, tenants: tuple[str, ...] | None, limit: int) -> list[CallRecord]:
+        values: dict[str, Any] = {f"tenant_{place}": tenant for place, tenant in enumerate(tenants or ())}
+        return await self._database.read(
+            lambda session: _records(session, of_request(tenants), correlation=correlation_id, most=limit, **values)
+        )
+
+    async def counts(self, tenants: Tenants, most: int) -> Mapping[str, tuple[int, bool]]:
+        among = () if tenants is None or isinstance(tenants, str) else tenants
+        values: dict[str, Any] = {f"tenant_{place}": tenant for place, tenant in enumerate(among)}
+        one = isinstance(tenants, str)
+        values |= {"tenant": tenants, "most": most + 1} if one else {"most": SEARCHED_MAX}
+        query, every = counts_of(tenants), counts_of(None)
+
+        async def work(session: Session) -> Mapping[str, tuple[int, bool]]:
+            counted: dict[str, int] = dict(await query.fetch(session, **values))
+            if one:
+                return {
+                    status: (min(counted.get(status, 0), most), counted.get(status, 0) > most) for status in CallStatus
+                }
+            looked_at = sum(number for _, number in await every.fetch(session, most=SEARCHED_MAX))
+            return {status: (counted.get(status, 0), looked_at >= SEARCHED_MAX) for status in CallStatus}
 
         return await self._database.read(work)
 

@@ -27,6 +27,10 @@ class SqliteDialect(Dialect):
         "SELECT {columns} FROM timers WHERE substr(timer_namespace, -9) = '/schedule' AND timer_namespace = ? "
         "AND timer_id > ? ORDER BY timer_id LIMIT ?"
     )
+    all_schedules = (
+        "SELECT {columns} FROM timers WHERE substr(timer_namespace, -9) = '/schedule' "
+        "AND (timer_namespace, timer_id) > (?, ?) ORDER BY timer_namespace, timer_id LIMIT ?"
+    )
     locked = ""
 
 

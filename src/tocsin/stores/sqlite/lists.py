@@ -43,7 +43,7 @@ def end_sql(*, history: bool) -> str:
 
 
 @cache
-def matches_sql(*, history: bool, ended: bool, prefix: bool, tags: int, statuses: int) -> str:
+def matches_sql(*, history: bool, ended: bool, namespaces: int | None, prefix: bool, tags: int, statuses: int) -> str:
     """The matching rows between two positions; without `ended`, up to the instant :last."""
     rows, order = (_HISTORY_FROM, _ORDER) if history else (_TIMERS_FROM, _TIMERS_ORDER)
     if not ended:
@@ -52,7 +52,10 @@ def matches_sql(*, history: bool, ended: bool, prefix: bool, tags: int, statuses
         rows += "AND (timer_execute_at, timer_uuid, timer_generation) <= (:end_at, :end_uuid, :end_generation) "
     else:
         rows += "AND (timer_execute_at, timer_uuid) <= (:end_at, :end_uuid) "
-    rows += "AND timer_namespace = :namespace "
+    if namespaces is None:
+        rows += "AND substr(timer_namespace, -9) <> '/schedule' "
+    else:
+        rows += f"AND timer_namespace IN ({','.join(f':namespace{i}' for i in range(namespaces))}) "
     if prefix:
         rows += "AND substr(timer_id, 1, length(:prefix)) = :prefix "
     rows += "".join(f"AND instr(timer_tags, :tag{i}) > 0 " for i in range(tags))
@@ -64,11 +67,12 @@ def matches_sql(*, history: bool, ended: bool, prefix: bool, tags: int, statuses
 
 
 def list_rows(connection: apsw.Connection, query: ListQuery, bytes_max: int) -> Listed:
-    """A page of one namespace's timers, live and finished, from one snapshot."""
+    """A page of timers, live and finished, from one snapshot."""
     resumed = query.cursor is not None and (query.tags or query.id_prefix)
     walk = Walk(query, bytes_max, first_span_rows=_RESUMED_ROWS if resumed else None)
     filters = {
-        "last": walk.last, "namespace": query.namespace, "prefix": query.id_prefix,
+        "last": walk.last, "prefix": query.id_prefix,
+        **{f"namespace{i}": namespace for i, namespace in enumerate(query.namespaces or ())},
         **{f"tag{i}": tags_text((tag,)) for i, tag in enumerate(query.tags)},
         **{f"status{i}": status for i, status in enumerate(walk.finished)},
     }  # fmt: skip
@@ -120,5 +124,10 @@ def _matches_sql(walk: Walk, *, history: bool, ended: bool) -> str:
     every = len(Status) - 1
     statuses = finished if finished < every else 0
     return matches_sql(
-        history=history, ended=ended, prefix=bool(query.id_prefix), tags=len(query.tags), statuses=statuses
+        history=history,
+        ended=ended,
+        namespaces=None if query.namespaces is None else len(query.namespaces),
+        prefix=bool(query.id_prefix),
+        tags=len(query.tags),
+        statuses=statuses,
     )

@@ -7,7 +7,6 @@ from functools import partial
 from tocsin.keys import ApiKeys, make
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditAction, Detail
-from tocsin.model.errors import StoreCorrupted, StoreError, Unavailable
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
 from tocsin.timers.service import TimerService
@@ -21,6 +20,7 @@ from tocsin.web.http.administration import (
     created_key,
     key_request,
     keys_answer,
+    read_audit,
 )
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import optional_instant
@@ -127,11 +127,4 @@ class AuditHandlers:
         """Sign-ins, sign-outs, and changes to keys and namespaces, newest first: which key, when, from which address, on
         which node. Entries are kept for the setting `audit_retention`. With a filter a page may be short, even empty, and
         still have a nextCursor: the search stops after many entries that don't match."""
-        query = audit_query(sent, self._rules)
-        try:
-            found = await self._audit.read(query)
-        except StoreCorrupted:
-            raise
-        except StoreError as error:
-            raise Unavailable(f"the store can't be read now: {error}") from error
-        return audit_page(found)
+        return audit_page(await read_audit(self._audit, audit_query(sent, self._rules)))

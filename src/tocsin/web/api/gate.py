@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from tocsin.model.access import ApiKey
+from tocsin.model.access import EVERY, ApiKey
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiLimits, Client
 from tocsin.web.api.routes import Route
@@ -77,7 +77,8 @@ def _check_reach(operation: Operation, key: ApiKey, parameters: Mapping[str, str
         return
     if operation.reach is Reach.SERVICE:
         access.require_service(key, operation.role)
-    elif operation.reach is Reach.TENANT:
+    elif operation.reach is Reach.TENANT and parameters["tenantId"] != EVERY:
         access.require_tenant(key, operation.role, parameters["tenantId"])
     else:
+        # Only lists take all tenants, those that the key has access to; others refuse the name.
         access.require_role(key, operation.role)

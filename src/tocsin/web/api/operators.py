@@ -1,4 +1,4 @@
-"""The operations for operators: cluster, health, metrics, documentation."""
+"""The operations for operators: cluster, health, metrics, and the API's description."""
 
 from __future__ import annotations
 
@@ -20,16 +20,11 @@ from tocsin.web.http import cluster as wire
 from tocsin.web.http.access import require_service
 from tocsin.web.http.errors import NotReady
 
-#: The page may only load its own script and style sheet, and only send requests to its own server.
-_PAGE_HEADERS = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
-        b"form-action 'none'; frame-ancestors 'none'",
-    ),
+#: A browser may keep the document, and asks with its ETag whether it is current.
+_DOCUMENT_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-cache"),
+    (b"vary", b"accept-encoding"),
 ]
 
 _open = partial(Operation, method="GET", any_query=True)
@@ -82,29 +77,13 @@ class OperatorHandlers:
         """OpenAPI 3.1, made by `scripts/openapi`; compressed for clients that accept it."""
         document = _document()
         # Weak, since the compressed bytes have the same one.
-        request.answer_headers = [*_PAGE_HEADERS, (b"etag", b"W/" + document.etag), (b"vary", b"accept-encoding")]
+        request.answer_headers = [*_DOCUMENT_HEADERS, (b"etag", b"W/" + document.etag)]
         if is_current(document.etag, request.headers.get(b"if-none-match")):
             return NotModified()
         if b"gzip" not in request.headers.get(b"accept-encoding", b""):
             return Content(document.plain, "application/json")
         request.answer_headers.append((b"content-encoding", b"gzip"))
         return Content(document.gzip, "application/json")
-
-    # Also at the root path, so that the address that `make run` prints leads to something.
-    @_open("docs", "/api/v1/docs", aliases=("/docs",))
-    def docs(self, request: ApiRequest) -> Content:
-        """The OpenAPI document as a page."""
-        return _file(request, "docs.html", "text/html")
-
-    @_open("docsScript", "/api/v1/docs.js", aliases=("/docs.js",))
-    def docs_script(self, request: ApiRequest) -> Content:
-        """Its script."""
-        return _file(request, "docs.js", "text/javascript")
-
-    @_open("docsStyle", "/api/v1/docs.css", aliases=("/docs.css",))
-    def docs_style(self, request: ApiRequest) -> Content:
-        """Its style sheet."""
-        return _file(request, "docs.css", "text/css")
 
 
 class _Document(NamedTuple):
@@ -115,16 +94,6 @@ class _Document(NamedTuple):
 
 @cache
 def _document() -> _Document:
-    plain = _read("openapi.json")
+    plain = (files("tocsin.web.api") / "openapi.json").read_bytes()
     etag = b'"%b"' % blake2b(plain, digest_size=8).hexdigest().encode()
     return _Document(plain, gzip.compress(plain, mtime=0), etag)
-
-
-def _file(request: ApiRequest, name: str, media_type: str) -> Content:
-    request.answer_headers = _PAGE_HEADERS
-    return Content(_read(name), f"{media_type}; charset=utf-8")
-
-
-@cache
-def _read(name: str) -> bytes:
-    return (files("tocsin.web.api") / "page" / name).read_bytes()

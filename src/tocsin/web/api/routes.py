@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 from msgspec import UNSET
 
+from tocsin.model.access import EVERY
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.operation import Operation, Reach, declared_by
@@ -71,7 +72,8 @@ class Route:
         sent = self.reader.read(body)
         if self.scope is not None and request.key is not None:
             role, namespace = self.operation.role, getattr(sent, self.scope)
-            if role is not None and namespace is not UNSET:
+            # Only lists take all namespaces, those that the key has access to; others refuse the name.
+            if role is not None and namespace is not UNSET and namespace != EVERY:
                 require_namespace(request.key, role, namespace)
         return sent
 

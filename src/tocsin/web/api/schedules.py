@@ -55,8 +55,10 @@ class ScheduleHandlers:
     @_operation("listSchedules", "/api/v1/schedules/list", Role.READ)
     async def list(self, request: ApiRequest, sent: wire.ListSchedules) -> wire.SchedulePage:
         """Active and paused ones. Paginated: send nextCursor back as cursor until a response has none. Even an empty page may
-        have one, if few schedules have the status."""
-        listed, cursor = await self._schedules.list_answers(self._parser.list_request(sent), schedule_answer)
+        have one, if few schedules have the status. The namespace * lists the schedules of all namespaces that the API key
+        has access to, one namespace after the other, in an order of namespaces that the store decides."""
+        wanted = self._parser.list_request(sent, request.key)
+        listed, cursor = await self._schedules.list_answers(wanted, schedule_answer)
         return wire.SchedulePage(listed, UNSET if cursor is None else cursor)
 
     @_operation("pauseSchedule", "/api/v1/schedules/pause", Role.WRITE)

@@ -23,7 +23,7 @@ from tocsin.service_calls.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import agent_wire as wire
-from tocsin.web.http.access import require_tenant
+from tocsin.web.http.access import listed_tenants, require_tenant
 from tocsin.web.http.administration import rotation_details
 from tocsin.web.http.convert import RequestParser, retry_answer
 from tocsin.web.http.instants import format_instant, optional_instant
@@ -93,11 +93,12 @@ class ServiceCallHandlers:
         repeated=("status", "tag"),
     )
     async def list(self, request: ApiRequest) -> wire.ServiceCallPage:
-        """Paginated: send nextCursor back as cursor until a response has none. A call must match all filters. A search by
-        `name` reads a bounded number of calls per page, so that a page with a nextCursor may have few calls or none."""
+        """Paginated: send nextCursor back as cursor until a response has none. A call must match all filters. The tenant *
+        lists the calls of all tenants that the API key has access to. Such a list, and a search by `name`, reads a bounded
+        number of calls per page, so that a page with a nextCursor may have few calls or none."""
         query = request.query
         page = await self._calls.list(
-            request.parameters["tenantId"],
+            listed_tenants(request.key, request.parameters["tenantId"]),
             PageRequest(
                 statuses=query.get("status", ()),
                 tags=query.get("tag", ()),

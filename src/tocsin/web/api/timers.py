@@ -120,8 +120,9 @@ class TimerHandlers:
     @_operation("listTimers", "/api/v1/timers/list", Role.READ)
     async def list(self, request: ApiRequest, sent: wire.ListTimers) -> wire.TimerPage:
         """Paginated: send nextCursor back as cursor until a response has none. executeAfter is inclusive, executeBefore
-        exclusive."""
-        listed, cursor = await self._service.list_answers(self._parser.list_request(sent), timer_answer)
+        exclusive. The namespace * lists the timers of all namespaces that the API key has access to, in one order."""
+        wanted, explained = self._parser.list_request(sent, request.key), sent.explain is True
+        listed, cursor = await self._service.list_answers(wanted, timer_answer, explained=explained)
         return wire.TimerPage(listed, UNSET if cursor is None else cursor)
 
     @_operation(

@@ -10,8 +10,10 @@ from typing import NoReturn, Protocol
 import structlog
 
 from tocsin.keys import grant_refusal
-from tocsin.model.access import ApiKey, Role, hash_key
+from tocsin.model.access import EVERY, ApiKey, Role, hash_key
 from tocsin.rate_limit import RateLimit
+from tocsin.service_calls.ports import Tenants
+from tocsin.timers.listing import Scope
 from tocsin.web.http.errors import Forbidden, TooManyFailures, Unauthenticated
 
 _SCHEME = b"bearer "
@@ -145,6 +147,20 @@ def require_namespace(key: ApiKey | None, role: Role, namespace: str) -> None:
     if key is not None and not key.allows(role, namespace):
         require_role(key, role)
         raise Forbidden(f"this key has no access to the namespace {namespace!r}")
+
+
+def listed_in(key: ApiKey | None, namespace: str) -> Scope:
+    """What a list of this namespace reads; of EVERY, what the key has access to. A named one has been checked."""
+    if namespace != EVERY:
+        return namespace
+    return None if key is None or key.unlimited else key.namespaces
+
+
+def listed_tenants(key: ApiKey | None, tenant_id: str) -> Tenants:
+    """The same of tenants."""
+    if tenant_id != EVERY:
+        return tenant_id
+    return None if key is None or key.unlimited else tuple(tenant.lower() for tenant in key.tenants)
 
 
 def require_tenant(key: ApiKey | None, role: Role, tenant_id: str) -> None:

@@ -15,11 +15,12 @@ from tocsin.keys import NAME_CHARS_MAX, SCOPE_MAX, KeyRequest
 from tocsin.model import audit
 from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditAction, AuditQuery, Detail
-from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.errors import FieldError, InvalidInput, StoreCorrupted, StoreError, Unavailable
 from tocsin.model.instants import format_duration
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.secrets import GRACE_US_MAX
 from tocsin.model.validation import InputRules
+from tocsin.ports.audit import AuditLog
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.instants import format_instant, optional_instant, read_instant
@@ -350,9 +351,25 @@ def audit_page(found: audit.AuditEntries) -> AuditPage:
         )
         for entry in found.entries
     ]
+    cursor = audit_cursor(found)
+    return AuditPage(shown) if cursor is None else AuditPage(shown, cursor)
+
+
+def audit_cursor(found: audit.AuditEntries) -> str | None:
+    """The cursor of the next page; None if nothing can follow."""
     if found.cursor is None:
-        return AuditPage(shown)
-    return AuditPage(shown, base64.urlsafe_b64encode(_CURSOR.pack(*found.cursor)).decode().rstrip("="))
+        return None
+    return base64.urlsafe_b64encode(_CURSOR.pack(*found.cursor)).decode().rstrip("=")
+
+
+async def read_audit(log: AuditLog, query: AuditQuery) -> audit.AuditEntries:
+    """The requested entries. Raises Unavailable if the store does not respond."""
+    try:
+        return await log.read(query)
+    except StoreCorrupted:
+        raise
+    except StoreError as error:
+        raise Unavailable(f"the store can't be read now: {error}") from error
 
 
 def rotation_details(of: str, rotation: Rotation) -> dict[str, Detail]:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import UNSET
 
+from tocsin.model.access import EVERY
 from tocsin.model.errors import FieldError
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.validation import CONTENT_TYPE_CHARS_MAX, InputLimits, InputRules, new_text_reason, text_reason
@@ -141,11 +142,10 @@ UUID7 = Constraint(
     {"pattern": r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"}
 )
 NAME = Constraint({"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}, (), InputRules.namespace)
-#: A namespace, or `*`.
-NAME_OR_ALL = Constraint(
-    {"minLength": 1, "maxLength": 255, "pattern": r"^([A-Za-z0-9._:-]+|\*)$"},
+NAME_OR_EVERY = Constraint(
+    {"minLength": 1, "maxLength": 255, "pattern": r"^(\*|[A-Za-z0-9._:-]+)$"},
     (),
-    lambda rules, value: None if value == "*" else rules.namespace(value),
+    lambda rules, value: None if value == EVERY else rules.namespace(value),
 )
 ID = Constraint(text_schema(LIMITS.id_chars_max), (), InputRules.timer_id)
 NEW_ID = Constraint(text_schema(LIMITS.id_chars_max), (), InputRules.new_timer_id)
@@ -154,6 +154,9 @@ ID_PREFIX = Constraint(
     (),
     lambda rules, value: rules.timer_id(value) if value else None,
 )
+#: Characters of a text that a filter looks for within others.
+PART_CHARS_MAX = 255
+PART = text(PART_CHARS_MAX)
 #: Characters of an idempotency key: more than a UUID, or the name of an operation, needs.
 IDEMPOTENCY_KEY_CHARS_MAX = 255
 IDEMPOTENCY_KEY = Constraint(

@@ -8,7 +8,9 @@ from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
 
+from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
+from tocsin.model.explanation import Explanation
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy, resolved
@@ -28,10 +30,10 @@ from tocsin.model.timer import (
     unsent,
 )
 from tocsin.model.validation import InputRules
-from tocsin.timers.explaining import Explanation
 from tocsin.timers.history import RunPage
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import administration, schedule_wire, wire
+from tocsin.web.http.access import listed_in
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.instants import (
     RepeatedInstant,
@@ -108,8 +110,8 @@ class RequestParser:
         """The timer's namespace and id, and the limit and cursor of the page of its runs."""
         return *self.name(sent), _or(sent.limit, LIST_ROWS_DEFAULT), _or(sent.cursor, None)
 
-    def list_request(self, sent: wire.ListTimers) -> ListRequest:
-        """The requested list."""
+    def list_request(self, sent: wire.ListTimers, key: ApiKey | None) -> ListRequest:
+        """The list that is requested with the key."""
         errors = bad_fields(sent, self.rules)
         if sent.tags is not UNSET:
             errors += self.rules.tags(sent.tags, "tags")
@@ -119,12 +121,14 @@ class RequestParser:
             raise InvalidInput(*errors)
         wanted = [] if sent.status is UNSET else [sent.status] if isinstance(sent.status, Status) else sent.status
         return ListRequest(
-            namespace=sent.namespace,
+            scope=listed_in(key, sent.namespace),
             statuses=frozenset(wanted),
             tags=tuple(_or(sent.tags, [])),
             id_prefix=_or(sent.id_prefix, ""),
             execute_after=after,
             execute_before=before,
+            destination=_or(sent.destination, ""),
+            error=_or(sent.error, ""),
             limit=_or(sent.limit, LIST_ROWS_DEFAULT),
             cursor=_or(sent.cursor, None),
         )
@@ -314,6 +318,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         UNSET if timer.expire_after_us is None else format_duration(timer.expire_after_us),
         UNSET if timer.description is None else timer.description,
         UNSET if view.suspended is None else view.suspended,
+        UNSET if view.explanation is None else explanation_answer(view.explanation),
     )
 
 
@@ -347,6 +352,8 @@ def explanation_answer(found: Explanation) -> wire.Explanation:
         found.sentence,
         UNSET if found.waits_for is None else found.waits_for,
         optional_instant(found.next_at),
+        UNSET if found.attempt is None else found.attempt,
+        optional_instant(found.since),
     )
 
 

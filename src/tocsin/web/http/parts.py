@@ -9,6 +9,7 @@ from typing import Any
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
+from tocsin.ports.records import Records
 from tocsin.statistics.reading import StatisticsReader
 from tocsin.timers.service import TimerService
 from tocsin.web.http.access import AuthFailures, Keyring
@@ -34,8 +35,8 @@ async def relay_request(relay: Relay, scope: Scope, body: bytes, correlation_id:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebParts:
     """The use cases, the rules for what requests ask for, and who may ask. `hosts` are the hosts for which requests without a
-    key are accepted. `statistics` has the numbers of all nodes. `relay` sends requests that need the service
-    agent to the node that runs it; None: there is no other node, or no agent."""
+    key are accepted. `statistics` has the numbers of all nodes. `records` has the labels of tenants; None: there are none.
+    `relay` sends requests that need the service agent to the node that runs it; None: there is no other node, or no agent."""
 
     service: TimerService
     rules: InputRules
@@ -46,4 +47,5 @@ class WebParts:
     proxies: Proxies = field(default_factory=Proxies)
     auth_failures: AuthFailures = field(default_factory=AuthFailures)
     audit: AuditLog = field(default_factory=NoAudit)
+    records: Records | None = None
     relay: Relay | None = None

@@ -19,6 +19,7 @@ from tocsin.web.http.wire import (
     Cursor,
     ExpireAfter,
     Instant,
+    ListedNamespace,
     Method,
     NamespaceName,
     Null,
@@ -145,9 +146,9 @@ class UpdateSchedule(DefinitionFields[None]):
 
 
 class ListSchedules(RequestStruct):
-    """Which schedules of a namespace are listed."""
+    """Which schedules are listed."""
 
-    namespace: NamespaceName
+    namespace: ListedNamespace
     status: Annotated[
         LiveScheduleStatus | list[LiveScheduleStatus] | UnsetType,
         about("active, paused, or both: schedules with any of them match. Ended ones are not listed."),

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.recurrence import EVERY_MIN_US
@@ -21,6 +22,7 @@ from tocsin.model.timer import Changes, Timer
 from tocsin.timers.history import RunPage
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.http import schedule_wire as wire
+from tocsin.web.http.access import listed_in
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.convert import (
     LIST_ROWS_DEFAULT,
@@ -85,13 +87,14 @@ class ScheduleParser:
         assert before is not None
         return after, before
 
-    def list_request(self, sent: wire.ListSchedules) -> ScheduleListRequest:
-        """The requested list."""
+    def list_request(self, sent: wire.ListSchedules, key: ApiKey | None) -> ScheduleListRequest:
+        """The list that is requested with the key."""
         if errors := bad_fields(sent, self._rules):
             raise InvalidInput(*errors)
         limit, cursor = _page(sent)
         wanted = [] if sent.status is UNSET else [sent.status] if isinstance(sent.status, str) else sent.status
-        return ScheduleListRequest(sent.namespace, frozenset(map(ScheduleStatus, wanted)), cursor=cursor, limit=limit)
+        scope = listed_in(key, sent.namespace)
+        return ScheduleListRequest(scope, frozenset(map(ScheduleStatus, wanted)), cursor=cursor, limit=limit)
 
     def history_request(self, sent: wire.ScheduleHistory) -> tuple[str, str, int, str | None]:
         """The schedule's namespace and id, and the limit and cursor of the page of its occurrences."""

@@ -36,7 +36,7 @@ class GetStatistics(RequestStruct):
         Annotated[
             str,
             about("A namespace, or `*` for all that the key has access to. Default `*`.", "default"),
-            limits.NAME_OR_ALL,
+            limits.NAME_OR_EVERY,
         ]
         | UnsetType
     ) = UNSET

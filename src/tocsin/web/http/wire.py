@@ -12,9 +12,9 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.condition import OnConflict
+from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.run import RunStatus
 from tocsin.model.timer import Status
-from tocsin.timers.explaining import TimerState, WaitsFor
 from tocsin.web.http import constraints as limits
 
 
@@ -27,6 +27,9 @@ Instant = Annotated[str, about("An RFC 3339 instant with a time zone.", "2027-01
 ExecuteAt = Annotated[str, about("An RFC 3339 instant with a time zone.", "2027-01-31T12:00:00Z"), limits.EXECUTE_AT]
 Delay = Annotated[str, about("A duration: 500ms, 30s, 5m, 1h30m, 7d.", "30s"), limits.AHEAD]
 NamespaceName = Annotated[str, about("The namespace's name.", "default"), limits.NAME]
+ListedNamespace = Annotated[
+    str, about("The namespace's name; `*`: all that the API key has access to.", "default"), limits.NAME_OR_EVERY
+]
 TimerId = Annotated[str, about("The timer's id, unique in its namespace.", "order-17-reminder"), limits.ID]
 NewTimerId = Annotated[TimerId, limits.NEW_ID]
 #: The id's alias: `id` and `timerId` mean the same in every request. The OpenAPI document describes one of them.
@@ -220,7 +223,7 @@ class UpdateTimer(CallbackFields[None]):
 class ListTimers(RequestStruct):
     """Filters of a list of timers; a timer must match all of them."""
 
-    namespace: NamespaceName
+    namespace: ListedNamespace
     status: (
         Annotated[
             Status | list[Status],
@@ -233,6 +236,14 @@ class ListTimers(RequestStruct):
     id_prefix: Annotated[str, about("Prefix of the timers' ids."), limits.ID_PREFIX] | UnsetType = UNSET
     execute_after: Instant | UnsetType = UNSET
     execute_before: Instant | UnsetType = UNSET
+    destination: (
+        Annotated[str, about("A part of the callback's host and path; case does not matter."), limits.PART] | UnsetType
+    ) = UNSET
+    error: Annotated[str, about("A part of the last error; case does not matter."), limits.PART] | UnsetType = UNSET
+    explain: (
+        Annotated[bool, about("Adds to each timer that is due what it does now, or waits for (explanation).")]
+        | UnsetType
+    ) = UNSET
     limit: Annotated[int, about("Maximum number of timers on the page. Default 100."), limits.ROWS] | UnsetType = UNSET
     cursor: Cursor | UnsetType = UNSET
 
@@ -329,6 +340,9 @@ class Timer(ResponseStruct):
             "egress",
         ),
     ] = UNSET
+    explanation: Annotated[
+        Explanation | UnsetType, about("What the due timer does now, or waits for; only in a list that asks for it.")
+    ] = UNSET
 
 
 class Explanation(ResponseStruct):
@@ -352,6 +366,17 @@ class Explanation(ResponseStruct):
         str | UnsetType,
         about(
             "When the next attempt is due, or the one in flight times out; absent if that is not known.",
+            "2027-01-31T12:00:05.012400Z",
+        ),
+    ] = UNSET
+    attempt: Annotated[int | UnsetType, about("The number of the attempt that is in flight; absent if none is.", 1)] = (
+        UNSET
+    )
+    since: Annotated[
+        str | UnsetType,
+        about(
+            "When the attempt in flight began, or else when the timer became due; in the state `unknown`, since when the "
+            "owner has not answered. Absent if the timer is not due, or that is not known.",
             "2027-01-31T12:00:05.012400Z",
         ),
     ] = UNSET

@@ -37,8 +37,8 @@ _log = logging.getLogger("tocsin.ui")
 
 #: The pages load only their own scripts and styles, run nothing inline, and can't be framed.
 SECURITY_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
@@ -48,7 +48,7 @@ _SAFE = frozenset({"GET", "HEAD"})
 #: Forms up to this size are read on the event loop.
 _FORM_BYTES_AT_ONCE = 32 * 1024
 #: Pages that need no sign-in.
-_OPEN_PATHS = frozenset({"/login"})
+_OPEN_PATHS = frozenset({"/login", "/docs"})
 
 
 class Ui:

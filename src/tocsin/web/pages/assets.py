@@ -15,6 +15,7 @@ _TYPES = {
     "js": b"text/javascript; charset=utf-8",
     "css": b"text/css; charset=utf-8",
     "svg": b"image/svg+xml",
+    "woff2": b"font/woff2",
     "map": b"application/json",
 }
 
@@ -62,7 +63,7 @@ UNBUILT = """<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>Tocsin: the web pages are not built</title>
 <h1>Tocsin is running, but its web pages are not built</h1>
-<p>The API and the timers work without them; see <a href="/docs">/docs</a>.</p>
+<p>The API and the timers work without them; their description is at <a href="/openapi.json">/openapi.json</a>.</p>
 <p>To build the pages, install <a href="https://nodejs.org">Node.js</a> 20 or newer with npm, and run in the checkout:</p>
 <pre>make web</pre>
 <p>Then restart the server. Released packages contain the built pages.</p>

@@ -26,6 +26,7 @@ from tocsin.web.pages.forms import (
     Body,
     RequestForm,
     duration,
+    duration_words,
     flags,
     header_flags,
     json_errors,
@@ -33,7 +34,7 @@ from tocsin.web.pages.forms import (
     policy_flags,
     repeated,
 )
-from tocsin.web.pages.presentation import pretty_json, span
+from tocsin.web.pages.presentation import initial, pretty_json, span
 
 DEFAULT_TIMEOUT = "10"
 
@@ -92,6 +93,20 @@ class CallbackForm(RequestForm):
             "description": timer.description or "",
             "retry": "namespace" if timer.retry is None else "none" if single else "custom",
             **cls.policy_texts(DEFAULT_POLICY if timer.retry is None or single else timer.retry),
+        }
+
+    def lines(self, plan: str) -> dict[str, str]:
+        policy = {"namespace": "the namespace’s policy", "custom": "a policy of its own"}.get(self.retry, "")
+        retries = ", ".join(filter(None, [plan.rstrip(".:"), policy])) or "No retries"
+        payload = " ".join(self.payload.split())
+        words = super(CallbackForm, self).lines(initial(retries))
+        return {
+            **words,
+            "id": f"{self.id or 'None'} in {self.namespace}",
+            "payload": payload or ("A raw body" if self.raw else "None"),
+            "headers": f"{words['headers']}; {self.timeout} s to respond",
+            "details": " · ".join(filter(None, [self.description, self.tags])) or "None",
+            "expiry": f"{duration_words(self.expire_after)} after its time" if self.expire_after else "Never",
         }
 
     def special(self, errors: list[FieldError]) -> Body:

@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
+from tocsin.keys import ApiKeys
+from tocsin.model.setting import SettingInForce
 from tocsin.ports.clock import ClockMover
 from tocsin.statistics.counting import CallStatistics, Statistics
 from tocsin.timers.schedules import Schedules
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.parts import WebParts
 from tocsin.web.pages.admin.admin import Administration
+from tocsin.web.pages.admin.audit import AuditTrail
+from tocsin.web.pages.admin.keys import Keys
+from tocsin.web.pages.admin.namespaces import Namespaces
 from tocsin.web.pages.admin.sessions import Sessions, SignIns
+from tocsin.web.pages.admin.settings import SettingsTable
 from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls.agent import AgentSource, Gate, Tenants
+from tocsin.web.pages.calls.bulk import CallBulk
 from tocsin.web.pages.calls.detail import CallActions, CallDetail
+from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
+from tocsin.web.pages.counts import Counts
+from tocsin.web.pages.finding import Finder
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.overview.nodes import Nodes
 from tocsin.web.pages.overview.overview import Overview
 from tocsin.web.pages.overview.paused import Paused
+from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
+from tocsin.web.pages.reference import Reference
 from tocsin.web.pages.schedules.actions import ScheduleActions
+from tocsin.web.pages.schedules.day import ScheduleDay
 from tocsin.web.pages.schedules.detail import ScheduleDetail
 from tocsin.web.pages.schedules.editing import ScheduleEditing
 from tocsin.web.pages.schedules.listing import ScheduleList
+from tocsin.web.pages.schedules.occurrence import ScheduleOccurrence
+from tocsin.web.pages.shell import Shell
 from tocsin.web.pages.site import Site
 from tocsin.web.pages.timers.actions import TimerActions
 from tocsin.web.pages.timers.bulk import BulkActions
@@ -45,6 +61,8 @@ def compose(
     statistics: Statistics,
     call_statistics: CallStatistics,
     agent: AgentSource,
+    api_keys: ApiKeys,
+    settings: Sequence[SettingInForce],
     own_url: str | None,
     limits: UiLimits,
     database: str,
@@ -55,7 +73,7 @@ def compose(
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
-    paused = Paused(service, clock)
+    paused, upcoming = Paused(service, clock), Upcoming(service, clock)
     pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy, is_paused=service.namespaces.is_paused)
     site = Site(
         service=service,
@@ -66,16 +84,19 @@ def compose(
         statistics=statistics,
         call_statistics=call_statistics,
         streams=Streams(limits, clock_mover),
+        counts=Counts(),
         gate=Gate(agent, pages, parts.relay),
         tenants=Tenants(parts.hosts, limits),
         keys=keys,
         audit=parts.audit,
+        labels=TenantLabels(parts.records, limits.tenant_labels_max),
         limits=limits,
     )
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
+    calls = CallList(site)
     families = (
-        Overview(site, parts.statistics, nodes, paused, welcome, database),
+        Overview(site, parts.statistics, nodes, paused, upcoming, welcome, database),
         welcome,
         SignInPart(site, sessions, parts.auth_failures),
         timers,
@@ -84,14 +105,24 @@ def compose(
         TimerActions(site, timer),
         BulkActions(site, timers),
         ScheduleList(site),
+        ScheduleDay(site),
         ScheduleEditing(site),
         ScheduleActions(site, schedule),
+        Shell(site),
+        Finder(site),
         Administration(site),
-        CallList(site),
+        Namespaces(site),
+        Keys(site, api_keys),
+        AuditTrail(site),
+        SettingsTable(site, settings),
+        Reference(site),
+        calls,
         CallSubmission(site),
         CallActions(site, call),
+        CallBulk(site, calls),
         # Last, because their patterns match any path under /calls, /schedules and /timers.
         call,
+        ScheduleOccurrence(site, schedule),
         schedule,
         timer,
     )
@@ -104,5 +135,5 @@ def compose(
         proxies=parts.proxies,
         welcome=welcome,
         clock=clock,
-        closing=[nodes.close, paused.close],
+        closing=[nodes.close, paused.close, upcoming.close, site.counts.close],
     )

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from tocsin.model.access import Role
+from tocsin.model.access import EVERY, Role
 from tocsin.model.audit import AuditSource
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.ports.audit import Actor
@@ -111,6 +111,11 @@ class RequestContext:
         """The actor that the audit trail records."""
         key = self.principal.key
         return Actor(None if key is None else key.key_id, self.address, AuditSource.PAGES)
+
+    @property
+    def scope(self) -> str:
+        """The namespace to which the page's address narrows what it shows; empty for all of them."""
+        return self.query.exact("namespace").removeprefix(EVERY)
 
     @property
     def path(self) -> str:

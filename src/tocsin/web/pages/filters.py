@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, ClassVar, Self
 from urllib.parse import urlencode
 
+from tocsin.model.access import EVERY
 from tocsin.model.instants import parse_instant
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import Fields, whole_number
@@ -19,6 +20,9 @@ CUSTOM_RANGE = "custom"
 #: Characters of an instant up to its seconds.
 _FIELD_CHARS = len("2026-11-22T06:07:40")
 
+#: Errors that the search field completes.
+_COMMON_ERRORS = ("timeout", "connection", "HTTP 404", "HTTP 500", "HTTP 503")
+
 #: A tab of a list: its title, and what it lists. A range relative to now: its title, from and to in microseconds.
 Tab = tuple[str, Any]
 Range = tuple[str, int | None, int | None]
@@ -26,13 +30,15 @@ Range = tuple[str, int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class ListFilters:
-    """The parsed query of a list. Values are unchecked text. `scope` is the namespace or the tenant; `order` is `asc` for the
-    earliest first."""
+    """The parsed query of a list. Values are unchecked text. `scope` is the namespace or the tenant, or EVERY; `order` is
+    `asc` for the earliest first."""
 
     scope: str
     view: str
     search: str
     tags: tuple[str, ...]
+    destination: str
+    error: str
     starred: bool
     range: str
     after: str
@@ -48,6 +54,8 @@ class ListFilters:
     #: Tabs by their names in the URL; the first one is shown unless another is chosen.
     views: ClassVar[Mapping[str, Tab]]
     ranges: ClassVar[Mapping[str, Range]]
+    #: What the search field completes: words such as `tag:eu`, which stand for the parameter `tag`.
+    words: ClassVar[frozenset[str]] = frozenset({"tag"})
     #: Tabs that list the earliest first. If there are any, every tab can be listed either way.
     earliest_first: ClassVar[frozenset[str]] = frozenset()
 
@@ -58,11 +66,14 @@ class ListFilters:
         after, before = query.get("from"), query.get("to")
         span = CUSTOM_RANGE if after or before else query.get(cls.range_name)
         order = query.get("order")
+        search, words = cls._search(query)
         return cls(
             scope=scope,
             view=view,
-            search=cls._search(query),
-            tags=_tags(query),
+            search=search,
+            tags=_tags([*query.all("tag"), *words.get("tag", ())]),
+            destination=words.get("to", [query.get("to_url")])[-1],
+            error=words.get("error", [query.get("error")])[-1],
             starred=query.get("starred") == "yes",
             range=span if span in cls.ranges or span == CUSTOM_RANGE else "",
             after=after,
@@ -73,8 +84,26 @@ class ListFilters:
         )
 
     @classmethod
-    def _search(cls, query: Fields) -> str:
-        return query.exact("q")
+    def _search(cls, query: Fields) -> tuple[str, dict[str, list[str]]]:
+        """The text of the search field, without the words that stand for other parameters, and these by name."""
+        text = query.exact("q")
+        found: dict[str, list[str]] = {}
+        for word in text.split():
+            name, colon, value = word.partition(":")
+            if colon and value and name in cls.words:
+                found.setdefault(name, []).append(value)
+        rest = " ".join(word for word in text.split() if word.partition(":")[0] not in found) if found else text
+        return rest, found
+
+    @property
+    def chips(self) -> list[tuple[str, str, str, str]]:
+        """What narrows the list besides the search text and the time range: the word, its parameter, its value, and the URL
+        of the list without it."""
+        shown = [
+            ("tag", "tag", tag, self.link(tags=tuple(each for each in self.tags if each != tag))) for tag in self.tags
+        ]
+        shown += [("to", "to_url", self.destination, self.link(destination=""))] if self.destination else []
+        return [*shown, *([("error", "error", self.error, self.link(error=""))] if self.error else [])]
 
     @classmethod
     def _order(cls, view: str) -> str:
@@ -82,9 +111,25 @@ class ListFilters:
         return "asc" if view in cls.earliest_first else "desc"
 
     @property
+    def completions(self) -> list[str]:
+        """What the search field offers while a word is typed: the tags that narrow the list, and common errors."""
+        offered = [f"tag:{tag}" for tag in self.tags]
+        return offered + ([f"error:{each}" for each in _COMMON_ERRORS] if "error" in self.words else [])
+
+    @property
+    def several(self) -> bool:
+        """Whether the list is one of all namespaces or tenants."""
+        return self.scope == EVERY
+
+    @property
+    def query(self) -> str:
+        """The scope as the query of another page's address, empty for all."""
+        return "" if self.several else urlencode({self.scope_name: self.scope})
+
+    @property
     def narrowed(self) -> bool:
         """Whether anything but the scope and the tab limits the list."""
-        return bool(self.search or self.tags or self.range or self.starred)
+        return bool(self.search or self.chips or self.range or self.starred)
 
     def bounds(self, now_us: int) -> tuple[str, str]:
         """The start and end of the time range, as text; empty for none."""
@@ -97,9 +142,12 @@ class ListFilters:
     def link(self, path: str = "", **changes: object) -> str:
         """The URL of this list with some filters changed. Unless `cursor` is given, it starts at the first page."""
         wanted = replace(self, **{"cursor": "", **changes})  # type: ignore[arg-type]
-        pairs = [(self.scope_name, wanted.scope), ("view", wanted.view)]
+        pairs = [] if wanted.scope == EVERY else [(self.scope_name, wanted.scope)]
+        pairs.append(("view", wanted.view))
         pairs += [("q", wanted.search)] if wanted.search else []
         pairs += [("tag", tag) for tag in wanted.tags]
+        pairs += [("to_url", wanted.destination)] if wanted.destination else []
+        pairs += [("error", wanted.error)] if wanted.error else []
         pairs += [("starred", "yes")] if wanted.starred else []
         if wanted.range == CUSTOM_RANGE:
             pairs += [(name, text) for name, text in (("from", wanted.after), ("to", wanted.before)) if text]
@@ -115,8 +163,8 @@ class ListFilters:
         return self.link(view=view, order=self._order(view))
 
 
-def _tags(query: Fields) -> tuple[str, ...]:
-    distinct = dict.fromkeys(tag for text in query.all("tag") for tag in split_tags(text))
+def _tags(texts: Iterable[str]) -> tuple[str, ...]:
+    distinct = dict.fromkeys(tag for text in texts for tag in split_tags(text))
     return tuple(islice(distinct, _TAGS_READ_MAX))
 
 

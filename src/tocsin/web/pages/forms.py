@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
 from tocsin.model.condition import Condition, OnConflict
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.instants import US_PER_SECOND, format_duration
+from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
 from tocsin.web.pages.context import Fields
-from tocsin.web.pages.presentation import pretty_json
+from tocsin.web.pages.presentation import clock, host_and_path, pretty_json, span
 
 Body = dict[str, Any]
 
@@ -73,9 +73,14 @@ class RequestForm:
     max_duration: str = ""
 
     @classmethod
+    def read(cls, form: Fields) -> Self:
+        """The fields of a submitted form."""
+        return cls(**cls.texts(form))
+
+    @classmethod
     def texts(cls, form: Fields) -> dict[str, Any]:
         """The fields of a submitted form, by their names here."""
-        defaults = {each.name: each.default if each.name in _DEFAULTED else "" for each in fields(cls)}
+        defaults = {each.name: each.default if each.name in _DEFAULTED else "" for each in fields(cls) if each.init}
         texts: dict[str, Any] = {name: form.get(name, str(default)) for name, default in defaults.items()}
         pairs = zip(form.all("header_name"), form.all("header_value"), strict=False)
         headers = ((name.strip(), value) for name, value in pairs if name.strip() or value)
@@ -94,6 +99,22 @@ class RequestForm:
             "max_interval": format_duration(policy.max_interval_us),
             "max_duration": "" if total is None else format_duration(total),
         }
+
+    def due_words(self) -> str:
+        """When it is due, in words."""
+        if self.when == "at":
+            return f"on {local_words(self.at)}" if is_local(self.at) else f"at {self.at}" if self.at else ""
+        return f"in {duration_words(self.delay)}" if self.when == "in" else "now"
+
+    @property
+    def target(self) -> str:
+        """The method and the path of what is called; its host, if it has no path."""
+        host, path = host_and_path(self.url.partition("?")[0])
+        return f"{self.method} {path or host}"
+
+    def lines(self, plan: str) -> dict[str, str]:
+        """What the summary lines of the form show, by their names; `plan` is that of the attempts, in words."""
+        return {"headers": ", ".join(name for name, _ in self.headers) or "None", "retries": plan}
 
     def due(self) -> dict[str, str]:
         """`{"delay": …}` or `{"executeAt": …}`, as the API takes them. Raises InvalidInput."""
@@ -138,6 +159,15 @@ def due(when: str, delay: str, at: str, zone_minutes: str) -> dict[str, str]:
     return {"executeAt": instant.isoformat().replace("+00:00", "Z")}
 
 
+def local_words(text: str) -> str:
+    """The value of a browser's date and time field in words, such as `Sun 1 Jul 2040, 12:00`."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{at:%a} {at.day} {at:%b %Y}, {clock(at)}"
+
+
 def is_local(text: str) -> bool:
     """Whether a text is the value of a browser's date and time field, which has no zone."""
     return _LOCAL.match(text) is not None
@@ -146,6 +176,14 @@ def is_local(text: str) -> bool:
 def duration(text: str) -> str:
     """A duration as the API takes it."""
     return text.replace(" ", "").lower()
+
+
+def duration_words(text: str) -> str:
+    """A duration as people read it; another text unchanged."""
+    try:
+        return span(parse_duration(duration(text)))
+    except (ValueError, OverflowError):
+        return text
 
 
 def passed(instant_us: int, now_us: int) -> bool:

@@ -68,6 +68,10 @@ class UiLimits:
     list_rows_max: int = 500
     #: Rows that a list grows to by scrolling; then a link leads to the next page.
     list_rows_shown_max: int = 10_000
+    #: Tenants with a label that the pages know by it; further ones show their id.
+    tenant_labels_max: int = 1_000
+    #: Characters of a tenant's label.
+    tenant_label_chars_max: int = 60
     #: Tenants that a browser's cookie remembers.
     tenants_remembered_max: int = 8
     #: How long a browser's cookie remembers a tenant after it was first opened.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,21 +13,30 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import JSONResponse, Response
 
-from tocsin.model.access import Role
+from tocsin.model.access import EVERY, Role
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
+from tocsin.model.timer import Timer
 from tocsin.statistics.counting import ChangeCounter
 from tocsin.timers.schedules import ScheduleListRequest
 from tocsin.timers.service import ListRequest
-from tocsin.web.http.errors import problem_kind
+from tocsin.web.http.errors import Forbidden, problem_kind
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.counts import Numbers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
 from tocsin.web.pages.pages import compressed, render_rows
-from tocsin.web.pages.site import Part, RouteEntry, Site, preferred
+from tocsin.web.pages.site import Part, RouteEntry, Site
 
 F = TypeVar("F", bound=ListFilters)
 R = TypeVar("R")
 Q = TypeVar("Q", ListRequest, ScheduleListRequest)
+#: Namespaces in which an id is looked up at once, a read of the store for each.
+_LOOKED_UP_MAX = 100
 _names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
+
+
+def key_of(timer: Timer) -> str:
+    """What names a row of a list: a namespace's name has no slash."""
+    return f"{timer.namespace}/{timer.id}"
 
 
 class TimeBudget:
@@ -44,18 +54,18 @@ class TimeBudget:
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[R]):
-    """A page of a list. `exact` is the row whose id equals the search text; it is not in `rows`. `reached` is how
+    """A page of a list. `exact` are the rows whose id equals the search text; they are not in `rows`. `reached` is how
     far an unfinished search has come: an instant, or an id where the list is in the order of ids."""
 
     rows: Sequence[R]
     cursor: str | None = None
     reached: int | str | None = None
-    exact: R | None = None
+    exact: Sequence[R] = ()
 
     @property
     def all(self) -> list[R]:
         """All rows on the page."""
-        return [*self.rows, *([] if self.exact is None else [self.exact])]
+        return [*self.rows, *self.exact]
 
     @property
     def empty(self) -> bool:
@@ -124,6 +134,10 @@ class ListPart(Part, Generic[F, R]):
     async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, R]:
         """What is stored under the ids."""
 
+    async def completed(self, changed: list[R]) -> Sequence[R]:
+        """Rows that an open page gets, with what the list itself leaves out because it takes long to read."""
+        return changed
+
     @abstractmethod
     def permit(self, context: RequestContext, scope: str) -> bool:
         """Whether the principal may change what is in the scope. Raises Forbidden unless it may read it."""
@@ -131,6 +145,10 @@ class ListPart(Part, Generic[F, R]):
     @abstractmethod
     async def choices(self, context: RequestContext, filters: F) -> dict[str, Any]:
         """Further values for the templates."""
+
+    @abstractmethod
+    async def count(self, context: RequestContext, scope: str) -> Numbers:
+        """How many rows each tab has, by its name."""
 
     # ------------------------------------------------------------------ handlers
 
@@ -140,18 +158,23 @@ class ListPart(Part, Generic[F, R]):
         problem: TocsinError | None = None
         listing: Listing[R] = Listing(())
         change_counter = self.change_counter(filters.scope)
+        counting = asyncio.ensure_future(self._numbers(context, filters))
         try:
             listing = await self.find(context, filters)
         except TocsinError as error:
             if problem_kind(error).status not in (400, 404):
                 raise
             problem = error
+        finally:
+            # It has waited as long as the list was read, or ends soon.
+            numbers = await counting
         values: dict[str, Any] = {
             "title": self.title,
             "problem": problem,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
             "change_counter": change_counter,
+            "numbers": numbers,
             "rows_path": self.rows_path,
             "live_path": self.live_path,
             "live": f"{self.live_path}?{filters.scope_name}={quote(filters.scope, safe='')}",
@@ -166,6 +189,14 @@ class ListPart(Part, Generic[F, R]):
         if context.fragment:
             response.headers["hx-push-url"] = filters.link(cursor=filters.cursor)
         return response
+
+    async def _numbers(self, context: RequestContext, filters: F) -> Numbers:
+        """The counts of the tabs; none for a list that is narrowed otherwise, which they would not be true of."""
+        if filters.narrowed:
+            return {}
+        key = context.principal.key
+        of = (self.kind, filters.scope, None if key is None else (key.namespaces, key.tenants))
+        return await self._site.counts.of(of, lambda: self.count(context, filters.scope))
 
     async def more(self, context: RequestContext) -> Response:
         """The next rows of an open list, and the link to the rows after them."""
@@ -190,12 +221,13 @@ class ListPart(Part, Generic[F, R]):
         if len(wanted) > self._limits.list_rows_max:
             raise InvalidInput(FieldError("rows", f"has more than {self._limits.list_rows_max} entries"))
         found = await self.get_many(context, scope, [row_id for row_id, _ in wanted])
+        changed = [
+            found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known
+        ]
         values = {
             "kind": self.kind,
             "gone": [row_id for row_id, _ in wanted if row_id not in found],
-            "changed": [
-                found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known
-            ],
+            "changed": await self.completed(changed),
             "may_write": may_write,
         }
         return await self._rows(context, len(wanted), "changed.html", values)
@@ -215,22 +247,51 @@ class ListPart(Part, Generic[F, R]):
 
 
 class NamespacedList(ListPart[F, R]):
-    """The list of what a namespace has."""
+    """The list of what a namespace has, or all that the principal may read. A row is known by its namespace and id."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self.change_counter = site.statistics.change_counter
 
+    @abstractmethod
+    async def get_named(self, namespace: str, ids: Sequence[str]) -> Mapping[str, R]:
+        """What is stored under the ids in a namespace."""
+
     async def filters(self, context: RequestContext) -> F:
-        namespace = context.query.exact("namespace") or preferred(await self.visible_namespaces(context))
-        self.permit(context, namespace)
-        return self.filters_type.read(context.query, self._limits, namespace)
+        scope = context.query.exact("namespace") or EVERY
+        self.permit(context, scope)
+        return self.filters_type.read(context.query, self._limits, scope)
 
     def permit(self, context: RequestContext, scope: str) -> bool:
+        if scope == EVERY:
+            if not context.principal.may_somewhere(Role.READ):
+                raise Forbidden("Your API key has no access to any namespace.")
+            # A key has the same role on all of its namespaces.
+            return context.principal.may_somewhere(Role.WRITE)
         context.permit(Role.READ, scope)
         return context.principal.may(Role.WRITE, scope)
+
+    async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, R]:
+        by_namespace: dict[str, list[str]] = {}
+        for key in ids:
+            namespace, _, row_id = key.partition("/")
+            by_namespace.setdefault(namespace, []).append(row_id)
+        found = {}
+        for namespace in by_namespace.keys() & {each.name for each in await self.visible_namespaces(context)}:
+            rows = await self.get_named(namespace, by_namespace[namespace])
+            found.update({f"{namespace}/{row_id}": row for row_id, row in rows.items()})
+        return found
+
+    async def named(self, context: RequestContext, filters: F) -> list[R]:
+        """The rows whose id equals the search text, on any tab: a lookup instead of a search. In all namespaces, those of the
+        first ones."""
+        names = [each.name for each in await self.visible_namespaces(context)]
+        wanted = names[:_LOOKED_UP_MAX] if filters.several else [name for name in names if name == filters.scope]
+        found = await asyncio.gather(*(self.get_named(name, [filters.search]) for name in wanted))
+        return [row for rows in found for row in rows.values()]
 
     async def choices(self, context: RequestContext, filters: F) -> dict[str, Any]:
         namespaces = await self.visible_namespaces(context)
         chosen = next((known for known in namespaces if known.name == filters.scope), None)
-        return {"namespaces": namespaces, "chosen": chosen}
+        paused = [each.name for each in namespaces if each.paused and filters.scope in (each.name, EVERY)]
+        return {"namespaces": namespaces, "chosen": chosen, "paused": paused}

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from tocsin import __version__
 from tocsin.build_info import short_commit
+from tocsin.model.access import Role
 from tocsin.model.redaction import redact_url
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
@@ -26,27 +27,47 @@ from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls import presentation as calls
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import utc_field
+from tocsin.web.pages.schedules import outcomes
 from tocsin.web.pages.schedules import presentation as schedules
 
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """An entry of the navigation. `permits` returns whether a principal has a role, here `read`, on what the page shows."""
+    """An entry of the rail. `permits` returns whether a principal has a role, here `read`, on what the page shows; `scoped`:
+    the page shows one namespace if the scope is one. `open`: it needs no sign-in."""
 
     path: str
     title: str
     icon: str
     permits: Callable[[Principal, str], bool]
+    scoped: bool = False
+    open: bool = False
 
 
-NAVIGATION = (
-    NavigationEntry("/", "Overview", "activity", Principal.may),
-    NavigationEntry("/timers", "Timers", "bell", Principal.may_somewhere),
-    NavigationEntry("/schedules", "Schedules", "calendar", Principal.may_somewhere),
-    NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
-    NavigationEntry("/cluster", "Cluster", "grid", Principal.may),
-    NavigationEntry("/namespaces", "Namespaces", "layers", Principal.may_somewhere),
-)
+def _is_admin(principal: Principal, _role: str) -> bool:
+    return principal.may(Role.ADMIN)
+
+
+#: What people work with, and what they work on, by the heading of the group.
+NAVIGATION = {
+    "": (
+        NavigationEntry("/", "Now", "now", Principal.may, scoped=True),
+        NavigationEntry("/timers", "Timers", "clock", Principal.may_somewhere, scoped=True),
+        NavigationEntry("/schedules", "Schedules", "calendar", Principal.may_somewhere, scoped=True),
+        NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
+    ),
+    "System": (
+        NavigationEntry("/nodes", "Nodes", "nodes", Principal.may),
+        NavigationEntry("/namespaces", "Namespaces", "layers", Principal.may_somewhere),
+        NavigationEntry("/keys", "Keys", "key", _is_admin),
+        NavigationEntry("/audit", "Audit", "audit", _is_admin),
+        NavigationEntry("/settings", "Settings", "settings", _is_admin),
+        NavigationEntry("/docs", "API reference", "book", lambda _principal, _role: True, open=True),
+    ),
+}
+
+#: The paths whose address has the scope.
+SCOPED_PATHS = frozenset(entry.path for entries in NAVIGATION.values() for entry in entries if entry.scoped)
 
 #: Smaller responses are not compressed: they fit into one packet anyway.
 #: The documentation of the latest release; alerts link to the same runbooks.
@@ -86,6 +107,7 @@ class Pages:
             commit=short_commit(),
             calls=calls,
             schedules=schedules,
+            outcomes=outcomes,
             schedule_sentence=sentence,
             state_of=lambda view, now_us: presentation.state_of(view, now_us, paused=is_paused(view.timer.namespace)),
             relative=presentation.relative,
@@ -109,6 +131,7 @@ class Pages:
             bytes_of=bytes,
             policy_of=policy_of,
             redacted_url=redact_url,
+            initial=presentation.initial,
             visible=visible,
             visible_name=visible_name,
         )

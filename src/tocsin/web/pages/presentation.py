@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import pairwise
 from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
+from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.redaction import redact_url
 from tocsin.model.timer import LoggedAttempt, RawBody, Status
@@ -49,10 +51,11 @@ _STEPS = frozenset({"", ".", ".."})
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state as shown on the pages: a word, and the name of its colour and shape."""
+    """A state as shown on the pages: a word, the name of its colour and shape, and what it waits for, if that is known."""
 
     word: str
     tone: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +81,52 @@ _FINISHED = {
 }
 
 
+_DOING = {
+    TimerState.FIRING: State("firing", "firing"),
+    TimerState.WRITING: State("storing", "waiting"),
+    TimerState.WAITING: State("waiting", "waiting"),
+    TimerState.BLOCKED: State("waiting", "waiting"),
+    TimerState.PAUSED: State("paused", "suspended"),
+    TimerState.SUSPENDED: State("suspended", "suspended"),
+    TimerState.UNKNOWN: State("unknown", "due", "for an answer of its node"),
+}
+#: What a due timer waits for.
+_WAITS = {
+    WaitsFor.DESTINATION: "for its destination",
+    WaitsFor.NAMESPACE: "for its namespace",
+    WaitsFor.NODE: "for its node",
+    WaitsFor.WRITE: "for the database",
+    WaitsFor.LEASE: "for the database",
+    WaitsFor.CLOCK: "for its node's clock",
+    WaitsFor.OWNER: "for a node that owns its shard",
+    WaitsFor.CREATE: "to be created again",
+    WaitsFor.EGRESS: "for egress.allow",
+}
+
+
+def doing(explanation: Explanation | None) -> State | None:
+    """The state of what is due, and what it waits for; None if it is not due, or nobody was asked."""
+    state = None if explanation is None else _DOING.get(explanation.state)
+    if explanation is None or state is None or explanation.waits_for is None:
+        return state
+    # That a paused timer waits for its namespace is all that its word means.
+    return state if state.word == "paused" else replace(state, note=_WAITS.get(explanation.waits_for, ""))
+
+
 def state_of(view: TimerView, now_us: int, *, paused: bool) -> State:
-    """The state of a timer at an instant. `paused`: its namespace is. One whose instant has passed is due: only the owner of
-    its shard has its in-flight attempts."""
+    """The state of a timer at an instant. `paused`: its namespace is. One whose instant has passed is due unless it has its
+    explanation: only the owner of its shard knows its in-flight attempts."""
     timer = view.timer
     if timer.status is not Status.PENDING:
         return _FINISHED[timer.status]
+    if (known := doing(view.explanation)) is not None:
+        return known
     if paused and (view.suspended or _BY_NAMESPACE).startswith(_BY_NAMESPACE):
         return State("paused", "suspended")
     if view.suspended is not None:
         return State("suspended", "suspended")
     if view.next_attempt_at is not None and view.next_attempt_at <= now_us:
-        return State("due", "firing")
+        return State("due", "due")
     if timer.attempts:
         return State("retrying", "retrying")
     return State("pending", "pending")
@@ -116,7 +153,7 @@ def rfc3339(instant_us: int) -> str:
     return format_instant(instant_us)
 
 
-def span(duration_us: int) -> str:
+def span(duration_us: int, units: int = 2) -> str:
     """A duration in its one or two greatest units, such as `2 h 5 min`; below a second in milliseconds."""
     if duration_us < US_PER_SECOND:
         return f"{duration_us / 1_000:.0f} ms"
@@ -124,16 +161,21 @@ def span(duration_us: int) -> str:
         if duration_us >= size:
             whole, rest = divmod(duration_us, size)
             second = rest // next_size
-            return f"{whole} {unit} {second} {next_unit}" if second and whole < 10 else f"{whole} {unit}"
+            return f"{whole} {unit} {second} {next_unit}" if second and whole < 10 and units > 1 else f"{whole} {unit}"
     return f"{duration_us // US_PER_SECOND} s"
 
 
-def relative(instant_us: int, now_us: int) -> str:
-    """An instant relative to now: `in 5 min`, `2 h ago`, `now`."""
+def clock(at: datetime) -> str:
+    """What a clock shows: `09:00`, with seconds only if there are some."""
+    return f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"
+
+
+def relative(instant_us: int, now_us: int, units: int = 2) -> str:
+    """An instant relative to now, in its one or two greatest units: `in 5 min`, `2 h ago`, `now`."""
     distance_us = instant_us - now_us
     if abs(distance_us) < US_PER_SECOND:
         return "now"
-    return f"in {span(distance_us)}" if distance_us > 0 else f"{span(-distance_us)} ago"
+    return f"in {span(distance_us, units)}" if distance_us > 0 else f"{span(-distance_us, units)} ago"
 
 
 def milliseconds(duration_us: float) -> str:
@@ -151,8 +193,12 @@ def count(number: float) -> str:
 
 def sentence(error: Exception) -> str:
     """An error's text as a sentence."""
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{initial(str(error))}."
+
+
+def initial(text: str) -> str:
+    """A text with its first letter in upper case."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def instants_in(text: str) -> list[tuple[str, int | None]]:
@@ -204,8 +250,15 @@ def version(view: TimerView) -> str:
 
 
 def shown_version(view: TimerView, *, paused: bool) -> str:
-    """A version that also changes when its namespace is paused or resumed."""
-    return f"{version(view)}p" if paused else version(view)
+    """A version that also changes when its namespace is paused or resumed, and with what a due timer does or waits for."""
+    return f"{version(view)}{version_of_doing(view.explanation)}{'p' if paused else ''}"
+
+
+def version_of_doing(explanation: Explanation | None) -> str:
+    """A version that changes with what `doing` returns."""
+    return (
+        "" if explanation is None else f".{explanation.state}{explanation.waits_for or ''}{explanation.attempt or ''}"
+    )
 
 
 def pretty_json(text: bytes) -> str:

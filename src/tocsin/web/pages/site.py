@@ -17,7 +17,9 @@ from tocsin.timers.service import TimerService
 from tocsin.web.http.access import Keyring
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.pages.calls.agent import Gate, Tenants
+from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.context import Handler, RequestContext
+from tocsin.web.pages.counts import Counts
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.pages import Pages
@@ -39,10 +41,12 @@ class Site:
     statistics: Statistics
     call_statistics: CallStatistics
     streams: Streams
+    counts: Counts[object]
     gate: Gate
     tenants: Tenants
     keys: Keyring
     audit: AuditLog
+    labels: TenantLabels
     limits: UiLimits
 
 

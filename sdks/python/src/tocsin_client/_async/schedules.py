@@ -154,7 +154,7 @@ class AsyncSchedules(Part):
         await self._run(flows.delete_schedule(self._session, name, self._options))
 
     def list(self, namespace: str, *, limit: int | Unset = UNSET) -> AsyncPages[Schedule]:
-        """All schedules of the namespace; `limit` is the size of a page."""
+        """All schedules of the namespace, or of all that the key has access to (`*`); `limit` is the size of a page."""
 
         def fetch(cursor: str | None) -> Steps[tuple[list[Schedule], str | None]]:
             query = ListSchedules(namespace=namespace, limit=limit, cursor=UNSET if cursor is None else cursor)

@@ -138,9 +138,11 @@ class AsyncTimers(Part):
         id_prefix: str | Unset = UNSET,
         execute_after: Instant | Unset = UNSET,
         execute_before: Instant | Unset = UNSET,
+        explain: bool | Unset = UNSET,
         limit: int | Unset = UNSET,
     ) -> AsyncPages[Timer]:
-        """All timers that match, ordered by `execute_at`; `limit` is the size of a page."""
+        """All timers that match, of one namespace or of all that the key may see (`*`), ordered by `execute_at`; `limit`
+        is the size of a page. With `explain` those that are due have their `explanation`: what they do or wait for."""
 
         def fetch(cursor: str | None) -> Steps[tuple[list[Timer], str | None]]:
             query = ListTimers(
@@ -150,6 +152,7 @@ class AsyncTimers(Part):
                 id_prefix=id_prefix,
                 execute_after=execute_after,
                 execute_before=execute_before,
+                explain=explain,
                 limit=limit,
                 cursor=UNSET if cursor is None else cursor,
             )

@@ -33,6 +33,7 @@ AuditAction: TypeAlias = Literal[
     "namespace_created",
     "namespace_changed",
     "secret_rotated",
+    "tenant_labeled",
 ]
 
 #: Where a change came from.
@@ -387,7 +388,7 @@ class UpdateTimer:
 class ListTimers:
     """Filters of a list of timers; a timer must match all of them."""
 
-    #: The namespace's name.
+    #: The namespace's name; `*`: all that the API key has access to.
     namespace: str
     #: A status, or several: timers with any of them match.
     status: Sequence[TimerStatus] | Unset = UNSET
@@ -399,6 +400,12 @@ class ListTimers:
     execute_after: Instant | Unset = UNSET
     #: An RFC 3339 instant with a time zone.
     execute_before: Instant | Unset = UNSET
+    #: A part of the callback's host and path; case does not matter.
+    destination: str | Unset = UNSET
+    #: A part of the last error; case does not matter.
+    error: str | Unset = UNSET
+    #: Adds to each timer that is due what it does now, or waits for (explanation).
+    explain: bool | Unset = UNSET
     #: Maximum number of timers on the page. Default 100.
     limit: int | Unset = UNSET
     #: `nextCursor` of the previous page.
@@ -419,6 +426,12 @@ class ListTimers:
             sent["executeAfter"] = instant_text("execute_after", self.execute_after)
         if self.execute_before is not UNSET:
             sent["executeBefore"] = instant_text("execute_before", self.execute_before)
+        if self.destination is not UNSET:
+            sent["destination"] = self.destination
+        if self.error is not UNSET:
+            sent["error"] = self.error
+        if self.explain is not UNSET:
+            sent["explain"] = self.explain
         if self.limit is not UNSET:
             sent["limit"] = self.limit
         if self.cursor is not UNSET:
@@ -684,9 +697,9 @@ class UpdateSchedule:
 
 @dataclass(kw_only=True, slots=True)
 class ListSchedules:
-    """Which schedules of a namespace are listed."""
+    """Which schedules are listed."""
 
-    #: The namespace's name.
+    #: The namespace's name; `*`: all that the API key has access to.
     namespace: str
     #: active, paused, or both: schedules with any of them match. Ended ones are not listed.
     status: LiveScheduleStatus | Unset = UNSET
@@ -1182,6 +1195,8 @@ class Timer:
     #: Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`,
     #: `destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
     suspended: str | None = None
+    #: What the due timer does now, or waits for; only in a list that asks for it.
+    explanation: Explanation | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Timer:
@@ -1213,6 +1228,7 @@ class Timer:
             expire_after=source.get("expireAfter"),
             description=source.get("description"),
             suspended=source.get("suspended"),
+            explanation=None if source.get("explanation") is None else Explanation.from_json(source["explanation"]),
         )
 
 
@@ -1306,6 +1322,11 @@ class Explanation:
     waits_for: TimerWaitsFor | str | None = None
     #: When the next attempt is due, or the one in flight times out; absent if that is not known.
     next: str | None = None
+    #: The number of the attempt that is in flight; absent if none is.
+    attempt: int | None = None
+    #: When the attempt in flight began, or else when the timer became due; in the state `unknown`, since when the owner
+    #: has not answered. Absent if the timer is not due, or that is not known.
+    since: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Explanation:
@@ -1317,6 +1338,8 @@ class Explanation:
             sentence=source["sentence"],
             waits_for=source.get("waitsFor"),
             next=source.get("next"),
+            attempt=source.get("attempt"),
+            since=source.get("since"),
         )
 
 

@@ -139,9 +139,11 @@ class Timers(Part):
         id_prefix: str | Unset = UNSET,
         execute_after: Instant | Unset = UNSET,
         execute_before: Instant | Unset = UNSET,
+        explain: bool | Unset = UNSET,
         limit: int | Unset = UNSET,
     ) -> Pages[Timer]:
-        """All timers that match, ordered by `execute_at`; `limit` is the size of a page."""
+        """All timers that match, of one namespace or of all that the key may see (`*`), ordered by `execute_at`; `limit`
+        is the size of a page. With `explain` those that are due have their `explanation`: what they do or wait for."""
 
         def fetch(cursor: str | None) -> Steps[tuple[list[Timer], str | None]]:
             query = ListTimers(
@@ -151,6 +153,7 @@ class Timers(Part):
                 id_prefix=id_prefix,
                 execute_after=execute_after,
                 execute_before=execute_before,
+                explain=explain,
                 limit=limit,
                 cursor=UNSET if cursor is None else cursor,
             )

@@ -60,9 +60,9 @@ class Gate:
         self._pages = pages
         self._relay = relay
 
-    def __call__(self, handler: Handler, *, relayed: bool = True) -> Handler:
+    def __call__(self, handler: Handler, *, relayed: bool = True, otherwise: Handler | None = None) -> Handler:
         """The handler for a route; `handler` finds the service calls in its context. Unless `relayed`, it needs none, and
-        handles the request instead of the relay."""
+        handles the request instead of the relay. `otherwise` handles it where no node serves calls now."""
 
         async def handle(context: RequestContext) -> Response:
             calls = self.source()
@@ -76,12 +76,14 @@ class Gate:
                 try:
                     answer = await relay_request(self._relay, scope, context.body, correlation_id, context.address)
                 except Unavailable as error:
-                    if context.fragment:
+                    if context.fragment and otherwise is None:
                         raise
                     calls = AgentUnavailable("Service calls are unavailable", sentence(error), 503)
                 else:
                     if answer is not None:
                         return Relayed(*answer)
+            if otherwise is not None:
+                return await otherwise(context)
             return self._pages.page("calls/unavailable.html", context, calls.status, title="Calls", unavailable=calls)
 
         return handle

@@ -17,6 +17,7 @@ from tocsin.model.redaction import redact_url
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.web.http.errors import problem_kind
+from tocsin.web.pages.calls.bulk import run_again
 from tocsin.web.pages.calls.presentation import STAR, finished, list_path, path, redacted, result_of, version
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.pages import toast
@@ -28,6 +29,7 @@ NOTICES = {
     "submitted": "Call submitted. It is stored and survives crashes.",
     "tagged": "Tag added.",
     "untagged": "Tag removed.",
+    "run-again": "Run again as this new call. The failed call keeps its id and its result.",
 }
 
 
@@ -62,6 +64,7 @@ class CallDetail(CallPart):
             status,
             title=call.name,
             call=call,
+            label=(await self._site.labels.all()).get(call.tenant_id, ""),
             finished=is_finished,
             shown_version=version(call, executions),
             url=redact_url(spec.url),
@@ -235,10 +238,10 @@ class CallActions(CallPart):
 
     @route("POST", "/calls/star")
     async def star(self, context: RequestContext) -> Response:
-        """Adds the star to the call that the field `star` names, or removes it from the one that `unstar` names. One form
-        serves a whole list."""
-        tenant, starred = context.form.get("tenant").lower(), "star" in context.form
-        service_call_id = context.form.get("star" if starred else "unstar").lower()
+        """Adds the star to the call that the field `star` names by tenant and id, or removes it from the one that `unstar`
+        names. One form serves a whole list."""
+        starred = "star" in context.form
+        tenant, _, service_call_id = context.form.get("star" if starred else "unstar").lower().partition("/")
         context.permit_tenant(Role.WRITE, tenant)
         back = context.form.exact("back")
         back = back if back.startswith("/calls") else list_path(tenant)
@@ -248,7 +251,7 @@ class CallActions(CallPart):
         except InvalidInput as error:
             if context.fragment:
                 return HTMLResponse("", problem_kind(error).status, headers=toast(sentence(error), "failed"))
-            return await self._refused(context, service_call_id, error)
+            return await self._refused(context, tenant, service_call_id, error)
         return HTMLResponse("") if context.fragment else RedirectResponse(back, 303)
 
     @route("POST", "/calls/tag")
@@ -258,7 +261,7 @@ class CallActions(CallPart):
         try:
             await context.calls.tag(tenant, service_call_id, context.form.get("tag"), context.correlation_id)
         except InvalidInput as error:
-            return await self._refused(context, service_call_id, error)
+            return await self._refused(context, tenant, service_call_id, error)
         return _to(tenant, service_call_id, "tagged")
 
     @route("POST", "/calls/untag")
@@ -275,15 +278,33 @@ class CallActions(CallPart):
         try:
             await context.calls.delete(tenant, service_call_id, context.correlation_id)
         except ServiceCallNotScheduled as error:
-            return await self._refused(context, service_call_id, error)
+            return await self._refused(context, tenant, service_call_id, error)
         return RedirectResponse(list_path(tenant, notice="deleted"), 303)
 
+    @route("POST", "/calls/run-again")
+    async def run_again(self, context: RequestContext) -> Response:
+        """Submits a failed call's request as a new call, to be sent now."""
+        tenant, service_call_id = self._writable(context)
+        call = (await context.calls.get(tenant, service_call_id)).call
+        if call.status != CallStatus.FAILED:
+            reason = "The call has not failed, so it can't be run again. Nothing was done."
+            return await self._detail.of(context, tenant, service_call_id, status=409, problem=reason)
+        try:
+            new_id = await run_again(context.calls, call, context.correlation_id)
+        except InvalidInput as error:
+            return await self._refused(context, tenant, service_call_id, error)
+        return _to(tenant, new_id, "run-again")
+
     async def _refused(
-        self, context: RequestContext, service_call_id: str, error: InvalidInput | ServiceCallNotScheduled
+        self,
+        context: RequestContext,
+        tenant: str,
+        service_call_id: str,
+        error: InvalidInput | ServiceCallNotScheduled,
     ) -> Response:
         return await self._detail.of(
             context,
-            context.form.get("tenant"),
+            tenant,
             service_call_id,
             status=problem_kind(error).status,
             problem=sentence(error),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from msgspec import UNSET
@@ -52,9 +52,10 @@ class CallForm(RequestForm):
     retry: bool = False
 
     @classmethod
-    def read(cls, form: Fields) -> CallForm:
+    def read(cls, form: Fields) -> Self:
         """The fields of a submitted form."""
-        texts = {**cls.texts(form), "tenant": form.get("tenant").lower(), "retry": "retry" in form}
+        tenant = form.get("new_tenant") or form.get("tenant")
+        texts = {**cls.texts(form), "tenant": tenant.lower(), "retry": "retry" in form}
         return cls(**{**texts, "body": form.exact("body").replace("\r\n", "\n")})
 
     @classmethod
@@ -73,6 +74,17 @@ class CallForm(RequestForm):
             retry=call.retry_policy is not None,
             **cls.policy_texts(call.retry_policy or DEFAULT_POLICY),
         )
+
+    def lines(self, plan: str) -> dict[str, str]:
+        retries = f"Up to {self.attempts} attempts" if self.retry else "None"
+        payload = " ".join(self.body.split())
+        details = {
+            "name": self.name or (self._default_name() if self.url else "None"),
+            "tenant": self.tenant,
+            "payload": payload or "None",
+            "tags": self.tags or "None",
+        }
+        return {**super(CallForm, self).lines(retries), **details}
 
     def request(self, now_us: int) -> Body:
         """The equivalent API request to submit the call. Raises InvalidInput for fields that can't be converted."""
@@ -94,7 +106,7 @@ class CallForm(RequestForm):
             spec["body"] = msgspec.Raw(self.body.strip().encode())
         if self.retry:
             spec["retryPolicy"] = self.policy(f"{SPEC}retryPolicy", errors)
-        request: Body = {"name": self.name or self._default_name(), "requestSpec": spec}
+        request: Body = {"name": self.name or (self._default_name() if self.url else "None"), "requestSpec": spec}
         due_at = self._due_at(now_us, errors)
         if due_at is not None:
             request["dueAt"] = due_at

@@ -33,10 +33,10 @@ _FINISHED = frozenset({CallStatus.SUCCEEDED, CallStatus.FAILED})
 def state_of(call: CallRecord, now_us: int) -> State:
     """The state of a call at an instant. A waiting call whose time has come is shown as due."""
     if call.status == CallStatus.SCHEDULED:
-        return State("due", "firing") if call.due_at <= now_us else State("scheduled", "pending")
+        return State("due", "due") if call.due_at <= now_us else State("scheduled", "pending")
     if call.status == CallStatus.RETRYING:
         due = call.next_attempt_at is not None and call.next_attempt_at <= now_us
-        return State("due", "firing") if due else State("retrying", "retrying")
+        return State("due", "due") if due else State("retrying", "retrying")
     return _WORDS[CallStatus(call.status)]
 
 
@@ -91,6 +91,11 @@ def version(call: CallRecord, executions: Sequence[ExecutionRecord] = ()) -> str
     tags = zlib.crc32("\0".join(call.tags).encode(errors="surrogatepass"))
     moments = f"{call.started_at or 0:x}.{call.finished_at or 0:x}"
     return f"{call.status[:3]}{call.attempts}.{moments}.{tags:x}.{len(executions)}.{ended}"
+
+
+def key_of(call: CallRecord) -> str:
+    """What names the call in a list of several tenants."""
+    return f"{call.tenant_id}/{call.service_call_id}"
 
 
 def path(tenant_id: str, service_call_id: str) -> str:

@@ -1,15 +1,15 @@
-"""The content of the overview: the health sentence, tiles and tables."""
+"""The verdict of the page Now: whether timers fire on time, what is wrong now, and what was."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tocsin.statistics.outages import Outage
-from tocsin.statistics.slots import CallCounts, Counts, Latencies, Slot
-from tocsin.timers.explaining import PAUSE_TEXTS
-from tocsin.web.pages.overview.nodes import Pause, Present
-from tocsin.web.pages.overview.paused import BoundedCount, PausedNamespace
+from tocsin.statistics.slots import CallCounts, Counts
+from tocsin.web.pages.overview.incidents import why
+from tocsin.web.pages.overview.nodes import Present
+from tocsin.web.pages.overview.paused import PausedNamespace
 from tocsin.web.pages.presentation import count, milliseconds, span
 
 #: Timers overdue by more than this are reported; shorter delays are normal.
@@ -17,214 +17,131 @@ _OVERDUE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    """The health sentence. `tone`: calm, busy or alarm."""
+class Verdict:
+    """One sentence, and what it is based on. `tone`: calm, busy or alarm."""
 
-    sentence: str
+    title: str
+    text: str
     tone: str
 
 
-def without(silent: Sequence[str]) -> str:
-    """The nodes that do not respond, as the end of a remark; empty without any."""
-    if len(silent) > 1:
-        return f"without {len(silent)} nodes"
-    return f"without {silent[0]}" if silent else ""
-
-
-def health_with_silent(silent: Sequence[str], rest: Health) -> Health:
-    """The health sentence, given nodes that do not respond."""
-    if not silent:
-        return rest
-    words = f"{silent[0]} does not respond" if len(silent) == 1 else f"{len(silent)} nodes do not respond"
-    return _after(words, rest)
-
-
-#: Paused namespaces that the health sentence names.
-_PAUSED_NAMED = 3
-
-
-def health_with_paused(paused: Sequence[PausedNamespace], rest: Health) -> Health:
-    """The health sentence, given paused namespaces: `rest` does not count their timers."""
-    if not paused:
-        return rest
-    named = ", ".join(f"{each.name} ({_waiting(each.waiting)})" for each in paused[:_PAUSED_NAMED])
-    if len(paused) > _PAUSED_NAMED:
-        named += f" and {len(paused) - _PAUSED_NAMED} more"
-    return _after(f"Paused: {named}", rest)
-
-
-def _after(words: str, rest: Health) -> Health:
-    tone = "busy" if rest.tone == "calm" else rest.tone
-    return Health(f"{words}. Otherwise: {rest.sentence[:1].lower()}{rest.sentence[1:]}", tone)
-
-
-def _waiting(waiting: BoundedCount) -> str:
-    if not waiting.timers:
-        return "none due"
-    return f"{waiting} overdue"
-
-
-def degraded(
-    pauses: Sequence[Pause], others: Sequence[str], database: str, now_us: int, *, nodes: int
-) -> Health | None:
-    """The health sentence while nodes fire nothing, or are not ready for other reasons; None while all is well. `database` is
-    the store's name and place."""
-    if not pauses and not others:
-        return None
-    if not pauses:
-        return Health(f"Degraded: {'; '.join(others)}.", "alarm")
-    reasons = [_pause(pause, database, now_us, alone=nodes == 1) for pause in pauses]
-    meaning = "Nothing fires" if len(pauses) == nodes else "Nothing fires there until other nodes take over"
-    if any(pause.reason == "lease" for pause in pauses):
-        meaning += ", and writes fail, until it answers" if len(pauses) == nodes else ""
-    rest = f" Also: {'; '.join(others)}." if others else ""
-    return Health(
-        f"Degraded: {'; '.join(reasons)}. {meaning}. What comes due waits and fires afterwards; nothing is lost.{rest}",
-        "alarm",
-    )
-
-
-def _pause(pause: Pause, database: str, now_us: int, *, alone: bool) -> str:
-    why = (
-        f"{database} does not answer, or too slowly"
-        if pause.reason == "lease"
-        else PAUSE_TEXTS.get(pause.reason, pause.reason)
-    )
-    since = "" if pause.since_us is None else f", for {span(max(now_us - pause.since_us, 0))}"
-    return f"{why}{since}" if alone else f"{pause.node}: {why}{since}"
-
-
-def health(minute: Counts, calls: CallCounts, present: Present) -> Health:
-    """The health of the last minute in one sentence."""
-    rate = f"{count(minute.fires)} {'fire' if minute.fires == 1 else 'fires'} in the last minute"
+def verdict(
+    *,
+    minute: Counts,
+    hour: Counts,
+    calls: CallCounts,
+    present: Present,
+    failing: int,
+    paused: Sequence[PausedNamespace],
+    others: Sequence[str],
+    outages: Sequence[Outage],
+    database: str,
+) -> Verdict:
+    """The verdict on the scope's last minute, hour and calls of the last minute. `failing`: places at which something failed
+    in the last minutes; `others`: why this node is not ready, apart from a pause; `outages`: those of the last hour."""
+    if present.pauses:
+        return _paused(present, others, database)
+    if others:
+        return Verdict(f"Degraded: {'; '.join(others)}.", _past(hour, outages, database), "alarm")
     if present.overdue_s > _OVERDUE_S:
-        behind = span(round(present.overdue_s * 1e6))
-        return Health(f"Behind: the oldest due timer has waited {behind}. {rate}.", "alarm")
-    ended = _calls(calls)
-    if minute.fires == 0:
+        behind = span(round(present.overdue_s * 1e6), 1)
+        title = f"Timers are late: the oldest due one has waited {behind}."
+        return Verdict(title, f"{_rate(minute)}. {_past(hour, outages, database)}".strip(), "alarm")
+    troubles = _troubles(minute, failing, paused, present.silent, calls)
+    if not minute.fires and not troubles:
         waiting = count(present.window_timers)
-        soon = f"{waiting} timers due within minutes" if present.window_timers else "no timer due within minutes"
-        return Health(f"Quiet. Nothing fired in the last minute, {soon}, nothing overdue.{ended}", "calm")
+        soon = f"{waiting} timers are due within minutes" if present.window_timers else "No timer is due within minutes"
+        return Verdict(
+            "Quiet: nothing fired in the last minute.",
+            f"{soon}, none is overdue. {_past(hour, outages, database)}".strip(),
+            "calm",
+        )
+    again = " again" if hour.late and not minute.late else ""
+    first = "Nothing is overdue" if not minute.fires else f"Timers fire on time{again}"
     if minute.late:
-        failed = f"; {count(minute.failed)} failed" if minute.failed else ""
-        slowest = span(round(minute.lag.max_ms * 1_000))
-        came = f"Came late: {count(minute.late)} of {rate}, by up to {slowest}{failed}"
-        return Health(f"{came}. Nothing is overdue now.{ended}", "busy")
-    # A number and its unit stay on one line.
-    rest = f"slowest {milliseconds(minute.lag.max_ms * 1_000)}, nothing overdue".replace(" ms", "\u00a0ms")
-    if minute.failed:
-        return Health(f"On time, but {count(minute.failed)} of {rate} failed; {rest}.{ended}", "busy")
-    return Health(f"On time. {rate}, {rest}.{ended}", "calm")
+        first = (
+            f"{count(minute.late)} of {_rate(minute)} came late, by up to {span(round(minute.lag.max_ms * 1_000), 1)}"
+        )
+    title = f"{first}. {troubles}" if troubles else f"{first}." if again or minute.late else "Everything fires on time."
+    return Verdict(title, _past(hour, outages, database), "busy" if troubles or minute.late else "calm")
 
 
-def _calls(calls: CallCounts) -> str:
-    """The sentence about service calls; empty if none has ended."""
-    ended = calls.succeeded + calls.failed
-    if not ended:
+def _paused(present: Present, others: Sequence[str], database: str) -> Verdict:
+    reasons = list(dict.fromkeys(why(pause.reason, database) for pause in present.pauses))
+    if len(present.pauses) == present.nodes:
+        title = f"{'; '.join(reasons)}. Nothing fires."
+        meaning = "What comes due waits and fires afterwards; nothing is lost."
+    else:
+        names = ", ".join(pause.node for pause in present.pauses)
+        title = f"{'; '.join(reasons)}: {names} fires nothing."
+        meaning = "What comes due there waits until other nodes take over; nothing is lost."
+    if any(pause.reason == "lease" for pause in present.pauses):
+        meaning += " Creates and changes fail until the database answers."
+    return Verdict(title, " ".join([meaning, *(f"Also: {each}." for each in others)]), "alarm")
+
+
+def _troubles(
+    minute: Counts, failing: int, paused: Sequence[PausedNamespace], silent: Sequence[str], calls: CallCounts
+) -> str:
+    """What is wrong although nothing is overdue, as a sentence; empty if nothing is."""
+    found = []
+    if failing:
+        found.append("one destination keeps failing" if failing == 1 else f"{failing} destinations keep failing")
+    elif minute.failed:
+        found.append(f"{count(minute.failed)} failed in the last minute")
+    if calls.failed:
+        found.append(
+            f"{count(calls.failed)} service {'call' if calls.failed == 1 else 'calls'} failed in the last minute"
+        )
+    if paused:
+        found.append(
+            f"the namespace {paused[0].name} is paused" if len(paused) == 1 else f"{len(paused)} namespaces are paused"
+        )
+    if silent:
+        found.append(
+            f"the node {silent[0]} does not respond" if len(silent) == 1 else f"{len(silent)} nodes do not respond"
+        )
+    if not found:
         return ""
-    words = f" {count(ended)} service {'call' if ended == 1 else 'calls'} ended"
-    return f"{words}, {count(calls.failed)} failed." if calls.failed else f"{words}, none failed."
+    words = found[0] if len(found) == 1 else f"{', '.join(found[:-1])}, and {found[-1]}"
+    return f"{words[:1].upper()}{words[1:]}."
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A statistic with its title and a remark. `now`: it is of this moment, so a node that does not respond is missing."""
-
-    name: str
-    title: str
-    value: str
-    note: str
-    tone: str = ""
-    now: bool = False
+def _rate(minute: Counts) -> str:
+    return f"{count(minute.fires)} {'fire' if minute.fires == 1 else 'fires'} in the last minute"
 
 
-def with_silent(tiles: Sequence[Tile], silent: Sequence[str]) -> list[Tile]:
-    """The tiles, marked where nodes that do not respond are missing."""
-    if not silent:
-        return list(tiles)
-    return [
-        replace(tile, value=at_least(tile.value), note=f"{tile.note}, {without(silent)}") if tile.now else tile
-        for tile in tiles
-    ]
+def _past(hour: Counts, outages: Sequence[Outage], database: str) -> str:
+    """What happened in the last hour."""
+    ended = [each for each in outages if each.to_us is not None]
+    sentences = [outage_sentence(each, database) for each in ended[:1]]
+    if not hour.fires:
+        return " ".join([*sentences, "Nothing fired in the last 60 minutes."])
+    fired = f"{count(hour.fires)} {'timer' if hour.fires == 1 else 'timers'} fired in the last 60 minutes"
+    if hour.late:
+        sentences.append(
+            f"{fired}, {count(hour.late)} of them late, by up to {span(round(hour.lag.max_ms * 1_000), 1)}."
+        )
+    else:
+        slowest = milliseconds(hour.lag.max_ms * 1_000).replace(" ", "\u00a0")
+        sentences.append(f"{fired}, every one within {slowest} of its due time.")
+    return " ".join(sentences)
 
 
-def at_least(value: str) -> str:
-    """A total with missing data."""
-    return "none known" if value == "none" else f"≥\u00a0{value}"
-
-
-def tiles(minute: Counts, hour: Counts, present: Present, *, paused: bool = False) -> list[Tile]:
-    """The tiles of timers. `paused`: there are paused namespaces, whose timers do not count as overdue."""
-    overdue = present.overdue_s > _OVERDUE_S
-    retried = f"{count(hour.retried)} {'attempt' if hour.retried == 1 else 'attempts'} retried"
-    return [
-        Tile("fires", "Fires, last minute", count(minute.fires), f"{count(present.in_flight)} in flight"),
-        Tile("created", "Created, last minute", count(minute.created), f"{count(hour.created)} this hour"),
-        Tile("lag", "Lag p99", *_percentiles(minute.lag, "nothing fired")),
-        Tile(
-            "overdue",
-            "Overdue",
-            span(round(present.overdue_s * 1e6)) if overdue else "none",
-            "paused namespaces excluded" if paused else "oldest due timer",
-            "failed" if overdue else "",
-            now=True,
-        ),
-        Tile("window", "Due within minutes", count(present.window_timers), "timers in memory", now=True),
-        Tile(
-            "failed",
-            "Failed, this hour",
-            count(hour.failed),
-            ", ".join([retried, *([f"{count(hour.expired)} expired"] if hour.expired else [])]),
-            "failed" if hour.failed or hour.expired else "",
-        ),
-    ]
-
-
-def call_tiles(minute: CallCounts, hour: CallCounts) -> list[Tile]:
-    """The tiles of service calls."""
-    ended = hour.succeeded + hour.failed
-    share = f"{hour.succeeded * 100 // ended}% of ended calls" if ended else "none ended"
-    submitted = f"{count(hour.submitted)} this hour"
-    tone = "failed" if hour.failed else ""
-    return [
-        Tile("calls-submitted", "Submitted, last minute", count(minute.submitted), submitted),
-        Tile("calls-succeeded", "Succeeded, this hour", count(hour.succeeded), share),
-        Tile("calls-failed", "Failed, this hour", count(hour.failed), "will not be retried", tone),
-        Tile("calls-lag", "Start lag p99, this hour", *_percentiles(hour.lag, "none started")),
-    ]
-
-
-def _percentiles(lag: Latencies, nothing: str) -> tuple[str, str]:
-    """The 99th percentile, and a remark with the median, or with `nothing` without latencies."""
-    half, tail = lag.percentile_ms(0.5), lag.percentile_ms(0.99)
-    if half is None or tail is None:
-        return "–", nothing
-    return milliseconds(tail * 1_000), f"p50 {milliseconds(half * 1_000)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Minute:
-    """A row of the table that repeats the charts as text."""
-
-    at: int
-    fires: int
-    failed: int
-    created: int
-    p99_ms: float | None
-
-
-def minutes(slots: Sequence[Slot]) -> list[Minute]:
-    """The statistics of each minute."""
-    summed = [(slot.begins_us, slot.counts()) for slot in slots]
-    return [Minute(at, sums.fires, sums.failed, sums.created, sums.lag.percentile_ms(0.99)) for at, sums in summed]
-
-
-def outage_sentence(outage: Outage) -> str:
+def outage_sentence(outage: Outage, database: str) -> str:
     """What an outage that has ended did to timers."""
-    lasted = span((outage.to_us or outage.from_us) - outage.from_us)
+    lasted = span((outage.to_us or outage.from_us) - outage.from_us, 1)
     late = (
-        f"{count(outage.late)} fired late, by at most {span(outage.late_max_us)}" if outage.late else "none fired late"
+        f"{count(outage.late)} fired late, by at most {span(outage.late_max_us, 1)}{' so far' if outage.counting else ''}"
+        if outage.late
+        else "none fired late"
     )
-    so_far = " so far" if outage.counting else ""
-    refused = f"; {count(outage.creates_refused)} creates refused" if outage.creates_refused else ""
-    return f"{PAUSE_TEXTS.get(outage.reason, outage.reason)}, for {lasted}: {late}{so_far}{refused}"
+    refused = f"; {count(outage.creates_refused)} creates were refused" if outage.creates_refused else ""
+    return f"{ended_words(outage, database)} for {lasted}: {late}, none early, none lost{refused}."
+
+
+def ended_words(outage: Outage, database: str) -> str:
+    """What was wrong during an outage, as the beginning of a sentence in the past."""
+    if outage.reason == "lease":
+        return f"{database} did not answer, or too slowly,"
+    return f"{why(outage.reason, database)},"

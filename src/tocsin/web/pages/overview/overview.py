@@ -1,190 +1,189 @@
-"""`/`: the overview: the health of the service in one sentence, and the statistics of the last hour of all nodes."""
+"""`/`: the page Now: whether timers fire on time, the last hour, what needs attention, and the next hour."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.statistics.reading import Hour, StatisticsReader
-from tocsin.statistics.slots import Failures, Slot, split_place, total
-from tocsin.web.pages.calls.agent import AgentUnavailable
+from tocsin.statistics.slots import split_place, total
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.overview import content
+from tocsin.web.pages.overview import band, content
+from tocsin.web.pages.overview.incidents import RUNBOOK, incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
 from tocsin.web.pages.overview.paused import Paused
+from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
-from tocsin.web.pages.pages import compressed
+from tocsin.web.pages.pages import DOCS_URL
 from tocsin.web.pages.site import Part, Site, route
 
-T = TypeVar("T")
-_DESTINATIONS_SHOWN = 8
-_MINUTES_SHOWN = 10
-_OUTAGES_SHOWN = 4
+_HOUR_US = 3_600_000_000
+#: Something fails at a place if it failed there within this time.
+_FAILS_US = 180_000_000
+#: Minutes of the table that repeats the chart as text.
+_MINUTES_SHOWN = 15
+#: How often the body of an open page is drawn again at most; its verdict follows every second.
+_REDRAWN_US = 3_000_000
 #: Starts of reasons of `not_ready_because` that the pauses state in more detail.
 _PAUSED = "dispatch paused: "
 
 
+class _Scope(NamedTuple):
+    """What a page is about: a namespace or, if it is empty, all that the principal may read."""
+
+    namespace: str
+    wanted: Callable[[str], bool]
+    #: Whether nodes and store are the principal's business.
+    whole: bool
+
+
 class Overview(Part):
-    """The overview and its statistics. `database` is the store's name and place."""
+    """The page. `database` is the store's name and place, `docs` the address of the documentation."""
 
     def __init__(
-        self, site: Site, reader: StatisticsReader, nodes: Nodes, paused: Paused, welcome: Welcome, database: str
+        self,
+        site: Site,
+        reader: StatisticsReader,
+        nodes: Nodes,
+        paused: Paused,
+        upcoming: Upcoming,
+        welcome: Welcome,
+        database: str,
     ) -> None:
         super().__init__(site)
         self._reader = reader
         self._nodes = nodes
-        self._welcome = welcome
         self._paused = paused
+        self._upcoming = upcoming
+        self._welcome = welcome
         self._database = database
-        self._limits_of_slots = site.statistics.limits
-        self._turn = -1
-        self._computed: dict[object, Any] = {}
+        self._places_max = site.statistics.limits.places_max
 
     @route("GET", "/")
     async def show(self, context: RequestContext) -> Response:
-        """The page. A principal that is limited to namespaces or tenants is redirected to its timers or calls."""
-        if not context.principal.may(Role.READ):
-            return RedirectResponse("/timers" if context.principal.may_somewhere(Role.READ) else "/calls", 303)
+        """The page, or for a script the part of it that changes. A principal without namespaces is redirected to its
+        calls."""
+        if not context.principal.may_somewhere(Role.READ):
+            return RedirectResponse("/calls", 303)
+        scope = self._scope(context)
         await self._refresh()
-        values = self._values()
+        hour, present = self._reader.hour(), self._nodes.present()
         return self._pages.page(
-            "overview/overview.html",
+            "overview/now_live.html" if context.fragment else "overview/now.html",
             context,
-            title="Overview",
-            live="/ui/live/overview",
-            series="/ui/statistics",
-            first=self._is_unused(context, values),
+            title="Now",
+            live=f"/ui/live/overview{f'?namespace={scope.namespace}' if scope.namespace else ''}",
+            first=self._is_unused(context, hour, present),
             welcome=self._welcome,
-            **values,
+            drawn=self._version(hour, present),
+            runbook=RUNBOOK if present.pauses and scope.whole else "",
+            **self._values(context, scope, hour, present),
         )
 
-    def _is_unused(self, context: RequestContext, values: Mapping[str, Any]) -> bool:
+    def _scope(self, context: RequestContext) -> _Scope:
+        principal, namespace = context.principal, context.scope
+        if namespace:
+            context.permit(Role.READ, namespace)
+            return _Scope(namespace, lambda name: name == namespace, principal.may(Role.READ))
+        return _Scope("", lambda name: principal.may(Role.READ, name), principal.may(Role.READ))
+
+    def _is_unused(self, context: RequestContext, hour: Hour, present: Present) -> bool:
         """Whether the service has had no timers or calls yet, and the principal may create some."""
         if not context.principal.may(Role.WRITE, DEFAULT_NAMESPACE):
             return False
-        sums: Slot = values["sums"]
-        present: Present = values["present"]
-        return not (sums.counts().weight or sums.calls.any or present.window_timers or present.silent)
+        used = any(slot.counts().weight or slot.calls.any for slot in (*hour.slots, hour.open))
+        return not (used or present.window_timers or present.silent or self._upcoming.due or self._paused.namespaces)
 
     async def _refresh(self) -> None:
-        await asyncio.gather(self._reader.refresh_for_page(), self._nodes.refresh(), self._paused.refresh_for_page())
+        each = (self._reader, self._paused, self._upcoming)
+        await asyncio.gather(self._nodes.refresh(), *(part.refresh_for_page() for part in each))
 
-    def _values(self) -> dict[str, Any]:
-        hour, present = self._reader.hour(), self._nodes.present()
-        sums = total([hour.complete, hour.open], self._limits_of_slots.places_max)
-        counts, minute = sums.counts(), hour.last_minute
-        paused = self._paused.namespaces
-        outages = self._reader.outages(hour.at_us - 3_600_000_000, hour.at_us)
-        ended = [each for each in outages if each.to_us is not None][:_OUTAGES_SHOWN]
+    def _verdict(self, scope: _Scope, hour: Hour, present: Present) -> content.Verdict:
+        sums = total([hour.complete, hour.open], self._places_max)
+        failing = [
+            failures
+            for place, failures in sums.failing.items()
+            if scope.wanted(split_place(place)[0]) and hour.at_us - failures.last_at <= _FAILS_US
+        ]
+        others = [each for each in self._service.not_ready_because() if not each.startswith(_PAUSED)]
+        return content.verdict(
+            minute=hour.last_minute.counts(scope.wanted),
+            hour=sums.counts(scope.wanted),
+            calls=hour.last_minute.calls,
+            present=present,
+            failing=len(failing),
+            paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
+            others=others if scope.whole else [],
+            outages=self._reader.outages(hour.at_us - _HOUR_US, hour.at_us),
+            database=self._database,
+        )
+
+    def _values(self, context: RequestContext, scope: _Scope, hour: Hour, present: Present) -> dict[str, Any]:
+        slots = [*hour.slots, hour.open]
+        sums = total([hour.complete, hour.open], self._places_max)
+        outages = self._reader.outages(hour.at_us - _HOUR_US, hour.at_us)
+        link = band.query_of(scope.namespace)
+        due = [at for namespace, at in self._upcoming.due if at >= hour.at_us and scope.wanted(namespace)]
+        drawn = band.band(slots, scope.wanted, outages, hour.at_us, link)
         return {
-            "health": self._health(hour, present),
-            "runbook": bool(present.pauses),
-            "tiles": content.with_silent(
-                content.tiles(minute.counts(), counts, present, paused=bool(paused)), present.silent
+            "verdict": self._verdict(scope, hour, present),
+            "band": drawn,
+            "stats": [(tone, number, link(filters)) for tone, number, filters in band.outcomes(drawn.sums)],
+            "ahead": band.ahead(due, self._upcoming.until_us, hour.at_us, link),
+            "ahead_link": link({"view": "pending", "due": "next-1h"}),
+            "incidents": incidents(
+                pauses=present.pauses if scope.whole else [],
+                database=self._database,
+                outages=outages,
+                paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
+                slots=slots,
+                failing=sums.failing,
+                wanted=scope.wanted,
+                may_admin=context.principal.may(Role.ADMIN),
+                docs=DOCS_URL,
+                now_us=hour.at_us,
+                link=link,
             ),
-            "failing": _most(sums.failing),
-            "call_tiles": content.call_tiles(minute.calls, sums.calls),
-            "failing_calls": _most(sums.calls_failing),
-            "agent_unavailable": self._agent_unavailable(present, sums),
-            "minutes": content.minutes([*hour.slots, hour.open])[-_MINUTES_SHOWN:],
-            "outages": [(each, content.outage_sentence(each)) for each in ended],
+            "minutes": [(slot.begins_us, slot.counts(scope.wanted)) for slot in slots[-_MINUTES_SHOWN:]],
             "present": present,
-            "sums": sums,
-            "points": self._points(hour, len(ended), sum(each.late for each in ended)),
+            "calls_hour": sums.calls,
+            "agent": (present.agent or sums.calls.any) and context.principal.may_call_somewhere(Role.READ),
         }
-
-    def _points(self, hour: Hour, *more: int) -> str:
-        """Changes when charts and tables should be drawn again: with each minute, and now and then within one."""
-        last_us = hour.slots[-1].begins_us if hour.slots else 0
-        part = 0 if hour.open.idle else hour.at_us // self._limits_of_slots.part_us
-        return " ".join(map(str, (last_us, part, *more)))
-
-    def _health(self, hour: Hour, present: Present) -> content.Health:
-        reasons = [each for each in self._service.not_ready_because() if not each.startswith(_PAUSED)]
-        degraded = content.degraded(present.pauses, reasons, self._database, hour.at_us, nodes=present.nodes)
-        if degraded is not None:
-            return degraded
-        rest = content.health(hour.last_minute.counts(), hour.last_minute.calls, present)
-        return content.health_with_silent(present.silent, content.health_with_paused(self._paused.namespaces, rest))
-
-    def _agent_unavailable(self, present: Present, sums: Slot) -> AgentUnavailable | None:
-        """Why there are no statistics of service calls; None if there are."""
-        if present.agent or sums.calls.any:
-            return None
-        return agent if isinstance(agent := self._site.gate.source(), AgentUnavailable) else None
-
-    @route("GET", "/ui/statistics")
-    async def series(self, context: RequestContext) -> Response:
-        """All points of the charts, column by column, and the outages."""
-        context.permit(Role.READ)
-        await self._reader.refresh_for_page()
-        return compressed(context, self._shared(self._columns), media_type="application/json")
-
-    def _shared(self, compute: Callable[[], T]) -> T:
-        """What `compute` returns, computed once in an interval of live pages, however many are open."""
-        turn = round(asyncio.get_running_loop().time() / self._limits.live_interval_s)
-        if self._turn != turn:
-            self._turn = turn
-            self._computed.clear()
-        if compute not in self._computed:
-            self._computed[compute] = compute()
-        found: T = self._computed[compute]
-        return found
-
-    def _columns(self) -> bytes:
-        hour, width_us = self._reader.hour(), self._limits_of_slots.minute_us
-        known = {slot.begins_us: slot for slot in hour.slots}
-        # A minute in which nothing happened is a point, too; from the first one on that is known.
-        present_us = hour.at_us - hour.at_us % width_us
-        begins = range(min(known, default=present_us), present_us, width_us)
-        slots = [known.get(begins_us, Slot(begins_us)) for begins_us in begins]
-        counts, width_s = [slot.counts() for slot in slots], width_us / 1e6
-        columns: dict[str, list[Any]] = {
-            "at": [slot.begins_us / 1e6 for slot in slots],
-            "done": [(each.done + each.rescheduled + each.superseded) / width_s for each in counts],
-            "retried": [each.retried / width_s for each in counts],
-            "failed": [each.failed / width_s for each in counts],
-            "created": [each.created / width_s for each in counts],
-            "p50": [each.lag.percentile_ms(0.5) for each in counts],
-            "p99": [each.lag.percentile_ms(0.99) for each in counts],
-            "overdue": [slot.overdue_s for slot in slots],
-            "calls_succeeded": [slot.calls.succeeded / width_s for slot in slots],
-            "calls_failed": [slot.calls.failed / width_s for slot in slots],
-            "calls_p50": [slot.calls.lag.percentile_ms(0.5) for slot in slots],
-            "calls_p99": [slot.calls.lag.percentile_ms(0.99) for slot in slots],
-        }
-        span_us = self._limits_of_slots.minutes_in_memory * width_us
-        outages = self._reader.outages(hour.at_us - span_us, hour.at_us)
-        shaded = [[each.from_us / 1e6, None if each.to_us is None else each.to_us / 1e6, each.node] for each in outages]
-        return msgspec.json.encode({"width": width_s, "span": span_us / 1e6, "outages": shaded, **columns})
 
     @route("GET", "/ui/live/overview")
     async def live(self, context: RequestContext) -> Response:
-        """Streams the health sentence and the tiles whenever they change."""
-        context.permit(Role.READ)
-        return self._site.streams.response(context, lambda: self._shared(self._update), self._refresh)
+        """Streams the verdict, and a version of the rest that changes when the page should fetch it again."""
+        scope = self._scope(context)
+        drawn_us, sent = 0, ""
 
-    def _update(self) -> dict[str, Any]:
-        """The update for open pages."""
-        values = self._values()
-        shown: content.Health = values["health"]
-        tiles_shown: list[content.Tile] = [*values["tiles"], *values["call_tiles"]]
-        return {
-            "sentence": shown.sentence,
-            "tone": shown.tone,
-            "runbook": values["runbook"],
-            "tiles": {tile.name: [tile.value, tile.note, tile.tone] for tile in tiles_shown},
-            "buckets": values["points"],
-        }
+        def update() -> dict[str, Any]:
+            nonlocal drawn_us, sent
+            hour, present = self._reader.hour(), self._nodes.present()
+            verdict, version = self._verdict(scope, hour, present), self._version(hour, present)
+            if version != sent and hour.at_us - drawn_us >= _REDRAWN_US:
+                drawn_us, sent = hour.at_us, version
+            return {"title": verdict.title, "text": verdict.text, "tone": verdict.tone, "version": sent}
 
+        return self._site.streams.response(context, update, self._refresh)
 
-def _most(failing: Mapping[str, Failures]) -> list[tuple[str, str, str, Failures]]:
-    """Namespace, destination and path with the most failures."""
-    most = sorted(failing.items(), key=lambda item: -item[1].failures)[:_DESTINATIONS_SHOWN]
-    return [(*split_place(place), failures) for place, failures in most]
+    def _version(self, hour: Hour, present: Present) -> str:
+        """Changes with everything that the body of the page shows, and every minute."""
+        counts = hour.open.counts()
+        latest = self._reader.outages(hour.at_us - _HOUR_US, hour.at_us)
+        parts = (
+            hour.open.begins_us // 1_000_000,
+            counts.weight,
+            len(hour.slots),
+            present.in_flight,
+            len(present.pauses),
+            len(latest),
+            sum(each.late for each in latest),
+            len(self._upcoming.due),
+            " ".join(f"{each.name}:{each.waiting.number}" for each in self._paused.namespaces),
+        )
+        return ".".join(map(str, parts))

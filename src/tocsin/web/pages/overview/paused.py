@@ -9,24 +9,10 @@ from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
 from tocsin.tasks import Refreshed
 from tocsin.timers.service import ListRequest, TimerService
-from tocsin.web.pages.presentation import count
+from tocsin.web.pages.counts import COUNTED_MAX, BoundedCount, count_timers
 
-#: Timers of a namespace that are counted; a greater number is shown as "or more". Each costs reading a row.
-COUNTED_MAX = 500
 #: The minimum time between two reads of the store, however many overviews are open.
 _READ_INTERVAL_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class BoundedCount:
-    """A number of timers, and whether there are more than were counted."""
-
-    timers: int
-    more: bool = False
-
-    def __str__(self) -> str:
-        plain = f"{count(self.timers)}{' or more' if self.more else ''}"
-        return f"{plain} {'timer' if self.timers == 1 and not self.more else 'timers'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +25,8 @@ class PausedNamespace:
 
 async def count_due(service: TimerService, namespace: str, before_us: int) -> BoundedCount:
     """The number of the namespace's pending timers that are due before an instant."""
-    views, cursor = await service.list(
-        ListRequest(
-            namespace, statuses=frozenset({Status.PENDING}), execute_before=before_us, limit=COUNTED_MAX, reads_max=2
-        )
-    )
-    return BoundedCount(len(views), cursor is not None)
+    pending = frozenset({Status.PENDING})
+    return await count_timers(service, ListRequest(namespace, pending, execute_before=before_us, limit=COUNTED_MAX))
 
 
 class Paused(Refreshed):

@@ -10,11 +10,12 @@ from tocsin.model.schedule import Definition, ScheduleStatus
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import with_query
+from tocsin.web.pages.schedules.outcomes import STRIP_CELLS, entries, strip
 from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, schedule_path, version, zone_of, zoned
 from tocsin.web.pages.site import Part, Site, route
 
-#: Occurrences on one page.
-_OCCURRENCES = 20
+#: Occurrences on one page: those of the strip.
+_OCCURRENCES = STRIP_CELLS
 #: Notices after an action, by the `notice` parameter of the redirect.
 _NOTICES = {
     "created": "Schedule created.",
@@ -50,7 +51,7 @@ class ScheduleDetail(Part):
         """The page of a schedule; `problem` is the reason why an action on it was refused."""
         context.permit(Role.READ, namespace)
         change_counter = self._statistics.change_counter(namespace)
-        view = await self._schedules.get(namespace, schedule_id)
+        view = await self._schedules.get(namespace, schedule_id, explained=True)
         known = await self.namespace(namespace)
         cursor = context.query.get("cursor")
         occurrences = await self._schedules.occurrences(namespace, schedule_id, _OCCURRENCES, cursor or None)
@@ -69,6 +70,8 @@ class ScheduleDetail(Part):
             zone=zone,
             following=zoned(view.next_instants, zone),
             occurrences=occurrences,
+            entries=list(entries(occurrences.runs)),
+            strip=None if cursor else strip(view, occurrences.runs),
             kept=self._schedules.occurrences_kept,
             cursor=cursor,
             here=here,

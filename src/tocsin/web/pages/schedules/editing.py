@@ -8,27 +8,29 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from tocsin.model.errors import InvalidInput, ScheduleEnded, ScheduleNotFound
-from tocsin.model.ids import schedule_uuid
+from tocsin.model.errors import InvalidInput, NamespaceNotFound, ScheduleEnded, ScheduleNotFound, Unavailable
 from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus
+from tocsin.model.schedule_reading import zone_names
 from tocsin.model.timer import Timer
+from tocsin.timers.listing import IdListRequest
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.reading import JsonReader
-from tocsin.web.http.schedules import ScheduleParser, sentence
+from tocsin.web.http.schedules import ScheduleParser
 from tocsin.web.pages.callback_forms import LABELS, copy_secrets, plan
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.editing import Editing
+from tocsin.web.pages.editing import CallbackEditing, Outcome
 from tocsin.web.pages.forms import Body
-from tocsin.web.pages.schedules.forms import CRONS, ScheduleForm, command, zone_names
-from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, Preview, preview, schedule_path, zoned
+from tocsin.web.pages.schedules.forms import DEFAULT_CRON, PRESETS, ScheduleForm, command, reader_zone
+from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, OTHERS_MAX, preview, schedule_path, spoken
 from tocsin.web.pages.site import Site
 
 #: The labels of the fields by their names in the API, in their order on the page.
 _LABELS = {
     "callbackUrl": "URL",
-    "cron": "Cron",
-    "every": "Every",
+    "say": "When",
+    "cron": "Cron or interval",
+    "every": "Cron or interval",
     "timeZone": "Time zone",
     "startAt": "Start",
     "endAt": "End",
@@ -48,11 +50,10 @@ _update_reader = JsonReader(wire.UpdateSchedule)
 _preview_reader = JsonReader(wire.PreviewSchedule)
 
 
-class ScheduleEditing(Editing[ScheduleForm, ScheduleView]):
+class ScheduleEditing(CallbackEditing[ScheduleForm, ScheduleView]):
     """Creating and editing schedules, with a preview."""
 
     kind = "schedule"
-    equivalent_path = "/ui/schedules/equivalent"
     labels = _LABELS
     form_type = ScheduleForm
     page_path = staticmethod(schedule_path)
@@ -69,10 +70,16 @@ class ScheduleEditing(Editing[ScheduleForm, ScheduleView]):
     def form_of(self, view: ScheduleView) -> ScheduleForm:
         return ScheduleForm.of(view)
 
+    def empty(self, context: RequestContext, namespace: str) -> ScheduleForm:
+        """A rule that many want, in the reader's zone."""
+        form = ScheduleForm(namespace=namespace, cron=DEFAULT_CRON, zone=reader_zone(context))
+        form.rewrite()
+        return form
+
     async def create(self, context: RequestContext) -> Response:
         """Shows the preview if that is asked for. Asks whether to replace another schedule with the same id."""
         form = self.sent(context)
-        if context.form.get("preview"):
+        if self.only_checked(context):
             return await self.form(context, form)
         try:
             timer, definition = await self._schedules.turns.run(self._new, form, context.now_us)
@@ -101,49 +108,65 @@ class ScheduleEditing(Editing[ScheduleForm, ScheduleView]):
             return None
         return None if view.status is ScheduleStatus.ENDED else view
 
-    async def beside(self, context: RequestContext, form: ScheduleForm, view: ScheduleView | None) -> dict[str, Any]:
-        """The same, and the preview."""
-        return await self._schedules.turns.run(self._beside, context, form, view)
+    async def outcome(self, context: RequestContext, form: ScheduleForm, view: ScheduleView | None) -> Outcome:
+        found = await self._schedules.turns.run(self._outcome, context, form, view)
+        preview = found.preview
+        if preview is not None and preview.instants and form.cron and not form.jitter:
+            found.more["others"] = await self._others(form, preview.instants[0].at)
+        return found
 
-    def _beside(self, context: RequestContext, form: ScheduleForm, view: ScheduleView | None) -> dict[str, Any]:
-        shown: dict[str, Any] = {"errors": [], "curl": "", "command": "", "unchanged": False, "plan": None}
-        shown["preview"] = self._preview(form, view, context.now_us)
+    def _outcome(self, context: RequestContext, form: ScheduleForm, view: ScheduleView | None) -> Outcome:
+        found = Outcome(more={"others": (0, False), "rule_presets": PRESETS})
+        definition = self._definition(form, context.now_us)
         try:
-            body = form.body() if view is None else form.changes(view)
-            shown["unchanged"] = view is not None and len(body) <= 2
+            found.body = form.body() if view is None else form.changes(view)
             timer, definition = self._new(form, context.now_us)
         except InvalidInput as error:
-            return {**shown, "errors": list(error.errors)}
-        shown["preview"] = self._preview(form, view, context.now_us, definition)
-        first, *following = [each.at for each in shown["preview"].instants] or [context.now_us]
+            found.errors = error.errors
+            timer = None
+        if definition is None:
+            return found
+        created_at = context.now_us if view is None else view.timer.created_at
+        found.preview = preview(definition, form.zone or "UTC", created_at, context.now_us)
+        found.when, found.first = spoken(form.cron, form.zone), found.preview.first
+        for row in found.preview.instants[:1]:
+            found.first += "" if row.time in found.when else f" at {row.time}"
+        if timer is None:
+            return found
+        first, *following = [each.at for each in found.preview.instants] or [context.now_us]
         ends = [] if timer.expire_after_us is None else [first + timer.expire_after_us]
         if following and definition.catch_up is not CatchUp.ALL:
             # No attempt begins at the next instant or after it.
             ends.append(following[0] - 1)
-        shown["plan"] = plan(self._service.namespaces.retry_policy(timer), first, min(ends, default=None))
-        return shown if shown["unchanged"] else shown | self.commands(context, body, new=view is None)
+        found.plan = plan(self._service.namespaces.retry_policy(timer), first, min(ends, default=None))
+        return found
 
-    def _preview(
-        self, form: ScheduleForm, view: ScheduleView | None, now_us: int, definition: Definition | None = None
-    ) -> Preview | None:
-        """The preview of a definition, or of the form's rule, even if other fields are invalid; None without a rule."""
-        if definition is None:
-            try:
-                sent = _preview_reader.read(msgspec.json.encode(form.timing()))
-                found, _ = self._schedule_parser.preview(sent, now_us)
-            except InvalidInput:
-                return None
-            assert isinstance(found, Definition)
-            definition = found
-        created_at = now_us if view is None else view.timer.created_at
-        return preview(definition, schedule_uuid(form.namespace, form.id), form.zone or "UTC", created_at, now_us)
+    def _definition(self, form: ScheduleForm, now_us: int) -> Definition | None:
+        """The definition of the form's rule alone, even if other fields are invalid; None without a rule."""
+        try:
+            found, _ = self._schedule_parser.preview(_preview_reader.read(msgspec.json.encode(form.timing())), now_us)
+        except InvalidInput:
+            return None
+        assert isinstance(found, Definition)
+        return found
 
-    def values(self, context: RequestContext, form: ScheduleForm, existing: ScheduleView | None) -> dict[str, Any]:
+    async def _others(self, form: ScheduleForm, at: int) -> tuple[int, bool]:
+        """How many other schedules of the namespace are due next at an instant, of those that one read finds, and whether
+        there may be more. None while they can't be read: it is only an advice."""
+        request = IdListRequest(limit=OTHERS_MAX, matches=lambda timer: timer.execute_at == at, reads_max=1)
+        try:
+            ids, cursor = await self._service.list_schedules(form.namespace, request, lambda view: view.timer.id)
+        except (NamespaceNotFound, Unavailable):
+            return 0, False
+        return sum(each != form.id for each in ids), cursor is not None
+
+    async def values(
+        self, context: RequestContext, form: ScheduleForm, existing: ScheduleView | None
+    ) -> dict[str, Any]:
         return {
-            "existing_next": [] if existing is None else zoned(existing.next_instants[:1], form.zone or "UTC"),
+            **await super().values(context, form, existing),
+            "existing_next": [] if existing is None else existing.next_instants[:1],
             "digest": "" if existing is None else _digest(existing),
-            "sentence": sentence,
-            "crons": CRONS,
             "zones": zone_names(),
             "catch_up_words": CATCH_UP_WORDS,
         }

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import lru_cache
-from importlib import resources
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration
 from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import CatchUp, Definition
+from tocsin.model.schedule_reading import find_zone, read_sentence
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.callback_forms import CallbackForm, callback_flags, with_empty_callback
-from tocsin.web.pages.forms import Body, duration, flags, is_local, lined, number, server_flag
-from tocsin.web.pages.schedules.presentation import in_zone, zone_of
-
-#: Expressions that the form suggests, and what they mean.
-CRONS = (
-    ("0 9 * * MON-FRI", "every weekday at 09:00"),
-    ("30 2 * * *", "every day at 02:30"),
-    ("0 * * * *", "every hour"),
-    ("*/15 * * * *", "every 15 minutes"),
-    ("0 6 * * MON", "every Monday at 06:00"),
-    ("0 0 1 * *", "on the first of each month"),
-    ("0 18 LW * *", "on the last weekday of each month at 18:00"),
+from tocsin.web.pages.context import Fields, RequestContext, cookie_value
+from tocsin.web.pages.forms import (
+    Body,
+    duration,
+    duration_words,
+    flags,
+    is_local,
+    lined,
+    local_words,
+    number,
+    server_flag,
 )
+from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, in_zone, is_interval, spoken, zone_of
+
+#: The rules on offer: their names and their labels. `{}` stands for the minute and the hour of the rule so far.
+PRESETS = {
+    "quarters": ("Every 15 min", "*/15 * * * *"),
+    "hours": ("Hourly", "0 * * * *"),
+    "days": ("Daily", "{} * * *"),
+    "weekdays": ("Weekdays", "{} * * MON-FRI"),
+    "weeks": ("Weekly", "{} * * MON"),
+    "months": ("Monthly", "{} 1 * *"),
+}
+_TIME_OF_DAY = re.compile(r"(\d+\s+\d+)\s+\S+\s+\S+\s+\S+")
+_MORNING = "0 9"
+DEFAULT_CRON = f"{_MORNING} * * MON-FRI"
+#: The cookie in which a script notes the reader's time zone.
+_ZONE_COOKIE = "tocsin-zone"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Fields of the definition besides the rule: their names in the API, their CLI flags, and their defaults.
 _INSTANTS = {"anchor": "--anchor", "startAt": "--start", "endAt": "--end"}
@@ -42,20 +58,26 @@ _LATENESS: dict[str, tuple[str, Any]] = {
 }
 
 
-@lru_cache(1)
-def zone_names() -> list[str]:
-    """The names of the time zones, for suggestions."""
-    return sorted(resources.files("tzdata").joinpath("zones").read_text().split())
+def reader_zone(context: RequestContext) -> str:
+    """The reader's time zone, if a script has noted it."""
+    try:
+        return find_zone(cookie_value(context.request, _ZONE_COOKIE) or "UTC")
+    except ValueError:
+        return "UTC"
 
 
 @dataclass(slots=True)
 class ScheduleForm(CallbackForm):
-    """`rule` is `cron` or `every`. `anchor`, `start` and `end` are dates and times in `zone`."""
+    """`cron` is a cron expression or an interval, `say` the same as a sentence. `said` and `was` are what the page showed of
+    both, which tells what was changed. `anchor`, `start` and `end` are dates and times in `zone`."""
 
-    rule: str = "cron"
-    cron: str = CRONS[0][0]
-    every: str = "15m"
+    say: str = ""
+    cron: str = ""
     zone: str = "UTC"
+    said: str = ""
+    was: str = ""
+    #: Why the sentence isn't understood; empty if it is.
+    misread: str = field(default="", init=False)
     anchor: str = ""
     start: str = ""
     end: str = ""
@@ -73,11 +95,9 @@ class ScheduleForm(CallbackForm):
         """The fields of an existing schedule."""
         definition: Definition = view.definition
         zone = time_zone(zone_of(definition))
-        return cls(
+        form = cls(
             **cls.callback_texts(view.timer),
-            rule="every" if definition.cron is None else "cron",
-            cron=definition.cron or "",
-            every="" if definition.every_us is None else format_duration(definition.every_us),
+            cron=definition.cron or format_duration(definition.every_us or 0),
             zone=zone_of(definition),
             anchor=_local(definition.anchor, zone),
             start=_local(definition.start_at, zone),
@@ -88,12 +108,70 @@ class ScheduleForm(CallbackForm):
             window="" if definition.catch_up_window_us is None else format_duration(definition.catch_up_window_us),
             failures=str(definition.pause_after_failures) if definition.pause_after_failures else "",
         )
+        form.rewrite()
+        return form
+
+    @classmethod
+    def read(cls, form: Fields) -> Self:
+        """The fields of a submitted form. Of the sentence and the fields beside it, what was changed decides on the others; a
+        preset decides on all."""
+        found = super(ScheduleForm, cls).read(form)
+        found.jitter = form.get("add_jitter") or found.jitter
+        cron, _, zone = found.was.partition("|")
+        if (preset := form.get("preset")) in PRESETS:
+            found.cron = preset_cron(preset, found.cron)
+            found.rewrite()
+        elif found.say != found.said and found.cron == cron:
+            try:
+                rule = read_sentence(found.say)
+            except ValueError as error:
+                found.misread = str(error)
+                return found
+            found.cron = rule.cron or format_duration(rule.every_us or 0)
+            found.zone = rule.zone or found.zone
+            found.said, found.was = found.say, f"{found.cron}|{found.zone}"
+        elif (found.cron, found.zone) != (cron, zone):
+            found.rewrite()
+        return found
+
+    def rewrite(self) -> None:
+        """Says what the other fields mean, if they are valid."""
+        with suppress(ValueError):
+            self.zone = find_zone(self.zone or "UTC")
+        self.say = self.said = spoken(self.cron, self.zone)
+        self.was = f"{self.cron}|{self.zone}"
+
+    @property
+    def is_interval(self) -> bool:
+        """Whether the rule is an interval."""
+        return is_interval(self.cron)
+
+    @property
+    def preset(self) -> str:
+        """The name of the preset that the rule is; empty without one."""
+        return next((name for name in PRESETS if preset_cron(name, self.cron) == self.cron), "")
+
+    def lines(self, plan: str) -> dict[str, str]:
+        words = {each.value: text for each, text in CATCH_UP_WORDS.items()}
+        window = duration_words(self.window or ("60s" if self.catch_up == CatchUp.NONE.value else "24h"))
+        until = [
+            f"From {local_words(self.start)}" if self.start else "From now on",
+            f"until {local_words(self.end)}" if self.end else "without end",
+            *([f"at most {self.occurrences} times"] if self.occurrences else []),
+        ]
+        return {
+            **super(ScheduleForm, self).lines(plan),
+            "missed": f"{words.get(self.catch_up, self.catch_up)}, up to {window} late",
+            "jitter": f"Up to {duration_words(self.jitter)} later" if self.jitter else "None",
+            "failures": f"Pause after {self.failures} failures in a row" if self.failures else "Keep running",
+            "bounds": ", ".join(until),
+        }
 
     def timing(self) -> Body:
         """The members of an API request that define when the schedule is due. Raises InvalidInput."""
         errors: list[FieldError] = []
-        body: Body = {"every": duration(self.every)} if self.rule == "every" else {"cron": self.cron}
-        if self.rule != "every" and self.zone not in ("", "UTC"):
+        body: Body = {"every": duration(self.cron)} if self.is_interval else {"cron": self.cron}
+        if not self.is_interval and self.zone not in ("", "UTC"):
             body["timeZone"] = self.zone
         zone: tzinfo = UTC
         try:
@@ -102,8 +180,9 @@ class ScheduleForm(CallbackForm):
             if "timeZone" not in body:
                 errors.append(FieldError("timeZone", str(error)))
             # Otherwise the API refuses it, together with other fields.
+        errors += [FieldError("say", self.misread)] if self.misread else []
         for name, path in self.paths.items():
-            if (text := getattr(self, name)) and not (name == "anchor" and self.rule != "every"):
+            if (text := getattr(self, name)) and not (name == "anchor" and not self.is_interval):
                 body[path] = local_instant(path, text, zone, errors)
         if errors:
             raise InvalidInput(*errors)
@@ -139,9 +218,15 @@ class ScheduleForm(CallbackForm):
         body = self.body()
         del body["namespace"], body["id"]
         empty: Body = {path: default for path, (_, default) in _LATENESS.items()} | dict.fromkeys(_INSTANTS)
-        if self.rule == "every":
+        if self.is_interval:
             return {**empty, **with_empty_callback(body)}
         return {**empty, "timeZone": "UTC", **with_empty_callback(body)}
+
+
+def preset_cron(name: str, before: str) -> str:
+    """The expression of a preset, at the time of day of the rule so far if that has one."""
+    time = _TIME_OF_DAY.fullmatch(before)
+    return PRESETS[name][1].format(time[1] if time else _MORNING)
 
 
 def local_instant(path: str, text: str, zone: tzinfo, errors: list[FieldError]) -> str:

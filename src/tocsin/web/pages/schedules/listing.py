@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from tocsin.model.errors import ScheduleNotFound
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
+from tocsin.web.http.access import listed_in
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.counts import Numbers, of_schedules
 from tocsin.web.pages.filters import ListFilters
-from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order
+from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order, key_of
+from tocsin.web.pages.schedules.outcomes import STRIP_BYTES_MAX, STRIP_CELLS, Strip, strip
 from tocsin.web.pages.schedules.presentation import version
+
+#: Strips in one response to an open page, which asks for the rows in view. Each is one read of the store.
+_STRIPS_MAX = 100
+
+
+class ScheduleRow(NamedTuple):
+    """A row of the list. Without its strip it is incomplete: an open page asks for the rows in view once more."""
+
+    view: ScheduleView
+    strip: Strip | None = None
+
+    @property
+    def version(self) -> str:
+        """The version of what it shows."""
+        return "-" if self.strip is None else version(self.view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +46,7 @@ class ScheduleFilters(ListFilters):
         "all": ("All", ()),
         "active": ("Active", (ScheduleStatus.ACTIVE,)),
         "paused": ("Paused", (ScheduleStatus.PAUSED,)),
+        "failing": ("Failing", ()),
     }
     ranges: ClassVar = {"": ("Any time", None, None)}
 
@@ -36,7 +55,7 @@ class ScheduleFilters(ListFilters):
         return "asc"
 
 
-class ScheduleList(NamespacedList[ScheduleFilters, ScheduleView]):
+class ScheduleList(NamespacedList[ScheduleFilters, ScheduleRow]):
     """The list of a namespace's schedules."""
 
     kind = "schedules"
@@ -44,33 +63,44 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleView]):
     rows_path = "/ui/schedules/rows"
     live_path = "/ui/live/schedules"
     filters_type = ScheduleFilters
-    version = staticmethod(version)
 
-    async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, ScheduleView]:
-        return await self._site.schedules.get_many(scope, ids)
+    @staticmethod
+    def version(row: ScheduleRow) -> str:
+        return version(row.view)
 
-    async def find(self, context: RequestContext, filters: ScheduleFilters) -> Listing[ScheduleView]:
+    async def get_named(self, namespace: str, ids: Sequence[str]) -> Mapping[str, ScheduleRow]:
+        found = await self._site.schedules.get_many(namespace, ids)
+        return {name: ScheduleRow(view) for name, view in found.items() if view.status is not ScheduleStatus.ENDED}
+
+    async def completed(self, changed: list[ScheduleRow]) -> Sequence[ScheduleRow]:
+        """Each with its strip."""
+        return [*await asyncio.gather(*map(self._with_strip, changed[:_STRIPS_MAX])), *changed[_STRIPS_MAX:]]
+
+    async def _with_strip(self, row: ScheduleRow) -> ScheduleRow:
+        runs = await self._site.schedules.latest_outcomes(row.view, STRIP_CELLS, STRIP_BYTES_MAX)
+        return ScheduleRow(row.view, strip(row.view, runs))
+
+    async def count(self, context: RequestContext, scope: str) -> Numbers:
+        return await of_schedules(self._site.schedules, listed_in(context.principal.key, scope))
+
+    async def find(self, context: RequestContext, filters: ScheduleFilters) -> Listing[ScheduleRow]:
         """Ids that begin with the search text follow it in the order of ids."""
         request = ScheduleListRequest(
-            filters.scope,
+            listed_in(context.principal.key, filters.scope),
             frozenset(filters.views[filters.view][1]),
             id_prefix=filters.search,
-            cursor=filters.cursor or filters.search or None,
+            cursor=filters.cursor or ("" if filters.several else filters.search) or None,
             limit=filters.rows,
+            failing=filters.view == "failing",
+            explained=True,
         )
-        exact = await self._exact(filters) if filters.search and not filters.cursor else None
+        exact = await self.named(context, filters) if filters.search and not filters.cursor else []
         budget = TimeBudget(self._limits.list_search_timeout_s)
         found = await in_order(self._site.schedules.list, request, budget, str)
-        return replace(found, exact=exact)
+        named = {key_of(row.view.timer) for row in exact}
+        rows = [ScheduleRow(view) for view in found.rows if key_of(view.timer) not in named]
+        return Listing(rows, found.cursor, found.reached, exact)
 
     async def find_ids(self, context: RequestContext, filters: ScheduleFilters) -> tuple[Sequence[str], bool]:
         found = await self.find(context, filters)
-        return [view.timer.id for view in found.rows], found.cursor is not None
-
-    async def _exact(self, filters: ScheduleFilters) -> ScheduleView | None:
-        """The live schedule whose id equals the search text, on any tab."""
-        try:
-            view = await self._site.schedules.get(filters.scope, filters.search)
-        except ScheduleNotFound:
-            return None
-        return view if view.status is not ScheduleStatus.ENDED else None
+        return [key_of(row.view.timer) for row in found.rows], found.cursor is not None

@@ -1,61 +1,26 @@
-"""Cancels any number of timers, or runs finished ones again, from an open page: step by step, so that the page shows progress
-and can stop.
-
-A step takes some ids, or the next timers that match the filters of a list. It counts the timers that it applies to, and with
-`confirmed=yes` changes them. A run is a new timer with a new id; the finished timer keeps its id and its history.
-"""
+"""Cancels any number of timers, or runs finished ones again, from an open page. A run is a new timer with a new id; the
+finished timer keeps its id and its history."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
-import msgspec
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from tocsin.model.access import Role
+from tocsin.model.access import EVERY, Role
 from tocsin.model.errors import FieldError, InvalidInput, TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.timer import Status
 from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import TimerView
+from tocsin.web.pages.bulk import NAMED_MAX, Target, change_all, distinct, hosts, sent_ids, step
 from tocsin.web.pages.context import RequestContext, whole_number
-from tocsin.web.pages.lists import TimeBudget, in_order
-from tocsin.web.pages.presentation import host_and_path, timer_path
+from tocsin.web.pages.lists import TimeBudget, in_order, key_of
+from tocsin.web.pages.presentation import timer_path
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.actions import run_again
 from tocsin.web.pages.timers.listing import TimerList
-
-#: Ids of a bulk action that are shown; the rest is counted.
-_NAMED_MAX = 8
-#: Concurrent changes of a bulk action.
-_PER_TURN = 100
-_ids_decoder = msgspec.json.Decoder(list[str])
-
-
-@dataclass(frozen=True, slots=True)
-class NotDone:
-    """A timer on which a bulk action failed, and why."""
-
-    timer_id: str
-    reason: str
-
-
-async def _change_all(ids: Sequence[str], change: Callable[[str], Awaitable[object]]) -> list[NotDone]:
-    """Changes each timer. Returns those that could not be changed, in the order of the ids."""
-    refused: list[NotDone] = []
-    for start in range(0, len(ids), _PER_TURN):
-        turn = ids[start : start + _PER_TURN]
-        outcomes = await asyncio.gather(*map(change, turn), return_exceptions=True)
-        for timer_id, outcome in zip(turn, outcomes, strict=True):
-            if isinstance(outcome, TocsinError):
-                refused.append(NotDone(timer_id, _reason(outcome)))
-            elif isinstance(outcome, BaseException):
-                raise outcome
-    return refused
 
 
 class BulkActions(Part):
@@ -78,127 +43,116 @@ class BulkActions(Part):
 
     async def _dialog(self, context: RequestContext, kind: str, *, every: bool) -> Response:
         filters = (await self._lists.filters(context)).fixed(context.now_us)
-        context.permit(Role.WRITE, filters.scope)
-        request = self._lists.request(filters, context.now_us)
+        self._permit(context, filters.scope)
+        request = self._lists.request(context, filters)
         return self._pages.page(
-            "timers/bulk.html", context, filters=filters, request=request, every=every, kind=kind, limits=self._limits
+            "bulk.html",
+            context,
+            noun="timer",
+            filters=filters,
+            request=request,
+            every=every,
+            kind=kind,
+            limits=self._limits,
         )
+
+    def _permit(self, context: RequestContext, scope: str) -> None:
+        """Raises Forbidden unless the principal may change the timers of the scope."""
+        if not self._lists.permit(context, scope):
+            context.permit(Role.WRITE, None if scope == EVERY else scope)
 
     @route("POST", "/ui/cancel/selected")
     async def cancel_selected(self, context: RequestContext) -> Response:
-        """Counts or cancels the pending timers among `ids`, a JSON array."""
-        namespace, pending, other = await self._selected(context, pending=True)
-        return await self._step(context, namespace, pending, other, partial(self._service.delete, namespace))
+        """Counts or cancels the pending timers among `ids`, a JSON array of namespaces and ids."""
+        pending, other = await self._selected(context, pending=True)
+        return await self._step(context, pending, other, self._cancel)
 
     @route("POST", "/ui/run-again/selected")
     async def run_selected(self, context: RequestContext) -> Response:
-        """Counts or runs again the finished timers among `ids`, a JSON array."""
-        namespace, finished, other = await self._selected(context, pending=False)
-        timers = {view.timer.id: view.timer for view in finished}
+        """Counts or runs again the finished timers among `ids`, a JSON array of namespaces and ids."""
+        finished, other = await self._selected(context, pending=False)
+        timers = {key_of(view.timer): view.timer for view in finished}
 
-        async def run(timer_id: str) -> None:
+        async def run(key: str) -> None:
             now_us = context.now_us
-            await run_again(self._service, self._parser, timers[timer_id], now_us, now_us, self._id_chars_max)
+            await run_again(self._service, self._parser, timers[key], now_us, now_us, self._id_chars_max)
 
-        return await self._step(context, namespace, finished, other, run)
+        return await self._step(context, finished, other, run)
+
+    async def _cancel(self, key: str) -> None:
+        namespace, _, timer_id = key.partition("/")
+        await self._service.delete(namespace, timer_id)
 
     @route("POST", "/ui/cancel/matching")
     async def cancel_matching(self, context: RequestContext) -> Response:
         """Counts or cancels the next timers that match the filters in the query and were created by `created_before`, the
         instant (microseconds) at which the dialog was opened."""
         filters = await self._lists.filters(context)
-        context.permit(Role.WRITE, filters.scope)
+        self._permit(context, filters.scope)
         created_before = context.form.get("created_before")
         if not created_before.isdecimal():
             raise InvalidInput(FieldError("created_before", "is not an instant in microseconds"))
         rows = min(self._limits.cancel_timers_max, self._limits.list_rows_max)
-        request = self._lists.request(replace(filters, view="pending", rows=rows), context.now_us)
+        request = self._lists.request(context, replace(filters, view="pending", rows=rows))
         found = await in_order(
             self._service.list, request, TimeBudget(self._limits.list_search_timeout_s), cursor_instant
         )
         # Once, not for each row: it reads all digits.
         created_before_us = whole_number(created_before)
         views = [view for view in found.rows if view.timer.created_at <= created_before_us]
-        delete = partial(self._service.delete, filters.scope)
-        return await self._step(context, filters.scope, views, 0, delete, found.cursor)
+        return await self._step(context, views, 0, self._cancel, found.cursor)
 
     @route("POST", "/timers/cancel-many")
     async def cancel_many(self, context: RequestContext) -> Response:
         """Asks for confirmation first; then cancels the timers, and lists those that were refused and why."""
-        namespace, ids = self._wanted(context, context.form.all("id"))
+        keys = self._wanted(context, context.form.all("id"))
         back = context.form.exact("back")
-        values: dict[str, Any] = {
-            "namespace": namespace,
-            "ids": ids,
-            "back": back if back.startswith("/timers?") else "/timers",
-        }
+        values: dict[str, Any] = {"keys": keys, "back": back if back.startswith("/timers?") else "/timers"}
         if context.form.get("confirmed") == "yes":
-            refused = await _change_all(ids, partial(self._service.delete, namespace))
+            refused = await change_all(keys, self._cancel, _reason)
             return self._pages.page("timers/canceled.html", context, title="Canceled", refused=refused, **values)
-        views = await self._service.get_many(namespace, ids)
-        pending = [view for timer_id in ids if (view := views.get(timer_id)) and view.timer.status is Status.PENDING]
+        views = await self._lists.get_many(context, EVERY, keys)
+        pending = [view for key in keys if (view := views.get(key)) and view.timer.status is Status.PENDING]
         return self._pages.page(
             "timers/confirm_cancel.html",
             context,
             title="Cancel timers",
             pending=pending,
-            hosts=_hosts(pending),
-            named_max=_NAMED_MAX,
+            hosts=hosts(view.timer.url for view in pending),
+            named_max=NAMED_MAX,
             **values,
         )
 
-    async def _selected(self, context: RequestContext, *, pending: bool) -> tuple[str, list[TimerView], int]:
-        """The form's namespace, the timers among its ids that are pending, or those that are not, and how many ids name
-        others or none."""
-        try:
-            sent = _ids_decoder.decode(context.form.exact("ids"))
-        except msgspec.DecodeError:
-            raise InvalidInput(FieldError("ids", "is not a list of ids")) from None
-        namespace, ids = self._wanted(context, sent)
-        views = await self._service.get_many(namespace, ids)
-        found = [views[timer_id] for timer_id in ids if timer_id in views]
+    async def _selected(self, context: RequestContext, *, pending: bool) -> tuple[list[TimerView], int]:
+        """The timers among the form's ids that are pending, or those that are not, and how many ids name others or none."""
+        keys = self._wanted(context, sent_ids(context, self._limits.cancel_timers_max, "timer"))
+        views = await self._lists.get_many(context, EVERY, keys)
+        found = [views[key] for key in keys if key in views]
         wanted = [view for view in found if (view.timer.status is Status.PENDING) == pending]
-        return namespace, wanted, len(ids) - len(wanted)
+        return wanted, len(keys) - len(wanted)
 
-    def _wanted(self, context: RequestContext, sent: Sequence[str]) -> tuple[str, list[str]]:
-        """The form's namespace and the distinct ids. Raises InvalidInput, and Forbidden if the principal may not change the
-        namespace."""
-        namespace, most = context.form.exact("namespace"), self._limits.cancel_timers_max
-        context.permit(Role.WRITE, namespace)
-        ids = list(dict.fromkeys(sent))
-        if len(ids) > most:
-            text = f"{len(ids)} timers are too many for one request; the maximum is {most}"
-            raise InvalidInput(FieldError("", text))
-        return namespace, ids
+    def _wanted(self, context: RequestContext, sent: Sequence[str]) -> list[str]:
+        """The distinct namespaces and ids. Raises InvalidInput, and Forbidden if the principal may not change one of the
+        namespaces."""
+        keys = distinct(sent, self._limits.cancel_timers_max, "timer")
+        for namespace in {key.partition("/")[0] for key in keys}:
+            context.permit(Role.WRITE, namespace)
+        return keys
 
     async def _step(
         self,
         context: RequestContext,
-        namespace: str,
         views: Sequence[TimerView],
         other: int,
         change: Callable[[str], Awaitable[object]],
         cursor: str | None = None,
     ) -> Response:
-        """Counts the timers, and changes them if that is confirmed. In the response `pending` counts the timers that the
-        action applies to, and `other` those that it does not; `refused` lists those that could not be changed."""
-        ids = [view.timer.id for view in views]
-        refused = await _change_all(ids, change) if context.form.get("confirmed") == "yes" else []
-        return JSONResponse(
-            {
-                "pending": len(views),
-                "other": other,
-                "named": ids[:_NAMED_MAX],
-                "hosts": _hosts(views),
-                "refused": [[one.timer_id, timer_path(namespace, one.timer_id), one.reason] for one in refused],
-                "cursor": cursor,
-            }
-        )
-
-
-def _hosts(views: Sequence[TimerView]) -> list[tuple[str, int]]:
-    """The hosts that the timers call, and how many timers call each; the most common first."""
-    return Counter(host_and_path(view.timer.url)[0] for view in views).most_common()
+        """A step on these timers, as `bulk.step`."""
+        timers = [view.timer for view in views]
+        targets = [
+            Target(key_of(timer), timer.id, timer_path(timer.namespace, timer.id), timer.url) for timer in timers
+        ]
+        return await step(context, targets, other, change, _reason, cursor)
 
 
 def _reason(error: TocsinError) -> str:

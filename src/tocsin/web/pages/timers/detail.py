@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 from starlette.responses import Response
 
 from tocsin.model.access import Role
@@ -17,6 +18,7 @@ from tocsin.timers.service import TimerView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import TimelineEntry
 from tocsin.web.pages.site import Part, route
+from tocsin.web.pages.timers.gates import gates
 
 #: Notices after an action, by the `notice` parameter of the redirect.
 NOTICES = {
@@ -56,7 +58,7 @@ class TimerDetail(Part):
 
     @route("GET", "/timers/{namespace}/{id:path}")
     async def show(self, context: RequestContext) -> Response:
-        """The page, or for a script the part of it that changes while it is open."""
+        """The page; for a script the part of it that changes while it is open, or with `peek` the panel beside a list."""
         parameters = context.request.path_params
         return await self.of(context, parameters["namespace"], parameters["id"] or context.query.exact("id"))
 
@@ -69,11 +71,15 @@ class TimerDetail(Part):
         view = await self._service.get(namespace, timer_id)
         known = await self.namespace(namespace)
         why = await self._service.explain(namespace, timer_id)
+        if view.is_due(context.now_us):
+            view = msgspec.structs.replace(view, explanation=why)
         cluster = await self._service.cluster()
         history = await self._service.history(namespace, timer_id, RUNS_SHOWN)
         chapters = [chapter_of(run) for run in history.runs[1:]]
         notice = context.query.get("notice")
-        template = "timers/detail_live.html" if context.fragment else "timers/detail.html"
+        policy = self._service.namespaces.retry_policy(view.timer)
+        whole = "timers/peek.html" if "peek" in context.query else "timers/detail_live.html"
+        template = whole if context.fragment else "timers/detail.html"
         return self._pages.page(
             template,
             context,
@@ -82,13 +88,14 @@ class TimerDetail(Part):
             view=view,
             timer=view.timer,
             timeline=deferred_by_pause(
-                timeline(view, self._service.namespaces.retry_policy(view.timer), context.now_us, chapters),
+                timeline(view, policy, context.now_us, chapters),
                 known,
                 context.now_us,
             ),
             chapters=chapters,
             older_runs=history.cursor is not None,
             why=why,
+            gates=gates(view, why, policy.max_attempts, context.now_us),
             shard=cluster.shards[view.shard_id] if view.shard_id < len(cluster.shards) else None,
             paused=known.paused,
             may_write=context.principal.may(Role.WRITE, namespace),
@@ -172,7 +179,10 @@ def _end(view: TimerView, policy: RetryPolicy, now_us: int) -> list[TimelineEntr
         note = "Suspended: this server does not call its address (egress.allow)."
         return [TimelineEntry(at, "Due", "suspended", note=note, ahead=True)]
     if at <= now_us:
-        return [TimelineEntry(at, "Due now", "firing", ahead=True)]
+        why = view.explanation
+        if why is not None and why.attempt is not None and why.since is not None:
+            return [TimelineEntry(why.since, f"Attempt {why.attempt} in flight", "firing", ahead=True)]
+        return [TimelineEntry(at, "Due now", "due", ahead=True)]
     number = timer.attempts + 1
     title = "Fires" if number == 1 else f"Attempt {number} of {policy.max_attempts}"
     return [TimelineEntry(at, title, "firing", ahead=True)]

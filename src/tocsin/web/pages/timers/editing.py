@@ -27,7 +27,7 @@ from tocsin.web.pages.callback_forms import (
     with_empty_callback,
 )
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.editing import Editing
+from tocsin.web.pages.editing import CallbackEditing, Outcome
 from tocsin.web.pages.forms import DELAYS, Body, flags, lined, passed, server_flag
 from tocsin.web.pages.presentation import timer_path, version
 
@@ -86,11 +86,10 @@ _create_reader = JsonReader(wire.CreateTimer)
 _update_reader = JsonReader(wire.UpdateTimer)
 
 
-class TimerEditing(Editing[TimerForm, TimerView]):
+class TimerEditing(CallbackEditing[TimerForm, TimerView]):
     """Creating and editing timers."""
 
     kind = "timer"
-    equivalent_path = "/ui/equivalent"
     labels = _LABELS
     form_type = TimerForm
     page_path = staticmethod(timer_path)
@@ -105,6 +104,8 @@ class TimerEditing(Editing[TimerForm, TimerView]):
     async def create(self, context: RequestContext) -> Response:
         """Asks whether to replace a pending timer with the same id, and whether a time in the past is intended."""
         form = self.sent(context)
+        if self.only_checked(context):
+            return await self.form(context, form)
         try:
             sent = _create_reader.read(msgspec.json.encode(form.body()))
             timer = self._parser.timer(sent, context.now_us, None)
@@ -147,31 +148,28 @@ class TimerEditing(Editing[TimerForm, TimerView]):
         await self._service.update(form.namespace, form.id, changes)
         return None
 
-    async def beside(self, context: RequestContext, form: TimerForm, view: TimerView | None) -> dict[str, Any]:
-        shown: dict[str, Any] = {"errors": [], "curl": "", "command": "", "unchanged": False, "plan": None}
+    async def outcome(self, context: RequestContext, form: TimerForm, view: TimerView | None) -> Outcome:
+        found = Outcome(when=form.due_words() if view is None or form.when != "keep" else "at the time that it has")
         try:
-            body = form.body() if view is None else form.changes(view)
-        except InvalidInput as error:
-            return {**shown, "errors": list(error.errors)}
-        shown["unchanged"] = view is not None and len(body) <= 2
-        try:
+            found.body = form.body() if view is None else form.changes(view)
             timer = self._parser.timer(_create_reader.read(msgspec.json.encode(form.body())), context.now_us, None)
             first_at = timer.execute_at if view is None or form.when != "keep" else view.timer.execute_at
-            shown["plan"] = plan(
+            found.plan = plan(
                 self._service.namespaces.retry_policy(timer),
                 max(first_at, context.now_us),
                 None if timer.expire_after_us is None else first_at + timer.expire_after_us,
             )
-            if view is not None and not shown["unchanged"]:
-                self._parser.changes(_update_reader.read(msgspec.json.encode(body)), context.now_us)
+            if view is not None and len(found.body) > 2:
+                self._parser.changes(_update_reader.read(msgspec.json.encode(found.body)), context.now_us)
         except InvalidInput as error:
-            shown["errors"] = list(error.errors)
+            found.errors = error.errors
             if form.payload.strip() and any(bad.path == "payload" for bad in error.errors):
-                return shown
-        return shown if shown["unchanged"] else shown | self.commands(context, body, new=view is None)
+                found.body = None
+        return found
 
-    def values(self, context: RequestContext, form: TimerForm, existing: TimerView | None) -> dict[str, Any]:
+    async def values(self, context: RequestContext, form: TimerForm, existing: TimerView | None) -> dict[str, Any]:
         return {
+            **await super().values(context, form, existing),
             "confirmed_past": context.form.exact("past"),
             "attempt": context.form.get("attempt") or uuid.uuid4().hex,
             "delays": DELAYS,

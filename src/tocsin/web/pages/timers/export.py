@@ -52,7 +52,7 @@ class TimerExport(Part):
 
     async def _file(self, context: RequestContext, kind: str, media_type: str) -> Response:
         filters = replace(await self._lists.filters(context), cursor="", rows=self._limits.export_page_timers)
-        request = replace(self._lists.request(filters, context.now_us), bytes_max=_PAGE_BYTES_MAX)
+        request = replace(self._lists.request(context, filters), bytes_max=_PAGE_BYTES_MAX)
         # The first page is read before the response starts, so that an error can still set its status.
         views, cursor = await self._service.list(request)
         body = (_csv if kind == "csv" else _json)(self._all(request, views, cursor))

@@ -8,14 +8,15 @@ from typing import ClassVar
 
 from msgspec import UNSET
 
-from tocsin.model.errors import TimerNotFound
 from tocsin.model.timer import Status
 from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import wire
+from tocsin.web.http.access import listed_in
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.counts import Numbers, of_timers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
-from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order
+from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order, key_of
 from tocsin.web.pages.presentation import shown_version
 from tocsin.web.pages.timers.search import latest
 
@@ -51,13 +52,16 @@ class TimerFilters(ListFilters):
         "last-24h": ("Last 24 hours", -_DAY_US, 0),
         "last-7d": ("Last 7 days", -7 * _DAY_US, 0),
     }
+    words = frozenset({"tag", "to", "error"})
     earliest_first = frozenset({"pending"})
 
     @property
     def conditions(self) -> list[str]:
         """The filters apart from namespace, status and due time, as phrases that follow “timers with”."""
         conditions = [f"an id that begins with “{self.search}”"] if self.search else []
-        return [*conditions, *(f"the tag “{tag}”" for tag in self.tags)]
+        conditions += [f"the tag “{tag}”" for tag in self.tags]
+        conditions += [f"“{self.destination}” in their destination"] if self.destination else []
+        return [*conditions, *([f"“{self.error}” in their last error"] if self.error else [])]
 
     def api_request(self, now_us: int) -> wire.ListTimers:
         """The equivalent API request."""
@@ -69,6 +73,8 @@ class TimerFilters(ListFilters):
             id_prefix=self.search or UNSET,
             execute_after=after or UNSET,
             execute_before=before or UNSET,
+            destination=self.destination or UNSET,
+            error=self.error or UNSET,
             limit=self.rows,
             cursor=self.cursor or UNSET,
         )
@@ -97,40 +103,39 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
     def version(self, row: TimerView) -> str:
         return shown_version(row, paused=self._service.namespaces.is_paused(row.timer.namespace))
 
-    async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, TimerView]:
-        return await self._service.get_many(scope, ids)
+    async def get_named(self, namespace: str, ids: Sequence[str]) -> Mapping[str, TimerView]:
+        views = (await self._service.get_many(namespace, ids)).values()
+        return {view.timer.id: view for view in await self._service.explained([*views])}
+
+    async def count(self, context: RequestContext, scope: str) -> Numbers:
+        return await of_timers(self._service, listed_in(context.principal.key, scope))
 
     async def find(self, context: RequestContext, filters: TimerFilters) -> Listing[TimerView]:
-        request = self.request(filters, context.now_us)
-        exact = await self._exact(filters) if filters.search and not filters.cursor else None
+        request = self.request(context, filters)
+        exact = await self.named(context, filters) if filters.search and not filters.cursor else []
         found = await self._search(filters, request, context.now_us)
-        if exact is None:
+        found = replace(found, rows=await self._service.explained(found.rows))
+        if not exact:
             return found
-        return replace(found, rows=[view for view in found.rows if view.timer.id != filters.search], exact=exact)
+        named = {key_of(view.timer) for view in exact}
+        return replace(found, rows=[view for view in found.rows if key_of(view.timer) not in named], exact=exact)
 
     async def find_ids(self, context: RequestContext, filters: TimerFilters) -> tuple[Sequence[str], bool]:
         """`until` in the query (milliseconds) is the due time up to which the page shows an earliest-first list."""
-        request = self.request(filters, context.now_us)
+        request = self.request(context, filters)
         until = context.query.get("until")
         if filters.order == "asc" and until.isdecimal():
             bounds = [bound for bound in (request.execute_before, int(until[:_MS_DIGITS_MAX]) * 1_000) if bound]
             request = replace(request, execute_before=min(bounds))
         found = await self._search(filters, request, context.now_us)
-        return [view.timer.id for view in found.rows], found.cursor is not None
+        return [key_of(view.timer) for view in found.rows], found.cursor is not None
 
-    def request(self, filters: TimerFilters, now_us: int) -> ListRequest:
+    def request(self, context: RequestContext, filters: TimerFilters) -> ListRequest:
         """The request to the service. Raises InvalidInput."""
-        return self._parser.list_request(filters.api_request(now_us))
+        return self._parser.list_request(filters.api_request(context.now_us), context.principal.key)
 
     async def _search(self, filters: TimerFilters, request: ListRequest, now_us: int) -> Listing[TimerView]:
         budget = TimeBudget(self._limits.list_search_timeout_s)
         if filters.order == "desc":
             return await latest(self._service.list, request, now_us, budget)
         return await in_order(self._service.list, request, budget, cursor_instant)
-
-    async def _exact(self, filters: TimerFilters) -> TimerView | None:
-        """The timer whose id equals the search text, on any tab: a lookup instead of a search."""
-        try:
-            return await self._service.get(filters.scope, filters.search)
-        except TimerNotFound:
-            return None

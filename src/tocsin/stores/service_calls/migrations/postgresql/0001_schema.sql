@@ -46,7 +46,10 @@ CREATE INDEX idx_service_calls_status ON service_calls (tenant_id, status, submi
 -- For the watchdog, over all tenants: only calls that have not finished. For the purge, likewise.
 CREATE INDEX idx_service_calls_watch_at ON service_calls (watch_at) WHERE watch_at IS NOT NULL;
 CREATE INDEX idx_service_calls_finished_at ON service_calls (finished_at) WHERE finished_at IS NOT NULL;
-CREATE INDEX idx_service_calls_correlation_id ON service_calls (tenant_id, correlation_id, submitted_at, service_call_id);
+-- By the correlation id first, which is also looked for over all tenants.
+CREATE INDEX idx_service_calls_correlation_id ON service_calls (correlation_id, tenant_id, submitted_at, service_call_id);
+-- All calls, over all tenants.
+CREATE INDEX idx_service_calls_newest ON service_calls (submitted_at, service_call_id);
 
 CREATE TABLE service_call_tags (
   tenant_id text COLLATE "C" NOT NULL,

@@ -34,6 +34,9 @@ public record AuditAction(String value) implements OpenEnum {
     /** secret_rotated. */
     public static final AuditAction SECRET_ROTATED = new AuditAction("secret_rotated");
 
+    /** tenant_labeled. */
+    public static final AuditAction TENANT_LABELED = new AuditAction("tenant_labeled");
+
     /**
      * Reads a value, known or not.
      *

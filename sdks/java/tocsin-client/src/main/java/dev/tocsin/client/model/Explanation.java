@@ -13,6 +13,10 @@ import org.jspecify.annotations.Nullable;
  * @param sentence All of this in English.
  * @param waitsFor What has to happen before the timer moves on; absent if it has finished, or that is not known. Null if absent.
  * @param next When the next attempt is due, or the one in flight times out; absent if that is not known. Null if absent.
+ * @param attempt The number of the attempt that is in flight; absent if none is. Null if absent.
+ * @param since When the attempt in flight began, or else when the timer became due; in the state
+ * <code>unknown</code>, since when the owner has not answered. Absent if the timer is not due, or that
+ * is not known. Null if absent.
  */
 public record Explanation(
         TimerState state,
@@ -20,7 +24,9 @@ public record Explanation(
         @Nullable String owner,
         String sentence,
         @Nullable TimerWaitsFor waitsFor,
-        @Nullable String next) {
+        @Nullable String next,
+        @Nullable Long attempt,
+        @Nullable String since) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -35,6 +41,8 @@ public record Explanation(
                 source.readNullable("owner", Json::asString),
                 source.read("sentence", Json::asString),
                 source.readOptional("waitsFor", TimerWaitsFor::fromJson),
-                source.readOptional("next", Json::asString));
+                source.readOptional("next", Json::asString),
+                source.readOptional("attempt", Json::asLong),
+                source.readOptional("since", Json::asString));
     }
 }

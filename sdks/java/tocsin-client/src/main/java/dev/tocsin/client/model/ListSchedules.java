@@ -7,9 +7,9 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Which schedules of a namespace are listed.
+ * Which schedules are listed.
  *
- * @param namespace The namespace's name.
+ * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
  * @param status active, paused, or both: schedules with any of them match. Ended ones are not listed.
  * @param limit Maximum number of schedules on the page. Default 100.
  * @param cursor <code>nextCursor</code> of the previous page.
@@ -23,7 +23,7 @@ public record ListSchedules(
     /**
      * Starts with the required members; the others are absent.
      *
-     * @param namespace The namespace's name.
+     * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
      * @return the request
      */
     public static ListSchedules in(String namespace) {

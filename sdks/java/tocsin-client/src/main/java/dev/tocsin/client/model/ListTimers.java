@@ -12,12 +12,15 @@ import java.util.Map;
 /**
  * Filters of a list of timers; a timer must match all of them.
  *
- * @param namespace The namespace's name.
+ * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
  * @param status A status, or several: timers with any of them match.
  * @param tags A timer must have all of these tags.
  * @param idPrefix Prefix of the timers' ids.
  * @param executeAfter An RFC 3339 instant with a time zone.
  * @param executeBefore An RFC 3339 instant with a time zone.
+ * @param destination A part of the callback's host and path; case does not matter.
+ * @param error A part of the last error; case does not matter.
+ * @param explain Adds to each timer that is due what it does now, or waits for (explanation).
  * @param limit Maximum number of timers on the page. Default 100.
  * @param cursor <code>nextCursor</code> of the previous page.
  */
@@ -28,18 +31,24 @@ public record ListTimers(
         Field<String> idPrefix,
         Field<Instant> executeAfter,
         Field<Instant> executeBefore,
+        Field<String> destination,
+        Field<String> error,
+        Field<Boolean> explain,
         Field<Long> limit,
         Field<String> cursor) {
 
     /**
      * Starts with the required members; the others are absent.
      *
-     * @param namespace The namespace's name.
+     * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
      * @return the request
      */
     public static ListTimers in(String namespace) {
         return new ListTimers(
                 namespace,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -73,6 +82,9 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
+                explain,
                 limit,
                 cursor);
     }
@@ -101,6 +113,9 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
+                explain,
                 limit,
                 cursor);
     }
@@ -129,6 +144,9 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
+                explain,
                 limit,
                 cursor);
     }
@@ -157,6 +175,9 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
+                explain,
                 limit,
                 cursor);
     }
@@ -185,6 +206,102 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
+                explain,
+                limit,
+                cursor);
+    }
+
+    /**
+     * A part of the callback's host and path; case does not matter.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListTimers destination(String value) {
+        return destination(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param destination A part of the callback's host and path; case does not matter.
+     * @return a copy with it
+     */
+    public ListTimers destination(Field<String> destination) {
+        return new ListTimers(
+                namespace,
+                status,
+                tags,
+                idPrefix,
+                executeAfter,
+                executeBefore,
+                destination,
+                error,
+                explain,
+                limit,
+                cursor);
+    }
+
+    /**
+     * A part of the last error; case does not matter.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListTimers error(String value) {
+        return error(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param error A part of the last error; case does not matter.
+     * @return a copy with it
+     */
+    public ListTimers error(Field<String> error) {
+        return new ListTimers(
+                namespace,
+                status,
+                tags,
+                idPrefix,
+                executeAfter,
+                executeBefore,
+                destination,
+                error,
+                explain,
+                limit,
+                cursor);
+    }
+
+    /**
+     * Adds to each timer that is due what it does now, or waits for (explanation).
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListTimers explain(boolean value) {
+        return explain(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param explain Adds to each timer that is due what it does now, or waits for (explanation).
+     * @return a copy with it
+     */
+    public ListTimers explain(Field<Boolean> explain) {
+        return new ListTimers(
+                namespace,
+                status,
+                tags,
+                idPrefix,
+                executeAfter,
+                executeBefore,
+                destination,
+                error,
+                explain,
                 limit,
                 cursor);
     }
@@ -213,6 +330,9 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
+                explain,
                 limit,
                 cursor);
     }
@@ -241,6 +361,9 @@ public record ListTimers(
                 idPrefix,
                 executeAfter,
                 executeBefore,
+                destination,
+                error,
+                explain,
                 limit,
                 cursor);
     }
@@ -258,6 +381,9 @@ public record ListTimers(
         idPrefix.putInto(sent, "idPrefix", Json::of);
         executeAfter.putInto(sent, "executeAfter", Values::toJson);
         executeBefore.putInto(sent, "executeBefore", Values::toJson);
+        destination.putInto(sent, "destination", Json::of);
+        error.putInto(sent, "error", Json::of);
+        explain.putInto(sent, "explain", Json::of);
         limit.putInto(sent, "limit", Json::of);
         cursor.putInto(sent, "cursor", Json::of);
         return Json.object(sent);

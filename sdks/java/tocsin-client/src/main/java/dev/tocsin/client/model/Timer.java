@@ -38,6 +38,7 @@ import org.jspecify.annotations.Nullable;
  * @param suspended Why the pending timer is suspended: <code>egress</code> (this server does not call its address), or
  * <code>namespace:…</code>, <code>destination:…</code> (paused, or too many wait), or
  * <code>bad_record: …</code>; absent unless it is. Null if absent.
+ * @param explanation What the due timer does now, or waits for; only in a list that asks for it. Null if absent.
  */
 public record Timer(
         String namespace,
@@ -63,7 +64,8 @@ public record Timer(
         @Nullable RawBodyAnswer body,
         @Nullable String expireAfter,
         @Nullable String description,
-        @Nullable String suspended) {
+        @Nullable String suspended,
+        @Nullable Explanation explanation) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -96,6 +98,7 @@ public record Timer(
                 source.readOptional("body", RawBodyAnswer::fromJson),
                 source.readOptional("expireAfter", Json::asString),
                 source.readOptional("description", Json::asString),
-                source.readOptional("suspended", Json::asString));
+                source.readOptional("suspended", Json::asString),
+                source.readOptional("explanation", Explanation::fromJson));
     }
 }

@@ -1,0 +1,249 @@
+"""`/namespaces`: the namespaces as a table, and a page with the settings of each."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.responses import RedirectResponse, Response
+
+from tocsin.model.access import Role
+from tocsin.model.errors import FieldError, InvalidInput, NamespaceExists, RotationPending
+from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
+from tocsin.model.namespace import RETENTION_DEFAULT_US, Answers, HistoryMode, Namespace, policy_in_force
+from tocsin.model.retry import DEFAULT_POLICY
+from tocsin.web.http import administration as wire
+from tocsin.web.http.namespaces import NamespaceRequests
+from tocsin.web.http.reading import JsonReader
+from tocsin.web.pages.admin.numbers import numbers
+from tocsin.web.pages.admin.tables import table_part
+from tocsin.web.pages.context import RequestContext, whole_number
+from tocsin.web.pages.forms import RETRY_LABELS, RequestForm, by_field
+from tocsin.web.pages.overview.paused import count_due
+from tocsin.web.pages.presentation import with_query
+from tocsin.web.pages.site import Part, Site, route
+
+_NOTICES = {
+    "created": "Namespace created.",
+    "updated": "Namespace updated.",
+    "paused": "Namespace paused. Its timers fire when it is resumed.",
+    "resumed": "Namespace resumed. Timers that came due during the pause fire now.",
+}
+_HISTORY_WORDS = {
+    HistoryMode.ALL: "All finished timers",
+    HistoryMode.FAILURES: "Failed timers only",
+    HistoryMode.NONE: "None",
+}
+_ANSWERS_WORDS = {
+    Answers.STANDARD: "Any 2xx, unless the JSON has ok: false (standard)",
+    Answers.STRICT: "2xx with an empty body or ok: true (strict)",
+}
+#: The periods for which the confirmation of a pause counts the timers that come due.
+_AHEAD = (("the next hour", 3_600 * US_PER_SECOND), ("the next day", US_PER_DAY))
+#: The fields of a form by their names in the API, in their order on the page.
+_LABELS = {
+    "name": "Name",
+    "numShards": "Shards",
+    "history": "History",
+    "retention": "Retention",
+    "answers": "Success",
+    "secret": "Signing secret",
+    **RETRY_LABELS,
+    "grace": "Grace period",
+    "force": "Rotate although the previous secret is still valid",
+}
+#: Names that are no segment of a path, or that of another page.
+_UNNAMED = frozenset({".", "..", "new"})
+
+_create_reader = JsonReader(wire.CreateNamespace)
+_update_reader = JsonReader(wire.UpdateNamespace)
+_rotate_reader = JsonReader(wire.RotateSecret)
+
+
+def settings_path(name: str) -> str:
+    """The path of the page with the settings of a namespace."""
+    quoted = quote(name, safe="")
+    return f"/namespaces/?name={quoted}" if name in _UNNAMED else f"/namespaces/{quoted}"
+
+
+class Namespaces(Part):
+    """The table of namespaces, their settings, and the form for a new one."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self._requests = NamespaceRequests(site.service, site.parser, site.audit)
+
+    @route("GET", "/namespaces")
+    async def table(self, context: RequestContext) -> Response:
+        """The namespaces that the principal may read."""
+        part = table_part(context, await self.visible_namespaces(context), _name, _name)
+        sound = [each.name for each in part.rows if not each.damaged]
+        return self._pages.page(
+            "admin/namespaces.html",
+            context,
+            title="Namespaces",
+            part=part,
+            numbers=await numbers(self._service, sound, context.now_us),
+            may_admin=context.principal.may(Role.ADMIN),
+            settings_path=settings_path,
+            policy_in_force=policy_in_force,
+        )
+
+    @route("GET", "/namespaces/new")
+    async def new(self, context: RequestContext) -> Response:
+        """The form for a new namespace."""
+        context.permit(Role.ADMIN)
+        retention = format_duration(RETENTION_DEFAULT_US)
+        form = {"name": "", "numShards": "", "history": "all", "retention": retention, "answers": "standard"}
+        return await self._new(context, form)
+
+    async def _new(self, context: RequestContext, form: dict[str, str], problem: Exception | None = None) -> Response:
+        cluster = await self._service.cluster()
+        taken = {"name": str(problem)} if isinstance(problem, NamespaceExists) else {}
+        return self._pages.page(
+            "admin/namespace_new.html",
+            context,
+            _status(problem),
+            title="New namespace",
+            total_shards=cluster.total_shards,
+            form=form,
+            **_words(by_field(problem) | taken),
+        )
+
+    @route("POST", "/namespaces/new")
+    async def create(self, context: RequestContext) -> Response:
+        """Creates a namespace."""
+        context.permit(Role.ADMIN)
+        form = {name: context.form.get(name) for name in ("name", "numShards", "history", "retention", "answers")}
+        body: dict[str, Any] = {"name": form["name"], "history": form["history"]}
+        body |= {name: form[name] for name in ("retention", "answers") if form[name]}
+        if form["numShards"]:
+            body["numShards"] = whole_number(form["numShards"]) if form["numShards"].isdecimal() else form["numShards"]
+        if context.form.get("secret"):
+            body["secret"] = context.form.get("secret")
+        try:
+            await self._requests.create(_create_reader.read(msgspec.json.encode(body)), context.actor)
+        except (InvalidInput, NamespaceExists) as error:
+            return await self._new(context, form, error)
+        return RedirectResponse(with_query(settings_path(form["name"]), {"notice": "created"}), 303)
+
+    @route("POST", "/namespaces/change")
+    async def change(self, context: RequestContext) -> Response:
+        """Updates the settings of a namespace, or pauses or resumes it."""
+        context.permit(Role.ADMIN)
+        form = context.form
+        name = form.exact("name")
+        if form.get("paused") == "yes" and form.get("confirmed") != "yes":
+            return await self._confirm_pause(context, name)
+        body: dict[str, Any] = {"name": name}
+        notice = "updated"
+        if "paused" in form:
+            body["paused"] = form.get("paused") == "yes"
+            notice = "paused" if body["paused"] else "resumed"
+        body |= {each: form.get(each) for each in ("history", "retention", "secret", "answers") if form.get(each)}
+        if form.get("unsign") == "yes":
+            body["secret"] = None
+        errors: list[FieldError] = []
+        if "retry" in form:
+            sent = RequestForm.read(form)
+            body["retryPolicy"] = sent.policy("retryPolicy", errors) if form.get("retry") == "custom" else None
+        try:
+            if errors:
+                raise InvalidInput(*errors)
+            await self._requests.update(_update_reader.read(msgspec.json.encode(body)), context.actor)
+        except InvalidInput as error:
+            return await self._settings(context, name, problem=error)
+        return RedirectResponse(with_query(settings_path(name), {"notice": notice}), 303)
+
+    @route("POST", "/namespaces/rotate")
+    async def rotate(self, context: RequestContext) -> Response:
+        """Replaces the signing secret. Only this response shows the new secret."""
+        context.permit(Role.ADMIN)
+        body: dict[str, Any] = {"name": context.form.exact("name"), "force": context.form.get("force") == "yes"}
+        body |= {"grace": context.form.get("grace")} if context.form.get("grace") else {}
+        try:
+            sent = _rotate_reader.read(msgspec.json.encode(body))
+            _, rotation = await self._requests.rotate(sent, context.actor)
+        except (InvalidInput, RotationPending) as error:
+            return await self._settings(context, body["name"], problem=error)
+        return await self._settings(context, sent.name, rotated=rotation.secret)
+
+    async def _confirm_pause(self, context: RequestContext, name: str) -> Response:
+        """Asks for confirmation, with the number of timers that come due during a pause."""
+        await self.namespace(name)
+        due = [(words, await count_due(self._service, name, context.now_us + ahead_us)) for words, ahead_us in _AHEAD]
+        back = settings_path(name)
+        return self._pages.page("admin/pause.html", context, title="Pause namespace", name=name, due=due, back=back)
+
+    @route("GET", "/namespaces/")
+    async def unnamed(self, context: RequestContext) -> Response:
+        """The settings of a namespace whose name is no segment of a path."""
+        return await self._settings(context, context.query.exact("name"))
+
+    @route("GET", "/namespaces/{name}")
+    async def settings(self, context: RequestContext) -> Response:
+        """The settings of a namespace, which admins change here."""
+        return await self._settings(context, context.request.path_params["name"])
+
+    async def _settings(
+        self, context: RequestContext, name: str, *, problem: Exception | None = None, rotated: str = ""
+    ) -> Response:
+        context.permit(Role.READ, name)
+        namespace = await self.namespace(name)
+        errors = by_field(problem)
+        if isinstance(problem, RotationPending):
+            errors = {"force": str(problem)}
+        return self._pages.page(
+            "admin/namespace.html",
+            context,
+            _status(problem),
+            title=name,
+            namespace=namespace,
+            form=_form_of(namespace) | (_sent(context) if problem is not None else {}),
+            may_admin=context.principal.may(Role.ADMIN),
+            total_shards=(await self._service.cluster()).total_shards,
+            policy=policy_in_force(None, namespace),
+            rotated=rotated,
+            notice_text=_NOTICES.get(context.query.get("notice"), ""),
+            **_words(errors),
+        )
+
+
+def _name(namespace: Namespace) -> str:
+    return namespace.name
+
+
+def _status(problem: Exception | None) -> int:
+    return 200 if problem is None else 400 if isinstance(problem, InvalidInput) else 409
+
+
+def _words(errors: dict[str, str]) -> dict[str, Any]:
+    """What both forms show besides their fields."""
+    return {
+        "errors": errors,
+        "labels": _LABELS,
+        "first_invalid": next((each for each in _LABELS if each in errors), ""),
+        "history_words": _HISTORY_WORDS,
+        "answers_words": _ANSWERS_WORDS,
+    }
+
+
+def _form_of(namespace: Namespace) -> dict[str, str]:
+    """The fields of the form, as stored."""
+    return {
+        "history": namespace.history.value,
+        "retention": format_duration(namespace.retention_us),
+        "answers": namespace.answers.value,
+        "retry": "default" if namespace.retry is None else "custom",
+        "grace": "24h",
+        **RequestForm.policy_texts(namespace.retry or DEFAULT_POLICY),
+    }
+
+
+def _sent(context: RequestContext) -> dict[str, str]:
+    """The fields of the form, as sent."""
+    texts = RequestForm.texts(context.form)
+    policy = {name: texts[name] for name in RequestForm.policy_texts(DEFAULT_POLICY)} if "retry" in context.form else {}
+    names = ("history", "retention", "answers", "retry", "grace")
+    return {name: context.form.get(name) for name in names if name in context.form} | policy

@@ -1,0 +1,159 @@
+"""Deletes any number of waiting calls, or runs failed ones again, from an open page. A run is a new call with a new id; the
+failed one keeps its id and its result."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from msgspec import UNSET
+from starlette.responses import Response
+
+from tocsin.model.access import Role
+from tocsin.model.errors import FieldError, InvalidInput, ServiceCallNotFound, ServiceCallNotScheduled, TocsinError
+from tocsin.model.instants import format_duration
+from tocsin.model.retry import RetryPolicy
+from tocsin.service_calls.api.service_calls import ServiceCalls
+from tocsin.service_calls.api.validation import PolicySent, Submission
+from tocsin.service_calls.messages import CallStatus
+from tocsin.service_calls.ports import CallRecord
+from tocsin.web.pages.bulk import Target, sent_ids, step
+from tocsin.web.pages.calls.listing import CallList
+from tocsin.web.pages.calls.presentation import STAR, key_of, path, waits
+from tocsin.web.pages.context import RequestContext, whole_number
+from tocsin.web.pages.site import CallPart, Site, route
+
+
+async def run_again(calls: ServiceCalls, call: CallRecord, correlation_id: str) -> str:
+    """Submits the call's request once more, with its secrets, to be sent now; returns the new id. Raises what
+    `ServiceCalls.submit` raises."""
+    spec = call.request_spec
+    sent = Submission(
+        name=call.name,
+        method=spec.method,
+        url=spec.url,
+        headers=spec.headers,
+        body=None if spec.body is UNSET else bytes(spec.body),
+        due_at=None,
+        tags=[tag for tag in call.tags if tag != STAR],
+        service_call_id=calls.new_id(),
+        idempotency_key=None,
+        retry=None if call.retry_policy is None else _policy(call.retry_policy),
+    )
+    return (await calls.submit(call.tenant_id, sent, correlation_id)).service_call_id
+
+
+def _policy(policy: RetryPolicy) -> PolicySent:
+    total = policy.max_duration_us
+    return PolicySent(
+        policy.max_attempts,
+        None if total is None else format_duration(total),
+        format_duration(policy.initial_interval_us),
+        policy.backoff_multiplier,
+        format_duration(policy.max_interval_us),
+    )
+
+
+class CallBulk(CallPart):
+    """The dialogs, and the steps that their script requests."""
+
+    def __init__(self, site: Site, lists: CallList) -> None:
+        super().__init__(site)
+        self._lists = lists
+
+    @route("GET", "/ui/calls/delete")
+    async def delete_dialog(self, context: RequestContext) -> Response:
+        """The dialog that the script fills in. With `all=yes` it is about all waiting calls that match the filters."""
+        return await self._dialog(context, "delete", every=context.query.get("all") == "yes")
+
+    @route("GET", "/ui/calls/run-again")
+    async def run_dialog(self, context: RequestContext) -> Response:
+        """The dialog that the script fills in."""
+        return await self._dialog(context, "run-again", every=False)
+
+    async def _dialog(self, context: RequestContext, kind: str, *, every: bool) -> Response:
+        filters = await self._lists.filters(context)
+        return self._pages.page(
+            "bulk.html", context, noun="call", filters=filters, every=every, kind=kind, limits=self._limits
+        )
+
+    @route("POST", "/ui/calls/delete/selected")
+    async def delete_selected(self, context: RequestContext) -> Response:
+        """Counts or deletes the waiting calls among `ids`, a JSON array of tenants and ids."""
+        found, other = await self._selected(context, waits)
+        return await self._step(context, found, other, self._deleting(context))
+
+    @route("POST", "/ui/calls/delete/matching")
+    async def delete_matching(self, context: RequestContext) -> Response:
+        """Counts or deletes the next waiting calls that match the filters in the query and were submitted by
+        `created_before`, the instant (microseconds) at which the dialog was opened."""
+        filters = await self._lists.filters(context)
+        if not self._lists.permit(context, filters.scope):
+            context.permit_tenant(Role.WRITE, filters.scope)
+        created_before = context.form.get("created_before")
+        if not created_before.isdecimal():
+            raise InvalidInput(FieldError("created_before", "is not an instant in microseconds"))
+        until_us = whole_number(created_before)
+        rows = min(self._limits.cancel_timers_max, self._limits.list_rows_max)
+        listing = await self._lists.find(context, replace(filters, rows=rows))
+        found = [row.call for row in listing.rows if waits(row.call) and row.call.submitted_at <= until_us]
+        return await self._step(context, found, 0, self._deleting(context), listing.cursor)
+
+    @route("POST", "/ui/calls/run-again/selected")
+    async def run_selected(self, context: RequestContext) -> Response:
+        """Counts or runs again the failed calls among `ids`, a JSON array of tenants and ids."""
+        found, other = await self._selected(context, lambda call: call.status == CallStatus.FAILED)
+        by_key = {key_of(call): call for call in found}
+
+        async def run(key: str) -> None:
+            await run_again(context.calls, by_key[key], context.correlation_id)
+
+        return await self._step(context, found, other, run)
+
+    async def _selected(
+        self, context: RequestContext, applies: Callable[[CallRecord], bool]
+    ) -> tuple[list[CallRecord], int]:
+        """The calls among the form's ids that the action applies to, and how many it does not apply to. Raises InvalidInput,
+        and Forbidden for a tenant whose calls the principal may not change."""
+        keys = sent_ids(context, self._limits.cancel_timers_max, "call")
+        by_tenant: dict[str, list[str]] = {}
+        for key in keys:
+            tenant, _, call_id = key.partition("/")
+            by_tenant.setdefault(tenant, []).append(call_id)
+        for tenant in by_tenant:
+            context.permit_tenant(Role.WRITE, tenant)
+        read = [context.calls.get_many(tenant, ids) for tenant, ids in by_tenant.items()]
+        calls = {key_of(call): call for some in await asyncio.gather(*read) for call in some.values()}
+        found = [calls[key] for key in keys if key in calls and applies(calls[key])]
+        return found, len(keys) - len(found)
+
+    def _deleting(self, context: RequestContext) -> Callable[[str], Awaitable[object]]:
+        async def delete(key: str) -> None:
+            tenant, _, call_id = key.partition("/")
+            await context.calls.delete(tenant, call_id, context.correlation_id)
+
+        return delete
+
+    async def _step(
+        self,
+        context: RequestContext,
+        calls: list[CallRecord],
+        other: int,
+        change: Callable[[str], Awaitable[object]],
+        cursor: str | None = None,
+    ) -> Response:
+        targets = [
+            Target(key_of(call), call.name, path(call.tenant_id, call.service_call_id), call.request_spec.url)
+            for call in calls
+        ]
+        return await step(context, targets, other, change, _reason, cursor)
+
+
+def _reason(error: TocsinError) -> str:
+    """Why a bulk action failed on a call, as a phrase that follows its name."""
+    if isinstance(error, ServiceCallNotScheduled):
+        return "has already started"
+    if isinstance(error, ServiceCallNotFound):
+        return "no longer exists"
+    return str(error)

@@ -1,0 +1,149 @@
+"""What needs attention on the page Now: rows with one action each, the most urgent first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tocsin.statistics.outages import Outage
+from tocsin.statistics.slots import OTHER_DESTINATIONS, Failures, Slot, split_place
+from tocsin.timers.explaining import PAUSE_TEXTS
+from tocsin.web.http.instants import format_instant
+from tocsin.web.pages.overview.band import Link, Part, spark
+from tocsin.web.pages.overview.nodes import Pause
+from tocsin.web.pages.overview.paused import PausedNamespace
+from tocsin.web.pages.presentation import count, span
+
+_MINUTE_US = 60_000_000
+#: Groups of failures that are shown; the list of failed timers has all.
+_GROUPS_MAX = 8
+#: Minutes of the small chart of a group.
+_SPARK_MINUTES = 24
+_NAMESPACES_MAX = 5
+_OUTAGES_MAX = 3
+#: The anchor of the runbook of nodes that fire nothing, below the docs.
+RUNBOOK = "runbooks/TocsinNothingFires"
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A row: what, where, how many, and one action: a link, or a form that resumes a namespace. `at` is an instant
+    (microseconds) that the words end with, as a relative time."""
+
+    tone: str
+    title: str
+    words: str
+    number: str = ""
+    unit: str = ""
+    action: str = ""
+    link: str = ""
+    resumes: str = ""
+    at: int | None = None
+    chart: Sequence[Part] = field(default_factory=tuple)
+    outage: Outage | None = None
+
+
+def incidents(
+    *,
+    pauses: Sequence[Pause],
+    database: str,
+    outages: Sequence[Outage],
+    paused: Sequence[PausedNamespace],
+    slots: Sequence[Slot],
+    failing: Mapping[str, Failures],
+    wanted: Callable[[str], bool],
+    may_admin: bool,
+    docs: str,
+    now_us: int,
+    link: Link,
+) -> list[Incident]:
+    """All rows. `wanted` are the namespaces of the scope; `database` is the store's name and place."""
+    rows = [_pause(each, database, docs, now_us) for each in pauses]
+    rows += _groups(slots, failing, wanted, now_us, link)
+    rows += [_namespace(each, may_admin, link) for each in paused[:_NAMESPACES_MAX]]
+    ended = [each for each in outages if each.to_us is not None][:_OUTAGES_MAX]
+    return [*rows, *(_outage(each, database, link) for each in ended)]
+
+
+def why(reason: str, database: str) -> str:
+    """The reason of a pause of dispatch, as the beginning of a sentence."""
+    if reason == "lease":
+        return f"{database} does not answer, or too slowly"
+    words = PAUSE_TEXTS.get(reason, reason)
+    return words[:1].upper() + words[1:]
+
+
+def _pause(pause: Pause, database: str, docs: str, now_us: int) -> Incident:
+    lasts = "" if pause.since_us is None else span(max(now_us - pause.since_us, 0), 1)
+    words = f"{pause.node} fires nothing. What comes due waits, and nothing is lost."
+    if pause.reason == "lease":
+        words += " Creates and changes fail until it answers."
+    return Incident("failed", why(pause.reason, database), words, lasts, "so far", "Runbook", f"{docs}{RUNBOOK}")
+
+
+def _groups(
+    slots: Sequence[Slot],
+    failing: Mapping[str, Failures],
+    wanted: Callable[[str], bool],
+    now_us: int,
+    link: Link,
+) -> list[Incident]:
+    """Failures by namespace, destination and path; the most first."""
+    shown = [(place, failures) for place, failures in failing.items() if wanted(split_place(place)[0])]
+    shown.sort(key=lambda each: (-each[1].exhausted, -each[1].failures))
+    rows = []
+    for place, failures in shown[:_GROUPS_MAX]:
+        namespace, destination, path = split_place(place)
+        destination = destination.partition("://")[2] or destination
+        error, _, detail = failures.last_error.partition(":")
+        of = {"view": "failed" if failures.exhausted else "pending", "namespace": namespace, "error": error}
+        if destination != OTHER_DESTINATIONS:
+            of["to_url"] = f"{destination}{path}"
+        begins = now_us - now_us % _MINUTE_US
+        by_minute = {slot.begins_us: slot.failing.get(place) for slot in slots}
+        chart = [by_minute.get(begins - i * _MINUTE_US) for i in range(_SPARK_MINUTES)][::-1]
+        rows.append(
+            Incident(
+                "failed",
+                f"{error.replace('_', ' ')} · {path or destination}",
+                f"{namespace}, {destination}.{f' {detail.strip()}.' if detail.strip() else ''} The last one",
+                count(failures.exhausted or failures.failures),
+                "failed this hour" if failures.exhausted else "attempts failed, retried",
+                "Show",
+                link(of),
+                at=failures.last_at,
+                chart=spark([each.failures if each else 0 for each in chart]),
+            )
+        )
+    return rows
+
+
+def _namespace(paused: PausedNamespace, may_admin: bool, link: Link) -> Incident:
+    return Incident(
+        "paused",
+        f"{paused.name} is paused",
+        "Its timers fire when the namespace is resumed.",
+        paused.waiting.short,
+        "timer overdue" if paused.waiting.number == 1 else "timers overdue",
+        "Resume" if may_admin else "Show",
+        link({"namespace": paused.name}),
+        resumes=paused.name if may_admin else "",
+    )
+
+
+def _outage(outage: Outage, database: str, link: Link) -> Incident:
+    assert outage.to_us is not None
+    lasted = span(outage.to_us - outage.from_us, 1)
+    refused = f" {count(outage.creates_refused)} creates were refused." if outage.creates_refused else ""
+    late = f"late by at most {span(outage.late_max_us, 1)}" if outage.late else "late"
+    return Incident(
+        "late",
+        f"{why(outage.reason, database)}: over",
+        f"It lasted {lasted}. {outage.node} fired nothing meanwhile; none fired early, none was lost.{refused} It ended",
+        count(outage.late),
+        f"{late}{', so far' if outage.counting else ''}",
+        "Show",
+        link({"view": "all", "from": format_instant(outage.from_us), "to": format_instant(outage.to_us)}),
+        at=outage.to_us,
+        outage=outage,
+    )

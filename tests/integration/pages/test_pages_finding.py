@@ -1,0 +1,94 @@
+"""What the palette finds: timers, schedules and calls by ids, beginnings of ids, webhook-ids and correlation ids; and the
+counts of tabs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.integration.pages.conftest import Browser, Node, Start
+from tests.integration.pages.test_pages_calls_safety import MINE, OTHERS, keyed, signed_in, submit
+from tests.integration.pages.test_pages_schedules import create
+
+CALLBACK = "http://93.184.215.14/"
+
+
+async def found(browser: Browser, text: str) -> list[tuple[str, str, str]]:
+    answer = await browser.get("/ui/find", params={"q": text})
+    assert answer.status_code == 200, answer.text
+    hits = answer.json()["found"]
+    for hit in hits:
+        assert (await browser.get(hit["href"])).status_code == 200
+    return [(hit["what"], hit["where"], hit["name"]) for hit in hits]
+
+
+async def post(browser: Browser, path: str, **body: Any) -> Any:
+    answer = await browser.client.post(f"/api/v1/{path}", json=body)
+    assert answer.status_code in (200, 204), answer.text
+    return answer.json() if answer.content else None
+
+
+async def test_timers_and_schedules_are_found_in_every_namespace(node: Node) -> None:
+    browser = node.browser()
+    await post(browser, "namespaces/create", name="shop", numShards=1)
+    uuids = {}
+    for namespace in ("default", "shop"):
+        for timer_id in ("order-1", "order-12", "other"):
+            body = {"namespace": namespace, "id": timer_id, "callbackUrl": CALLBACK, "delay": "1h"}
+            uuids[namespace, timer_id] = (await post(browser, "timers/create", **body))["timerUuid"]
+        await create(browser, "order-1s", namespace=namespace)
+    await post(browser, "timers/delete", namespace="shop", timerId="order-1")
+    # The exact ones first, finished ones, too; then what begins so.
+    hits = await found(browser, "order-1")
+    assert set(hits[:2]) == {("timer", "default", "order-1"), ("timer", "shop", "order-1")}
+    assert set(hits[2:]) == {
+        (what, namespace, each)
+        for namespace in ("default", "shop")
+        for what, each in (("timer", "order-12"), ("schedule", "order-1s"))
+    }
+    assert await found(browser, "order-1s") == [("schedule", "default", "order-1s"), ("schedule", "shop", "order-1s")]
+    uuid = uuids["shop", "order-12"]
+    for text in (uuid, uuid.upper(), f"msg_{uuid.replace('-', '')}_1-2a", f"  {uuid} "):
+        assert await found(browser, text) == [("timer", "shop", "order-12")]
+    answer = (await browser.get("/ui/find", params={"q": "nothing"})).json()
+    assert answer["found"] == []
+    assert "among the next 5\u202f000 pending timers" in answer["left_out"]
+    assert await found(browser, "") == await found(browser, "x" * 10_000) == []
+
+
+async def test_only_what_the_principal_may_read_is_found(start: Start, tmp_path: Path) -> None:
+    node = await keyed(start, tmp_path)
+    write = await signed_in(node, "tk_write")
+    write.client.headers["authorization"] = "Bearer tk_write"
+    calls = {tenant: await submit(write, tenant, spec={"url": CALLBACK}) for tenant in (MINE, OTHERS)}
+    await write.create("order-1", callbackUrl=CALLBACK)
+    call = await write.client.get(f"/api/v1/tenants/{MINE}/service-calls/{calls[MINE]}")
+    for secret, of in (("tk_read", {MINE, OTHERS}), ("tk_peek", {MINE}), ("tk_ns", set())):
+        browser = await signed_in(node, secret)
+        for tenant, call_id in calls.items():
+            assert await found(browser, call_id) == ([("call", "one", call_id)] if tenant in of else [])
+        named = [("call", "one", calls[MINE])] if MINE in of else []
+        assert await found(browser, call.json()["correlationId"]) == named
+        assert await found(browser, "order-1") == ([] if secret == "tk_peek" else [("timer", "default", "order-1")])
+
+
+async def test_tabs_have_their_counts_unless_the_list_is_narrowed(node: Node) -> None:
+    browser = node.browser()
+    await post(browser, "namespaces/create", name="shop")
+    for namespace, timers in (("default", 3), ("shop", 2)):
+        for number in range(timers):
+            body = {"namespace": namespace, "id": f"t{number}", "callbackUrl": CALLBACK, "delay": "1h"}
+            await post(browser, "timers/create", **body)
+            await create(browser, f"s{number}", namespace=namespace)
+        await post(browser, "timers/delete", namespace=namespace, timerId="t0")
+        await post(browser, "schedules/pause", namespace=namespace, scheduleId="s0")
+
+    async def tabs(path: str) -> dict[str, str]:
+        page = (await browser.get(path)).text
+        return dict(re.findall(r'<a href="[^"]*view=(\w+)[^"]*"[^>]*>[^<]+<i[^>]*>([^<]*)</i></a>', page))
+
+    assert await tabs("/timers") == {"pending": "3", "completed": "0", "failed": "0", "expired": "0", "canceled": "2"}
+    assert (await tabs("/timers?namespace=shop"))["pending"] == "1"
+    assert await tabs("/timers?q=t") == {}
+    assert await tabs("/schedules") == {"all": "5", "active": "3", "paused": "2", "failing": "0"}
