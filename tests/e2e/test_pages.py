@@ -133,6 +133,7 @@ PAGES = {
     "schedule-backfill": "/schedules/backfill?namespace=default&id=nightly-report"
     "&after=2026-10-20T00:00:00&before=2026-10-30T00:00:00",
     "cluster": "/nodes",
+    "store": "/store",
     "namespaces": "/namespaces",
     "namespace": "/namespaces/default",
     "namespace-new": "/namespaces/new",
