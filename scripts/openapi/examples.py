@@ -247,6 +247,19 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
                 agent=True,
                 window_timers=1200,
                 lag_ms=0.0,
+                vitals=cluster.Vitals(
+                    uptime_s=86_400,
+                    cpu_cores=0.21,
+                    memory_bytes=96_468_992,
+                    loop_lag_ms=2.4,
+                    read_p50_ms=0.6,
+                    read_p99_ms=1.9,
+                    commit_p50_ms=1.3,
+                    commit_p99_ms=4.3,
+                    in_flight=2,
+                    callback_connections=8,
+                    client_connections=3,
+                ),
             )
         ],
         shards=[

@@ -370,7 +370,7 @@ async def test_failed_timer_shows_its_attempts(shown: Window, api: Api, inbox: t
     await page.locator("[data-action-notice]").get_by_role("link", name="sad").click()
     await expect(page.locator(".line")).to_contain_text("Attempts exhausted.")
     await shown.go("/")
-    await expect(page.locator("main")).to_contain_text("HTTP_503")
+    await expect(page.locator("main")).to_contain_text("HTTP 503")
 
 
 async def test_editor_checks_and_formats_json(shown: Window, api: Api) -> None:

@@ -3055,6 +3055,10 @@ type Node struct {
 	SecretDiffers bool
 	// Size of the largest shard, as the database reported it to the node. Null with databases that report no sizes.
 	LargestShardBytes Opt[int]
+	// Since when it fires nothing; null while it fires, and if it could not be reached.
+	PausedSince Opt[time.Time]
+	// Null if the node could not be reached.
+	Vitals Opt[Vitals]
 }
 
 func (v *Node) members(to []member) []member {
@@ -3075,6 +3079,8 @@ func (v *Node) members(to []member) []member {
 		member{"sharesName", &v.SharesName, true},
 		member{"secretDiffers", &v.SecretDiffers, true},
 		member{"largestShardBytes", &v.LargestShardBytes, true},
+		member{"pausedSince", &v.PausedSince, true},
+		member{"vitals", &v.Vitals, true},
 	)
 }
 
@@ -3085,6 +3091,59 @@ func (v Node) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Node) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// Vitals: A node's vital data. Latencies and the lag of the event loop are those of the last minute; latencies are
+// null if nothing was measured.
+type Vitals struct {
+	// Seconds since the process started.
+	UptimeS int
+	// Processor cores in use, over the last minute.
+	CpuCores float64
+	// Memory of the process in RAM; null if the system does not report it.
+	MemoryBytes Opt[int]
+	// By how much the event loop was late at most, in ms.
+	LoopLagMs float64
+	// Median of the time that a small read of the store takes, in ms.
+	ReadP50Ms Opt[float64]
+	// Its 99th percentile.
+	ReadP99Ms Opt[float64]
+	// Median of the time that a transaction takes, in ms.
+	CommitP50Ms Opt[float64]
+	// Its 99th percentile.
+	CommitP99Ms Opt[float64]
+	// Callbacks in flight.
+	InFlight int
+	// Connections to receivers.
+	CallbackConnections int
+	// Connections of clients.
+	ClientConnections int
+}
+
+func (v *Vitals) members(to []member) []member {
+	return append(to,
+		member{"uptimeS", &v.UptimeS, true},
+		member{"cpuCores", &v.CpuCores, true},
+		member{"memoryBytes", &v.MemoryBytes, true},
+		member{"loopLagMs", &v.LoopLagMs, true},
+		member{"readP50Ms", &v.ReadP50Ms, true},
+		member{"readP99Ms", &v.ReadP99Ms, true},
+		member{"commitP50Ms", &v.CommitP50Ms, true},
+		member{"commitP99Ms", &v.CommitP99Ms, true},
+		member{"inFlight", &v.InFlight, true},
+		member{"callbackConnections", &v.CallbackConnections, true},
+		member{"clientConnections", &v.ClientConnections, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Vitals) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *Vitals) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 

@@ -184,6 +184,26 @@ class ShardReport(msgspec.Struct, frozen=True, array_like=True):
     lag_us: int
 
 
+class NodeVitals(msgspec.Struct, frozen=True, array_like=True):
+    """A process's vital data: seconds since its start; processor cores in use, memory (None: unknown), the event loop's
+    greatest lateness and the store's latencies within the last minute (None: nothing was measured); what is open now.
+
+    Nodes of different releases exchange it: new fields are only added at the end, with a default.
+    """
+
+    uptime_s: int
+    cpu_cores: float
+    memory_bytes: int | None
+    loop_lag_ms: float
+    read_p50_ms: float | None
+    read_p99_ms: float | None
+    commit_p50_ms: float | None
+    commit_p99_ms: float | None
+    in_flight: int
+    callback_connections: int
+    client_connections: int
+
+
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     """A node's report about itself. `release` is its version. `dispatch_paused_reason`: a code of `PAUSE_TEXTS`.
     `largest_shard_bytes`: what the database reported; None if it reports no sizes. `paused_since_us`: since when it fires
@@ -196,6 +216,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     shards: list[ShardReport]
     largest_shard_bytes: int | None = None
     paused_since_us: int | None = None
+    vitals: NodeVitals | None = None
 
 
 class Peers(Protocol):

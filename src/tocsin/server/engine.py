@@ -130,6 +130,7 @@ async def start_engine(
         incarnation=parts.identity.incarnation,
         wake_up=wake_up,
         confirm_time=parts.clock.confirm,
+        note_read=observers.vitals.read,
     )
     supervisor = Supervisor(
         context,
@@ -147,6 +148,7 @@ async def start_engine(
         retention_us=settings.history_retention_us,
         has_agent=has_agent,
         largest_shard_bytes=observers.metrics.largest_shard_bytes,
+        vitals=observers.vitals.report,
     )
     cluster = None if parts.peers is None else await _connect(parts, parts.peers, supervisor, service, serve)
     engine = Engine(context, supervisor, service, cluster, total_shards)

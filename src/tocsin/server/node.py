@@ -209,6 +209,8 @@ class Server:
         watching.outages.attach(identity.name, engine)
         keeper.tidies = lambda: 0 in engine.supervisor.dispatcher.shards
         keeper.start()
+        ends.push_async_callback(watching.vitals.close)
+        watching.vitals.start()
         reader = StatisticsReader(store, keeper, clock, watching.observe, settings.engine.store_timeout_us / 1e6)
         ends.push_async_callback(reader.close)
         if agent is not None:

@@ -14,6 +14,7 @@ from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.outages import OutageTracker
 from tocsin.telemetry.logs import EventLog
 from tocsin.telemetry.metrics import GAUGES, Metrics
+from tocsin.telemetry.vitals import VitalSigns
 
 ReadGauges = Callable[[], Mapping[str, float]]
 
@@ -47,6 +48,7 @@ class Observers:
     statistics: Statistics
     call_statistics: CallStatistics
     outages: OutageTracker
+    vitals: VitalSigns
     observe: Observer
 
 
@@ -57,5 +59,6 @@ def observers(settings: Settings, clock: Clock, limits: StatisticsLimits, more: 
     statistics = Statistics(limits, clock.now_us(), gauges)
     outages = OutageTracker(clock, limits, metrics.requests.creates_refused)
     statistics.on_late = outages.count_late
-    observe = fan_out([metrics, EventLog(time.monotonic), statistics, outages, *more])
-    return Observers(gauges, metrics, statistics, CallStatistics(statistics), outages, observe)
+    vitals = VitalSigns(gauges)
+    observe = fan_out([metrics, EventLog(time.monotonic), statistics, outages, vitals, *more])
+    return Observers(gauges, metrics, statistics, CallStatistics(statistics), outages, vitals, observe)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tocsin import __version__
-from tocsin.ports.forward import NodeReport, ShardReport
+from tocsin.ports.forward import NodeReport, NodeVitals, ShardReport
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.membership import Flag, address_of, api_url_of
 from tocsin.timers.engine.placement import SECRET_REMEDY
@@ -53,6 +53,8 @@ class NodeView:
     lag_us: int | None = None
     #: Of the largest shard, as the database reported it to the member; also None if it reports no sizes.
     largest_shard_bytes: int | None = None
+    paused_since_us: int | None = None
+    vitals: NodeVitals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,14 @@ class OwnersView:
     owners: list[int | None]
 
 
-def report_of(supervisor: Supervisor, context: Context, *, agent: bool, largest_shard_bytes: int | None) -> NodeReport:
+def report_of(
+    supervisor: Supervisor,
+    context: Context,
+    *,
+    agent: bool,
+    largest_shard_bytes: int | None,
+    vitals: NodeVitals | None,
+) -> NodeReport:
     """This node's report about itself."""
     reason = supervisor.dispatcher.paused_reason
     now_us = context.clock.now_us()
@@ -112,6 +121,7 @@ def report_of(supervisor: Supervisor, context: Context, *, agent: bool, largest_
         shards,
         largest_shard_bytes=largest_shard_bytes,
         paused_since_us=None if reason is None else supervisor.dispatcher.paused_since_us,
+        vitals=vitals,
     )
 
 
@@ -209,7 +219,7 @@ def _node_views(
                 member.incarnation in shared_names,
                 membership.secret_differs(member.incarnation),
                 *(
-                    (None, None, None, None, None, None)
+                    ()
                     if report is None
                     else (
                         report.release,
@@ -218,6 +228,8 @@ def _node_views(
                         sum(shard.window_timers for shard in report.shards),
                         max((shard.lag_us for shard in report.shards), default=0),
                         report.largest_shard_bytes,
+                        report.paused_since_us,
+                        report.vitals,
                     )
                 ),
             )

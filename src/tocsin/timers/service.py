@@ -21,7 +21,7 @@ from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.run import Run
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
-from tocsin.ports.forward import Forwarder, Located, NodeReport, Peers, Whereabouts, Write, WriteCompletion
+from tocsin.ports.forward import Forwarder, Located, NodeReport, NodeVitals, Peers, Whereabouts, Write, WriteCompletion
 from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow
 from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import (
@@ -70,7 +70,7 @@ UuidOf = Callable[[str, str], bytes]
 class TimerService:
     """Create, read, change and list timers; `namespaces` does the same for namespaces. All errors are `TocsinError`s.
     `has_agent` is whether this node runs the service agent now, `largest_shard_bytes` the size of the largest shard, where
-    the database reports sizes.
+    the database reports sizes, `vitals` the process's.
 
     `read_namespaces` must have run (or the engine started) before anything else is asked.
     """
@@ -84,6 +84,7 @@ class TimerService:
         retention_us: int,
         has_agent: Callable[[], bool] = bool,
         largest_shard_bytes: Callable[[], int | None] = lambda: None,
+        vitals: Callable[[], NodeVitals | None] = lambda: None,
     ) -> None:
         self.namespaces = Namespaces(context, supervisor, num_shards=namespace_num_shards, retention_us=retention_us)
         #: What clients let this process reckon.
@@ -95,7 +96,7 @@ class TimerService:
         self._writes = Writes(context, supervisor)
         self._owners = Owners(supervisor, context.clock)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._has_agent, self._largest_shard_bytes = has_agent, largest_shard_bytes
+        self._has_agent, self._largest_shard_bytes, self._vitals = has_agent, largest_shard_bytes, vitals
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
@@ -384,8 +385,13 @@ class TimerService:
 
     def report(self) -> NodeReport:
         """This node's report about itself."""
-        largest = self._largest_shard_bytes()
-        return report_of(self._supervisor, self._context, agent=self._has_agent(), largest_shard_bytes=largest)
+        return report_of(
+            self._supervisor,
+            self._context,
+            agent=self._has_agent(),
+            largest_shard_bytes=self._largest_shard_bytes(),
+            vitals=self._vitals(),
+        )
 
     @property
     def node(self) -> str:

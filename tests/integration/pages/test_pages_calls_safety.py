@@ -46,6 +46,7 @@ async def keyed(start: Start, tmp_path: Any) -> Node:
     store = open_store(load_settings(chosen))
     await store.open(None)
     for secret, role, limits in (
+        ("tk_admin", Role.ADMIN, {}),
         ("tk_write", Role.WRITE, {}),
         ("tk_read", Role.READ, {}),
         ("tk_mine", Role.WRITE, {"tenants": (MINE.upper(),)}),
@@ -165,8 +166,12 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start, tmp_path: A
         assert re.findall(r'<form method="post" action="([^"]+)"', shown.text) == ["/logout"], page
         assert "/calls/new" not in shown.text, page
     name = {"csrf": await token_of(reader, f"/calls?tenant={MINE}"), "tenant": MINE, "id": path.rsplit("/", 1)[1]}
-    for action in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/calls/tenants"):
-        assert (await reader.post(action, {**name, "tag": "x", "url": URL})).status_code == 403, action
+    key = f"{MINE}/{name['id']}"
+    name |= {"star": key, "ids": f'["{key}"]', "label": "Shop", "tag": "x", "url": URL}
+    for action in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/calls/tenants",
+                   "/calls/run-again", "/calls/tenants/label", "/ui/calls/delete/selected", "/ui/calls/run-again/selected",
+                   f"/ui/calls/delete/matching?tenant={MINE}", "/ui/calls/delete/matching"):  # fmt: skip
+        assert (await reader.post(action, name)).status_code == 403, action
     assert (await reader.get(f"/calls/new?tenant={MINE}")).status_code == 403
     assert "scheduled" in (await reader.get(path)).text
 
@@ -176,7 +181,9 @@ async def test_key_of_one_tenant_sees_only_that_tenant(start: Start, tmp_path: A
     writer, owner = await signed_in(node, "tk_write"), await signed_in(node, "tk_mine")
     mine, others = await new_call(writer, MINE), await new_call(writer, OTHERS, name="none of your business")
     assert (await owner.get("/")).headers["location"] == "/calls"
-    assert (await owner.get("/calls")).headers["location"] == f"/calls?tenant={MINE}"
+    every = (await owner.get("/calls")).text
+    assert f'data-key="{MINE}/' in every
+    assert "none of your business" not in every
     shown = await owner.get(f"/calls?tenant={MINE}")
     assert shown.status_code == 200
     assert [link for link in re.findall(r'<a href="(/[a-z]*)"', shown.text) if link != "/docs"] == ["/calls"]
@@ -189,15 +196,19 @@ async def test_key_of_one_tenant_sees_only_that_tenant(start: Start, tmp_path: A
         answer = await owner.get(path)
         assert answer.status_code == 403, path
         assert "none of your business" not in answer.text
+    star = {"star": f"{OTHERS}/{name['id']}", "ids": f'["{OTHERS}/{name["id"]}"]', "label": "Mine"}
+    name |= star
     for path in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/ui/calls/rows",
-                 "/ui/calls/equivalent", "/calls/tenants"):  # fmt: skip
+                 "/ui/calls/equivalent", "/calls/tenants", "/calls/run-again", "/calls/tenants/label",
+                 "/ui/calls/delete/selected", "/ui/calls/run-again/selected",
+                 f"/ui/calls/delete/matching?tenant={OTHERS}"):  # fmt: skip
         assert (await owner.post(path, {"csrf": await token_of(owner), **name})).status_code == 403, path
     # Under the key's own tenant, the id of another tenant's call does not exist.
     assert (await owner.get(f"/calls/{MINE}/{name['id']}")).status_code == 404
-    rows = await owner.post(
-        "/ui/calls/rows", {"csrf": await token_of(owner), "tenant": MINE, "rows": f'[["{name["id"]}", ""]]'}
-    )
-    assert "data-gone" in rows.text
+    for scope in (MINE, "*"):
+        wanted = f'[["{MINE}/{name["id"]}", ""], ["{OTHERS}/{name["id"]}", ""]]'
+        rows = await owner.post("/ui/calls/rows", {"csrf": await token_of(owner), "tenant": scope, "rows": wanted})
+        assert rows.text.count("data-gone") == 2
     reader, outsider = await signed_in(node, "tk_peek"), await signed_in(node, "tk_ns")
     assert "/calls/new" not in (await reader.get(f"/calls?tenant={MINE}")).text
     assert (await outsider.get(f"/calls?tenant={MINE}")).status_code == 403
@@ -210,16 +221,54 @@ async def test_recent_tenants_are_remembered_in_a_cookie(start: Start) -> None:
     cookie = (await browser.get(f"/calls?tenant={MINE}")).headers["set-cookie"]
     for part in ("HttpOnly", "SameSite=strict", f"={MINE};"):
         assert part in cookie
-    assert (await browser.get("/calls")).headers["location"] == f"/calls?tenant={MINE}"
     await browser.get(f"/calls?tenant={OTHERS.upper()}")
-    assert (await browser.get("/calls")).headers["location"] == f"/calls?tenant={OTHERS}"
-    assert f'value="{MINE}"' in (await browser.get(f"/calls?tenant={OTHERS}")).text
+    for path in ("/calls", f"/calls?tenant={OTHERS}"):
+        page = (await browser.get(path)).text
+        assert page.index(f'<option value="{OTHERS}"') < page.index(f'<option value="{MINE}"')
     made = await browser.post("/calls/tenants", {})
-    assert (await browser.get("/calls")).headers["location"] == made.headers["location"]
+    assert f'value="{made.headers["location"].rpartition("=")[2]}"' in (await browser.get("/calls")).text
     secure = await browser.get(f"/calls?tenant={MINE}", headers={"host": "tocsin.example"})
     assert "__Host-tocsin-tenants=" in secure.headers["set-cookie"]
     browser.client.cookies.clear()
     assert (await browser.get("/calls", headers={"cookie": f"tocsin-tenants-1=x.{HOSTILE}"})).status_code == 200
+
+
+async def test_label_of_a_tenant_is_shown_checked_and_audited(start: Start, tmp_path: Any) -> None:
+    node = await keyed(start, tmp_path)
+    writer = await signed_in(node, "tk_write")
+    path = await new_call(writer, MINE, name="labelled")
+
+    async def label(text: str, tenant: str = MINE) -> Any:
+        return await writer.post(
+            "/calls/tenants/label", {"csrf": await token_of(writer), "tenant": tenant, "label": text}
+        )
+
+    assert (await label(HOSTILE)).status_code == 303
+    for page in ("/calls", f"/calls?tenant={MINE}", path, "/calls/tenants"):
+        shown = (await writer.get(page)).text
+        assert "&lt;script&gt;alert" in shown, page
+        assert "<script>alert" not in shown, page
+    assert (await label("Shop")).status_code == 303
+    assert ">Shop</a>" in (await writer.get("/calls")).text
+    for text, tenant, reason in (
+        ("x" * 61, MINE, "The label"),
+        ("a\u202eb", MINE, "invisible"),
+        ("Shop", "shop", "UUID of version 7"),
+    ):
+        refused = await label(text, tenant)
+        assert refused.status_code == 400
+        assert reason in refused.text
+    assert ">Shop</a>" in (await writer.get("/calls")).text
+    assert (await label("")).status_code == 303
+    assert "Shop" not in (await writer.get("/calls")).text
+    trail = await writer.client.post(
+        "/api/v1/audit/list", json={"action": "tenant_labeled"}, headers={"authorization": "Bearer tk_admin"}
+    )
+    assert [(entry["subject"], entry["details"]) for entry in trail.json()["entries"]] == [
+        (MINE, {"label": ""}),
+        (MINE, {"label": "Shop"}),
+        (MINE, {"label": HOSTILE}),
+    ]
 
 
 async def test_pages_explain_a_disabled_agent(start: Start) -> None:

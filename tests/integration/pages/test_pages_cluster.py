@@ -76,7 +76,12 @@ async def test_every_node_serves_the_pages_of_calls(nodes: tuple[Node, Node]) ->
     assert "Charge order 17" in shown.text
     starred = await there.post(
         "/calls/star",
-        {"tenant": tenant, "star": call_id, "back": f"/calls?tenant={tenant}", "csrf": await there.token()},
+        {
+            "tenant": tenant,
+            "star": f"{tenant}/{call_id}",
+            "back": f"/calls?tenant={tenant}",
+            "csrf": await there.token(),
+        },
     )
     assert starred.status_code == 303
     assert "Charge order 17" in (await browser.get(f"/calls?tenant={tenant}&starred=yes")).text

@@ -16,7 +16,7 @@ from tocsin.model.timer import Status
 from tocsin.ports.store import GENERATION_BYTES, GENERATION_END, KEY_MAX, KEY_MIN, ListQuery, Member, ShardBatch
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges
-from tocsin.sql.rows import LIVE, LoadQuery
+from tocsin.sql.rows import LIVE, ROW_COLUMNS, LoadQuery
 from tocsin.sql.store import (
     NEWEST_RUN,
     RUN_SIZES,
@@ -122,6 +122,15 @@ async def plan(session: Connection, statement: bytes) -> list[tuple[str, str, in
 
 def written(step: Step) -> bytes:
     return filled(step.sql, step.values)
+
+
+async def test_all_schedules_are_read_along_their_key(session: Connection) -> None:
+    await session.run(
+        b"INSERT INTO schedules VALUES " + b", ".join(b"('n%d/schedule', 'x', 1, x'%032x')" % (n, n) for n in range(50))
+    )
+    sql = DIALECT.all_schedules.format(columns=ROW_COLUMNS)
+    first, second = await plan(session, filled(sql, (b"n1/schedule", b"x", b"n1/schedule", 10)))
+    assert (first[:2], second[:2]) == (("schedules", "PRIMARY"), ("timers", "timers_by_uuid"))
 
 
 async def test_loads_use_the_primary_key(session: Connection) -> None:

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tocsin.sql.keys import LeftEdges
+from tocsin.sql.rows import ROW_COLUMNS
 from tocsin.sql.store import (
     NEWEST_RUN,
     RUN_SIZES,
@@ -143,6 +144,13 @@ async def test_lists_read_each_range_in_order_from_its_position(session: Any) ->
     for scan in found.split("->"):
         if scan.strip().startswith("Index Scan"):
             assert "timer_execute_at, timer_uuid) >= " in scan.replace("ROW(", "(")
+
+
+@pytest.mark.parametrize("sql", [DIALECT.schedules, DIALECT.all_schedules])
+async def test_schedules_are_read_along_their_index_without_sorting(session: Any, sql: str) -> None:
+    found = await plan(session, numbered(sql.format(columns=ROW_COLUMNS)))
+    assert scans(found) == ["Index Scan using timers_schedules on timers"]
+    assert "Sort" not in found
 
 
 async def test_purge_uses_the_expiry_index(session: Any) -> None:

@@ -80,6 +80,7 @@ import type {
   UpdateNamespace,
   UpdateSchedule,
   UpdateTimer,
+  Vitals,
 } from "./models.js";
 
 const ofRotateTenantSecret: Converters<RotateTenantSecret> = {
@@ -366,6 +367,7 @@ export interface Answers {
   RotatedTenantSecret: RotatedTenantSecret;
   Cluster: Cluster;
   Node: Node;
+  Vitals: Vitals;
   Shard: Shard;
   ShardOwners: ShardOwners;
   OwnerNode: OwnerNode;
@@ -567,7 +569,11 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["nodes", "Node", true], ["shards", "Shard", true]],
   },
   Node: {
-    required: ["node", "incarnation", "address", "alive", "self", "shards", "leaving", "skewed", "version", "dispatching", "agent", "windowTimers", "lagMs", "sharesName", "secretDiffers", "largestShardBytes"],
+    required: ["node", "incarnation", "address", "alive", "self", "shards", "leaving", "skewed", "version", "dispatching", "agent", "windowTimers", "lagMs", "sharesName", "secretDiffers", "largestShardBytes", "pausedSince", "vitals"],
+    nested: [["vitals", "Vitals", false]],
+  },
+  Vitals: {
+    required: ["uptimeS", "cpuCores", "memoryBytes", "loopLagMs", "readP50Ms", "readP99Ms", "commitP50Ms", "commitP99Ms", "inFlight", "callbackConnections", "clientConnections"],
     nested: [],
   },
   Shard: {

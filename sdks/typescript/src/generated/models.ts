@@ -1408,6 +1408,39 @@ export interface Node {
   secretDiffers: boolean;
   /** Size of the largest shard, as the database reported it to the node. Null with databases that report no sizes. */
   largestShardBytes: number | null;
+  /** Since when it fires nothing; null while it fires, and if it could not be reached. */
+  pausedSince: Instant | null;
+  /** Null if the node could not be reached. */
+  vitals: Vitals | null;
+}
+
+/**
+ * A node's vital data. Latencies and the lag of the event loop are those of the last minute; latencies are null
+ * if nothing was measured.
+ */
+export interface Vitals {
+  /** Seconds since the process started. */
+  uptimeS: number;
+  /** Processor cores in use, over the last minute. */
+  cpuCores: number;
+  /** Memory of the process in RAM; null if the system does not report it. */
+  memoryBytes: number | null;
+  /** By how much the event loop was late at most, in ms. */
+  loopLagMs: number;
+  /** Median of the time that a small read of the store takes, in ms. */
+  readP50Ms: number | null;
+  /** Its 99th percentile. */
+  readP99Ms: number | null;
+  /** Median of the time that a transaction takes, in ms. */
+  commitP50Ms: number | null;
+  /** Its 99th percentile. */
+  commitP99Ms: number | null;
+  /** Callbacks in flight. */
+  inFlight: number;
+  /** Connections to receivers. */
+  callbackConnections: number;
+  /** Connections of clients. */
+  clientConnections: number;
 }
 
 /** A shard; the statistics of its window are present only if its owner could be reached. `version` is its epoch. */

@@ -52,6 +52,8 @@ class Context:
     #: near enough to the store's; before it ever was, the store's. For other users of a clock on this node; timers don't fire
     #: by it, they wait until the clock is right (rule 12).
     confirm_time: Callable[[int, int], None] = field(default=lambda now_us, boot_us: None)
+    #: Gets the duration in microseconds of a small read that is made all the time.
+    note_read: Callable[[int], None] = field(default=lambda duration_us: None)
     #: What the node's windows hold, all shards together: timers, and bytes of their records.
     window_timers: int = 0
     window_bytes: int = 0
@@ -142,6 +144,7 @@ class Context:
         self._learned += 1
         number, begun_at = self._learned, self.clock.boottime_us()
         version = await self.bounded(self.store.records_version(NAMESPACES))
+        self.note_read(self.clock.boottime_us() - begun_at)
         # A damaged one may be restored by hand, which changes no version.
         unchanged = version == self._namespaces_version and not any(
             isinstance(each, DamagedNamespace) for each in self.namespaces.values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, TypeVar
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.instants import US_PER_SECOND
@@ -21,6 +22,23 @@ LagMs = Annotated[
     float,
     about("How long its oldest due timer has waited, in ms, since its instant, or since it was accepted if later."),
 ]
+
+
+class Vitals(ResponseStruct):
+    """A node's vital data. Latencies and the lag of the event loop are those of the last minute; latencies are null if
+    nothing was measured."""
+
+    uptime_s: Annotated[int, about("Seconds since the process started.")]
+    cpu_cores: Annotated[float, about("Processor cores in use, over the last minute.")]
+    memory_bytes: Annotated[int | None, about("Memory of the process in RAM; null if the system does not report it.")]
+    loop_lag_ms: Annotated[float, about("By how much the event loop was late at most, in ms.")]
+    read_p50_ms: Annotated[float | None, about("Median of the time that a small read of the store takes, in ms.")]
+    read_p99_ms: Annotated[float | None, about("Its 99th percentile.")]
+    commit_p50_ms: Annotated[float | None, about("Median of the time that a transaction takes, in ms.")]
+    commit_p99_ms: Annotated[float | None, about("Its 99th percentile.")]
+    in_flight: Annotated[int, about("Callbacks in flight.")]
+    callback_connections: Annotated[int, about("Connections to receivers.")]
+    client_connections: Annotated[int, about("Connections of clients.")]
 
 
 class Node(ResponseStruct):
@@ -58,6 +76,10 @@ class Node(ResponseStruct):
             "Size of the largest shard, as the database reported it to the node. Null with databases that report no sizes."
         ),
     ] = None
+    paused_since: Annotated[
+        Instant | None, about("Since when it fires nothing; null while it fires, and if it could not be reached.")
+    ] = None
+    vitals: Annotated[Vitals | None, about("Null if the node could not be reached.")] = None
 
 
 class Shard(ResponseStruct):
@@ -129,8 +151,14 @@ def owners_answer(view: OwnersView) -> ShardOwners:
 
 def _node_answer(node: NodeView) -> Node:
     fields = asdict(node)
-    release, lag_us = fields.pop("release"), fields.pop("lag_us")
-    return Node(**fields, version=release, lag_ms=None if lag_us is None else lag_us / 1_000)
+    release, lag_us, since_us = fields.pop("release"), fields.pop("lag_us"), fields.pop("paused_since_us")
+    fields["vitals"] = None if node.vitals is None else Vitals(**msgspec.structs.asdict(node.vitals))
+    return Node(
+        **fields,
+        version=release,
+        lag_ms=None if lag_us is None else lag_us / 1_000,
+        paused_since=None if since_us is None else format_instant(since_us),
+    )
 
 
 def _shard_answer(shard: ShardView) -> Shard:

@@ -46,6 +46,7 @@ class Finder(Part):
         names = [each.name for each in await self.visible_namespaces(context)]
         of_calls = self._calls(context, calls, text) if calls is not None else _none()
         views, records = await asyncio.gather(look_up(self._service, names, text, _HITS_MAX), of_calls)
+        views = await self._service.explained(views)
         timers = [self._hit(view, context.now_us) for view in views]
         exact = [hit for hit, view in zip(timers, views, strict=True) if view.timer.id == text]
         others = [hit for hit, view in zip(timers, views, strict=True) if view.timer.id != text]

@@ -109,7 +109,8 @@ def doing(explanation: Explanation | None) -> State | None:
     state = None if explanation is None else _DOING.get(explanation.state)
     if explanation is None or state is None or explanation.waits_for is None:
         return state
-    return replace(state, note=_WAITS.get(explanation.waits_for, ""))
+    # That a paused timer waits for its namespace is all that its word means.
+    return state if state.word == "paused" else replace(state, note=_WAITS.get(explanation.waits_for, ""))
 
 
 def state_of(view: TimerView, now_us: int, *, paused: bool) -> State:

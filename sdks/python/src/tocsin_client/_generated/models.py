@@ -2582,6 +2582,10 @@ class Node:
     secret_differs: bool
     #: Size of the largest shard, as the database reported it to the node. Null with databases that report no sizes.
     largest_shard_bytes: int | None
+    #: Since when it fires nothing; null while it fires, and if it could not be reached.
+    paused_since: datetime | None
+    #: Null if the node could not be reached.
+    vitals: Vitals | None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Node:
@@ -2603,6 +2607,54 @@ class Node:
             shares_name=source["sharesName"],
             secret_differs=source["secretDiffers"],
             largest_shard_bytes=source["largestShardBytes"],
+            paused_since=None if source["pausedSince"] is None else parse_instant(source["pausedSince"]),
+            vitals=None if source["vitals"] is None else Vitals.from_json(source["vitals"]),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Vitals:
+    """A node's vital data. Latencies and the lag of the event loop are those of the last minute; latencies are null if
+    nothing was measured."""
+
+    #: Seconds since the process started.
+    uptime_s: int
+    #: Processor cores in use, over the last minute.
+    cpu_cores: float
+    #: Memory of the process in RAM; null if the system does not report it.
+    memory_bytes: int | None
+    #: By how much the event loop was late at most, in ms.
+    loop_lag_ms: float
+    #: Median of the time that a small read of the store takes, in ms.
+    read_p50_ms: float | None
+    #: Its 99th percentile.
+    read_p99_ms: float | None
+    #: Median of the time that a transaction takes, in ms.
+    commit_p50_ms: float | None
+    #: Its 99th percentile.
+    commit_p99_ms: float | None
+    #: Callbacks in flight.
+    in_flight: int
+    #: Connections to receivers.
+    callback_connections: int
+    #: Connections of clients.
+    client_connections: int
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Vitals:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            uptime_s=source["uptimeS"],
+            cpu_cores=source["cpuCores"],
+            memory_bytes=source["memoryBytes"],
+            loop_lag_ms=source["loopLagMs"],
+            read_p50_ms=source["readP50Ms"],
+            read_p99_ms=source["readP99Ms"],
+            commit_p50_ms=source["commitP50Ms"],
+            commit_p99_ms=source["commitP99Ms"],
+            in_flight=source["inFlight"],
+            callback_connections=source["callbackConnections"],
+            client_connections=source["clientConnections"],
         )
 
 

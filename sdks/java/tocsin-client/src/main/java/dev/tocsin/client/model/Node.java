@@ -2,6 +2,8 @@
 package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
+import dev.tocsin.client.Values;
+import java.time.Instant;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -29,6 +31,8 @@ import org.jspecify.annotations.Nullable;
  * owns no shards.
  * @param largestShardBytes Size of the largest shard, as the database reported it to the node. Null with databases that report
  * no sizes. Null if absent.
+ * @param pausedSince Since when it fires nothing; null while it fires, and if it could not be reached. Null if absent.
+ * @param vitals Null if the node could not be reached. Null if absent.
  */
 public record Node(
         String node,
@@ -46,7 +50,9 @@ public record Node(
         @Nullable Double lagMs,
         boolean sharesName,
         boolean secretDiffers,
-        @Nullable Long largestShardBytes) {
+        @Nullable Long largestShardBytes,
+        @Nullable Instant pausedSince,
+        @Nullable Vitals vitals) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -71,6 +77,8 @@ public record Node(
                 source.readNullable("lagMs", Json::asDouble),
                 source.read("sharesName", Json::asBoolean),
                 source.read("secretDiffers", Json::asBoolean),
-                source.readNullable("largestShardBytes", Json::asLong));
+                source.readNullable("largestShardBytes", Json::asLong),
+                source.readNullable("pausedSince", Values::toInstant),
+                source.readNullable("vitals", Vitals::fromJson));
     }
 }
