@@ -156,6 +156,16 @@ async def stocked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
         yield server, {**PAGES, **call_pages(tenant, await some_calls(tenant, (inbox, receiver.url)))}
 
 
+#: How much of a page moved while it was drawn, and how much may: the sum of Chromium's layout shifts.
+_SHIFT = """new Promise((done) => {
+  let sum = 0;
+  new PerformanceObserver((list) => { for (const each of list.getEntries()) sum += each.value; })
+    .observe({ type: "layout-shift", buffered: true });
+  requestAnimationFrame(() => requestAnimationFrame(() => done(sum)));
+})"""
+_SHIFT_MAX = 0.01
+
+
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("looks", [("light", "dark", "wide"), ("phone",)], ids=["desktop", "phone"])
 async def test_every_page_is_accessible_and_fits_the_window(
@@ -171,30 +181,37 @@ async def test_every_page_is_accessible_and_fits_the_window(
             if name == "docs":
                 await expect(shown.page.locator("#createTimer pre")).to_be_visible()
                 await expect(shown.page.get_by_role("link", name="Timers", exact=True)).to_be_visible()
+            if (shift := await shown.page.evaluate(_SHIFT)) > _SHIFT_MAX:
+                faults[name] = [{"id": "shift", "by": shift}]
             faults |= await shown.faults_by_look(name, looks)
         assert faults == {}, faults
         assert shown.complaints == []
 
 
-async def test_only_pages_that_need_them_load_editor_and_charts(shown: Window) -> None:
+async def test_pages_are_small_and_load_the_editor_once_it_is_needed(shown: Window) -> None:
     loaded: list[str] = []
     shown.page.on("response", lambda answer: loaded.append(answer.url) if answer.url.endswith(".js") else None)
-    sizes = 0
-    for path in ("/timers", "/nodes", "/namespaces"):
+
+    async def bytes_sent() -> int:
+        sizes = await shown.page.evaluate(
+            "['navigation', 'resource'].flatMap((kind) => performance.getEntriesByType(kind)).map((e) => e.encodedBodySize)"
+        )
+        return int(sum(sizes))
+
+    for path in ("/", "/timers", "/schedules", "/nodes", "/namespaces"):
         loaded.clear()
         await shown.go(path)
-        await shown.page.wait_for_load_state("networkidle") if path != "/timers" else await expect(
-            shown.page.locator("#link-state")
-        ).to_have_attribute("data-state", "live")
-        assert not [url for url in loaded if re.search("editor|charts", url)], path
+        if path in ("/", "/timers", "/schedules"):
+            await expect(shown.page.locator("#link-state")).to_have_attribute("data-state", "live")
+        else:
+            await shown.page.wait_for_load_state("networkidle")
+        assert 0 < await bytes_sent() < 90 * 1024, path
+        assert not [url for url in loaded if re.search("editor", url)], path
     for path in ("/timers/new", "/schedules/new"):
         loaded.clear()
         await shown.go(path)
         await shown.page.wait_for_load_state("networkidle")
-        sizes = await shown.page.evaluate(
-            "['navigation', 'resource'].flatMap((kind) => performance.getEntriesByType(kind)).map((e) => e.encodedBodySize)"
-        )
-        assert 0 < sum(sizes) < 100 * 1024, path
+        assert 0 < await bytes_sent() < 100 * 1024, path
         assert not [url for url in loaded if "editor" in url]
     await shown.payload("{}")
     assert [url for url in loaded if "editor" in url]
