@@ -374,7 +374,7 @@ async def test_namespace_is_created_paused_resumed_and_updated(shown: Window, ap
     row = page.get_by_role("row", name="billing")
     await expect(row.locator("td.num")).to_have_text(["1", "0", "0"])
     # Anywhere on the row, but on its numbers.
-    await row.locator(".state").click()
+    await row.locator(".state").click(force=True)
     await shown.arrived("billing")
     await page.get_by_role("button", name="Resume").click()
     await expect(state).to_have_text("running")
