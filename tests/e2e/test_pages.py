@@ -139,7 +139,7 @@ PAGES = {
     "namespace-new": "/namespaces/new",
     "keys": "/keys",
     "audit": "/audit",
-    "settings": "/settings",
+    "settings": "/settings?q=store",
     "login": "/login",
     "missing": "/timers/default/never",
     "docs": "/docs",
