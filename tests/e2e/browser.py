@@ -100,7 +100,7 @@ class Window:
     async def unfold(self, *labels: str) -> None:
         """Opens summary lines of a form."""
         for label in labels:
-            await self.page.locator("details.line:not([open]) > summary", has_text=label).first.click()
+            await self.page.locator("details.option:not([open]) > summary", has_text=label).first.click()
 
     async def payload(self, text: str) -> None:
         """Types into the editor of a form, which is loaded once its field has the focus."""

@@ -21,8 +21,8 @@ from tests.support.server import ServerProcess
 BUSY_S = 75
 FIRES_PER_SECOND = 12
 SHOTS = (
-    ("overview", "/", "light"),
-    ("overview-dark", "/", "dark"),
+    ("now", "/", "light"),
+    ("now-dark", "/", "dark"),
     ("timers", "/timers", "light"),
     ("timers-phone", "/timers", "phone"),
     ("timer", "/timers/default/invoice-4711-due", "light"),

@@ -224,9 +224,9 @@ async def test_tab_chosen_last_is_shown_whichever_response_comes_first(shown: Wi
     await api("timers/delete", namespace=api.namespace, timerId="gone")
     await shown.go(f"/timers?namespace={api.namespace}")
     async with held_back(page, "**/timers?*view=failed*") as slow:
-        await page.get_by_role("link", name="Failed", exact=True).click()
+        await page.locator(".tabs a", has_text="Failed").click()
         await slow.requested.wait()
-        await page.get_by_role("link", name="Canceled", exact=True).click()
+        await page.locator(".tabs a", has_text="Canceled").click()
         await expect(page.locator("#results")).to_have_attribute("data-view", "canceled")
         await slow.release()
     await expect(page.locator("#results")).to_have_attribute("data-view", "canceled")
@@ -242,7 +242,7 @@ async def test_filter_applies_to_the_tab_that_is_loading(shown: Window, api: Api
         await api("timers/delete", namespace=api.namespace, timerId=name)
     await shown.go(f"/timers?namespace={api.namespace}")
     async with held_back(page, re.compile(r"/timers\?(?!.*q=gone).*view=canceled")) as slow:
-        await page.get_by_role("link", name="Canceled", exact=True).click()
+        await page.locator(".tabs a", has_text="Canceled").click()
         await slow.requested.wait()
         await page.locator("#q").fill("gone-2")
         await expect(page.locator("#results tbody tr")).to_have_attribute("data-id", "gone-2")

@@ -83,7 +83,7 @@ def test_timer_states() -> None:
     for suspended, word in ((None, "paused"), ("namespace:x", "paused"), ("bad_record: x", "suspended")):
         shown = TimerView(timer, b"", 0, NOW + 1, suspended)
         assert presentation.state_of(shown, NOW, paused=True).word == word
-    # What is due does what its owner says.
+    # What is due does what its owner reports.
     for state, waits_for, shown_as in (
         (TimerState.FIRING, WaitsFor.RESPONSE, ("firing", "firing", "")),
         (TimerState.WAITING, WaitsFor.NODE, ("waiting", "waiting", "for its node")),

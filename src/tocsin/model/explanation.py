@@ -47,9 +47,9 @@ class WaitsFor(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """`next_at` is the instant (microseconds) of the next attempt, or of the time-out of the one in flight; None if it is
-    not known. `sentence` is all of it in English, with instants in RFC 3339. `attempt` is the number of the attempt in
-    flight; None if none is, or that is not known. `since` is when that attempt began; of a timer that is due otherwise, when
-    it became due; of one whose owner could not be asked, since when the owner has not answered."""
+    not known. `sentence` is all of it in English, with instants in RFC 3339. `attempt` is the number of the
+    attempt in flight; None if none is, or that is not known. `since` is when that attempt began; of a timer that is due
+    otherwise, when it became due; of one whose owner could not be asked, since when the owner has not answered."""
 
     state: TimerState
     waits_for: WaitsFor | None

@@ -35,7 +35,7 @@ async def look_up(service: TimerService, namespaces: Sequence[str], text: str, l
     names, uuid = namespaces[:NAMESPACES_MAX], uuid_in(text)
     wanted = [(name, of(name, text)) for name in names for of in (timer_uuid, schedule_uuid)]
     if uuid is not None:
-        # Whose it is the text does not say.
+        # The text does not show whose it is.
         wanted += [(name, uuid) for name in names]
     exact = await service.get_by_uuids(wanted)
     pending = ListRequest(

@@ -91,7 +91,7 @@ async def test_errors_are_shown_beside_their_fields_and_keep_the_input(node: Nod
     assert (taken.status_code, 'id="wrong-name">' in taken.text) == (409, True)
     policy = {"retry": "custom", "attempts": "many", "initial_interval": "1s", "multiplier": "2", "max_interval": "1h"}
     answer = await browser.post("/namespaces/change", {"name": "default", "retention": "7d", **policy})
-    assert answer.status_code == 400 and 'id="wrong-maxAttempts">is not a number' in answer.text
+    assert answer.status_code == 400 and 'id="wrong-maxAttempts">Is not a number' in answer.text
     assert 'value="7d"' in answer.text and 'value="many"' in answer.text
     assert (await browser.post("/namespaces/change", {"name": "default", **policy, "attempts": "3"})).status_code == 303
     (default,) = (await browser.client.post("/api/v1/namespaces/list")).json()["namespaces"]

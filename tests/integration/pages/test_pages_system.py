@@ -54,9 +54,9 @@ async def test_key_is_created_shown_once_and_revoked(start: Start) -> None:
     node = await guarded(start)
     admin = await signed_in(node, "tk_admin")
     refused = await posted(admin, "/keys/new", role="write", name="x", namespaces="no spaces", expires="")
-    assert refused.status_code == 400 and 'id="wrong-namespaces">is not a valid' in refused.text
+    assert refused.status_code == 400 and 'id="wrong-namespaces">Is not a valid' in refused.text
     refused = await posted(admin, "/keys/new", role="write", name="x", namespaces="", expires="soon")
-    assert refused.status_code == 400 and 'id="wrong-expiresAt">is not a duration' in refused.text
+    assert refused.status_code == 400 and 'id="wrong-expiresAt">Is not a duration' in refused.text
     created = await posted(
         admin,
         "/keys/new",

@@ -119,7 +119,7 @@ def band(
     first_us = now_us - now_us % _MINUTE_US - (MINUTES - 1) * _MINUTE_US
     by_minute = {slot.begins_us: slot.counts(wanted) for slot in slots}
     minutes = [(first_us + i * _MINUTE_US, by_minute.get(first_us + i * _MINUTE_US)) for i in range(MINUTES)]
-    most = nice(max((counts.fires for _, counts in minutes if counts), default=0))
+    most = nice(max((counts.fires + counts.expired for _, counts in minutes if counts), default=0))
     sums = Counts()
     bars = []
     for index, (at, counts) in enumerate(minutes):
@@ -134,7 +134,8 @@ def band(
 
 
 def outcomes(counts: Counts) -> list[tuple[str, int, Mapping[str, str]]]:
-    """What became of the attempts, without overlap: the tone, the number, and the filters of the list that has them."""
+    """What became of the attempts, without overlap, and how many timers expired instead: the tone, the number, and the
+    filters of the list that has them."""
     troubled = counts.failed + counts.retried
     late = max(min(counts.late, counts.fires - troubled), 0)
     return [
@@ -142,10 +143,11 @@ def outcomes(counts: Counts) -> list[tuple[str, int, Mapping[str, str]]]:
         ("late", late, {"view": "completed"}),
         ("retrying", counts.retried, {"view": "all"}),
         ("failed", counts.failed, {"view": "failed"}),
+        ("expired", counts.expired, {"view": "expired"}),
     ]
 
 
-_WORDS = {"done": "on time", "late": "late", "retrying": "retried", "failed": "failed"}
+_WORDS = {"done": "on time", "late": "late", "retrying": "retried", "failed": "failed", "expired": "expired"}
 
 
 def _bar(index: int, at: int, counts: Counts, most: int, link: Link) -> Bar:

@@ -63,7 +63,7 @@ def zone_of(definition: Definition) -> str:
 
 def state_of(view: ScheduleView, now_us: int) -> State:
     """The state of a schedule at an instant. One whose occurrence is due and not finished is due
-    itself, or what its explanation says."""
+    itself, or what its explanation states."""
     if view.status is ScheduleStatus.ENDED:
         return State("ended", "canceled")
     due, known = view.next_attempt_at is not None and view.next_attempt_at <= now_us, doing(view.explanation)
