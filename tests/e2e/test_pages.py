@@ -126,6 +126,8 @@ PAGES = {
     "edit": "/timers/edit?namespace=default&id=order-1000-reminder",
     "schedules": "/schedules",
     "schedules-empty": "/schedules?q=nothing",
+    "schedules-failing": "/schedules?view=failing",
+    "schedules-day": "/schedules/day",
     "schedule": "/schedules/default/nightly-report",
     "schedule-paused": "/schedules/default/beat",
     "schedule-new": "/schedules/new?namespace=default",
