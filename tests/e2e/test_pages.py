@@ -126,6 +126,8 @@ PAGES = {
     "edit": "/timers/edit?namespace=default&id=order-1000-reminder",
     "schedules": "/schedules",
     "schedules-empty": "/schedules?q=nothing",
+    "schedules-failing": "/schedules?view=failing",
+    "schedules-day": "/schedules/day",
     "schedule": "/schedules/default/nightly-report",
     "schedule-paused": "/schedules/default/beat",
     "schedule-new": "/schedules/new?namespace=default",
@@ -133,6 +135,7 @@ PAGES = {
     "schedule-backfill": "/schedules/backfill?namespace=default&id=nightly-report"
     "&after=2026-10-20T00:00:00&before=2026-10-30T00:00:00",
     "cluster": "/nodes",
+    "store": "/store",
     "namespaces": "/namespaces",
     "namespace": "/namespaces/default",
     "namespace-new": "/namespaces/new",
