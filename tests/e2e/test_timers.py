@@ -207,7 +207,7 @@ async def test_timer_list_is_filtered_by_namespace_and_time(shown: Window, api: 
     await expect(page).to_have_url(re.compile("namespace=billing"))
     await expect(rows).to_have_count(1)
     await expect(rows).to_have_attribute("data-id", "bill")
-    # Over all namespaces, each row says which is its own.
+    # Over all namespaces, each row names its own.
     await page.locator("#scope summary").click()
     await page.locator("#scope").get_by_role("link", name="All namespaces").click()
     await expect(page.locator("tr[data-id='bill'] .c-ns")).to_have_text("billing")
