@@ -126,6 +126,8 @@ PAGES = {
     "edit": "/timers/edit?namespace=default&id=order-1000-reminder",
     "schedules": "/schedules",
     "schedules-empty": "/schedules?q=nothing",
+    "schedules-failing": "/schedules?view=failing",
+    "schedules-day": "/schedules/day",
     "schedule": "/schedules/default/nightly-report",
     "schedule-paused": "/schedules/default/beat",
     "schedule-new": "/schedules/new?namespace=default",
@@ -139,7 +141,7 @@ PAGES = {
     "namespace-new": "/namespaces/new",
     "keys": "/keys",
     "audit": "/audit",
-    "settings": "/settings",
+    "settings": "/settings?q=store",
     "login": "/login",
     "missing": "/timers/default/never",
     "docs": "/docs",
@@ -245,7 +247,7 @@ async def test_keyboard_shortcuts(shown: Window, api: Api) -> None:
     await page.locator("h1").click()
     # The second key must follow soon.
     async with shown.stopped_clock():
-        for key, heading in (("l", "Choose a tenant"), ("c", "Cluster")):
+        for key, heading in (("l", "Calls"), ("c", "Nodes")):
             await page.keyboard.press("g")
             await page.keyboard.press(key)
             await shown.arrived(heading)
