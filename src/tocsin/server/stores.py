@@ -111,7 +111,7 @@ def store_name(settings: Settings) -> str:
     """The kind of store and where it is, for people, without credentials: `PostgreSQL at db.example:5432`."""
     url = settings.store_url()
     parts = urlsplit(url)
-    place = parts.path if parts.scheme == "sqlite" else parts.netloc.rpartition("@")[2]
+    place = str(settings.sqlite_path()) if parts.scheme == "sqlite" else parts.netloc.rpartition("@")[2]
     name = _NAMES.get(parts.scheme, parts.scheme)
     return f"{name} at {place}" if place else name
 

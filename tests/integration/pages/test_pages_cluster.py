@@ -98,7 +98,7 @@ async def test_overview_of_every_node_has_the_statistics_of_calls(nodes: tuple[N
 
     async def both_have_statistics() -> bool:
         pages = [(await each.get("/")).text for each in (browser, there)]
-        return all("Submitted, last minute" in page and "2 nodes" in page for page in pages)
+        return all("Service calls, last 60 minutes" in page for page in pages)
 
     await until(both_have_statistics)
 
