@@ -97,7 +97,7 @@ class CallbackForm(RequestForm):
 
     def lines(self, plan: str) -> dict[str, str]:
         policy = {"namespace": "the namespace’s policy", "custom": "a policy of its own"}.get(self.retry, "")
-        retries = ", ".join(filter(None, [plan.rstrip(".:"), policy])) or "No retries"
+        retries = ", ".join(filter(None, [plan.rstrip(".:").replace("over about", "in"), policy])) or "No retries"
         payload = " ".join(self.payload.split())
         words = super(CallbackForm, self).lines(initial(retries))
         return {

@@ -20,7 +20,7 @@ from tocsin.timers.service import TimerView
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.pages.callback_forms import CallbackForm, Plan
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.forms import RETRY_LABELS, Body, RequestForm, by_field, curl, fresh_id
+from tocsin.web.pages.forms import Body, RequestForm, by_field, curl, fresh_id
 from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.site import Part, RouteEntry, preferred
 
@@ -31,7 +31,7 @@ V = TypeVar("V", TimerView, ScheduleView)
 #: Buttons that change or check the form instead of sending it; their names.
 _KEEPING = ("preview", "preset", "add_jitter", "new_tenant")
 #: Fields that the server may fill in when another one is changed.
-_SETTLED = ("say", "cron", "zone", "jitter", "tenant")
+_SETTLED = ("sentence", "cron", "zone", "jitter", "tenant")
 
 
 @dataclass(slots=True)
@@ -175,7 +175,6 @@ class Editing(Part, Generic[R]):
             free="" if existing is None else fresh_id(form.id, self._id_chars_max),
             past=past,
             labels=self.labels,
-            retry_labels=RETRY_LABELS,
             first_invalid=next((name for name in self.labels if name in errors), "") if problem else "",
             fresh=view is None and problem is None and not asks,
             refused=problem is not None,
