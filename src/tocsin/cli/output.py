@@ -202,9 +202,10 @@ def server_shows(instant: str) -> None:
 def status(of: dict[str, Any]) -> str:
     """The status of a timer or schedule, with the reason if it is suspended: `pending (egress)`; of an explained timer what
     it does: `firing`, `waiting (destination)`."""
-    if "explanation" in of:
-        waits_for = "" if of["explanation"]["state"] == "firing" else of["explanation"].get("waitsFor", "")
-        return f"{of['explanation']['state']} ({waits_for})" if waits_for else str(of["explanation"]["state"])
+    explanation = of.get("explanation", {"state": "suspended"})
+    state, waits_for = explanation["state"], explanation.get("waitsFor")
+    if state != "suspended":
+        return f"{state} ({waits_for})" if waits_for and state in ("waiting", "blocked") else str(state)
     reason = of.get("suspended", "").partition(":")[0]
     return f"{of['status']} ({reason})" if reason else str(of["status"])
 
