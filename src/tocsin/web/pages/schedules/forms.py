@@ -68,8 +68,8 @@ def reader_zone(context: RequestContext) -> str:
 
 @dataclass(slots=True)
 class ScheduleForm(CallbackForm):
-    """`cron` is a cron expression or an interval, `sentence` the same in words. `sentence_before` and `rule_before` are what the
-    page showed of both, from which follows what was changed. `anchor`, `start` and `end` are dates and times in `zone`."""
+    """`cron` is a cron expression or an interval, `sentence` the same in words. `sentence_before` and `rule_before` are what
+    the page showed of both, from which follows what was changed. `anchor`, `start` and `end` are dates in `zone`."""
 
     sentence: str = ""
     cron: str = ""
