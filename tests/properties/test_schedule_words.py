@@ -185,3 +185,10 @@ def test_zones_are_found_by_name_and_city() -> None:
     ]  # fmt: skip
     with pytest.raises(ValueError, match="write a city"):
         find_zone("Mars")
+
+
+@each("text", [f"on {'1st to ' * 250}", f"every {'mon and ' * 240}", f"at minutes {'5, ' * 600}x", "in " * 660])
+def test_hostile_text_is_refused_within_bounds(text: str) -> None:
+    """Lists and ranges are bounded by what their field has; otherwise this takes all memory."""
+    with pytest.raises(ValueError, match="understood"):
+        read_sentence(text)

@@ -30,6 +30,8 @@ from tocsin.model.schedule_words import (
 
 #: Longer texts are refused. A sentence that lists every second minute, hour, day and month is shorter.
 SENTENCE_CHARS_MAX = 2_000
+#: How much of what isn't understood is quoted.
+_QUOTED_CHARS_MAX = 60
 #: Words of the longest name of a zone, with "in" and "time".
 _ZONE_WORDS_MAX = 6
 
@@ -66,12 +68,14 @@ _LAST_DAYS = {"day": CronSim.LAST, "weekday": CronSim.LAST_WEEKDAY}
 _TIME = r"\d{1,2}(?::\d\d){0,2}(?:[ap]m)?"
 _WEEKDAY = rf"(?:{'|'.join(sorted(_WEEKDAYS, key=len, reverse=True))})"
 _MONTH = rf"(?:{'|'.join(sorted(_MONTHS, key=len, reverse=True))})"
-_NTH = rf"(?:\d{{1,2}}(?:st|nd|rd|th)|{'|'.join(ORDINALS)})"
-_DATE = rf"(?:{_NTH} (?:{_WEEKDAY}|weekday|day)|{_NTH}(?! (?:{_WEEKDAY}|second|minute|hour))|\d{{1,2}}(?= {_MONTH}))"
+_DAY = r"(?:0?[1-9]|[12][0-9]|3[01])"
+_NTH = rf"(?:{_DAY}(?:st|nd|rd|th)|{'|'.join(ORDINALS)})"
+_DATE = rf"(?:{_NTH} (?:{_WEEKDAY}|weekday|day)|{_NTH}(?! (?:{_WEEKDAY}|second|minute|hour))|{_DAY}(?= {_MONTH}))"
 
 
 def _listed(item: str) -> str:
-    return rf"{item}(?:(?:,| and| or| to| &)+ ?{item})*"
+    one = rf"{item}(?: to {item})?"
+    return rf"{one}(?:(?:,| and| or| &)+ ?{one})*"
 
 
 class Rule(NamedTuple):
@@ -133,6 +137,7 @@ class _Reading:
                     break
             else:
                 before = whole[: len(whole) - len(text)].strip(" ,")
+                text = text if len(text) <= _QUOTED_CHARS_MAX else f"{text[:_QUOTED_CHARS_MAX]}…"
                 known = f"is understood up to “{before}”, but not “{text}”" if before else f"isn’t understood: “{text}”"
                 raise ValueError(f"{known}; {_EXAMPLE}")
         if not whole:
@@ -374,23 +379,26 @@ def find_zone(name: str) -> str:
         raise ValueError(
             "is not an IANA time zone; write a city such as Berlin, a name such as America/New_York, or UTC"
         )
-    if len(zones) > 1:
-        raise ValueError(f"may be {joined(zones, 'or')}; write one of them")
+    # Of names that share their rules, the first one.
+    differing = {_rules(each): each for each in reversed(zones)} if len(zones) > 1 else {b"": zones[0]}
+    if len(differing) > 1:
+        raise ValueError(f"may be {joined(sorted(differing.values()), 'or')}; write one of them")
     return zones[0]
 
 
+def _rules(zone: str) -> bytes:
+    return resources.files("tzdata.zoneinfo").joinpath(*zone.split("/")).read_bytes()
+
+
 @lru_cache(1)
-def _zones() -> dict[str, tuple[str, ...]]:
-    """Zones by their names and by their cities, as people write them. Of names that share their rules, the first one."""
-    found: dict[str, tuple[str, ...]] = {}
-    cities: dict[str, dict[bytes, str]] = {}
+def _zones() -> dict[str, list[str]]:
+    """Zones by their names and by their cities, as people write them."""
+    cities: dict[str, list[str]] = {}
     for name in zone_names():
-        found[_plain(name)] = (name,)
         area, _, city = name.rpartition("/")
         if area and area != "Etc":
-            rules = resources.files("tzdata.zoneinfo").joinpath(*name.split("/")).read_bytes()
-            cities.setdefault(_plain(city), {}).setdefault(rules, name)
-    return {city: tuple(names.values()) for city, names in cities.items()} | found
+            cities.setdefault(_plain(city), []).append(name)
+    return cities | {_plain(name): [name] for name in zone_names()}
 
 
 def _plain(name: str) -> str:
