@@ -135,12 +135,13 @@ PAGES = {
     "schedule-backfill": "/schedules/backfill?namespace=default&id=nightly-report"
     "&after=2026-10-20T00:00:00&before=2026-10-30T00:00:00",
     "cluster": "/nodes",
+    "store": "/store",
     "namespaces": "/namespaces",
     "namespace": "/namespaces/default",
     "namespace-new": "/namespaces/new",
     "keys": "/keys",
     "audit": "/audit",
-    "settings": "/settings",
+    "settings": "/settings?q=store",
     "login": "/login",
     "missing": "/timers/default/never",
     "docs": "/docs",
@@ -246,7 +247,7 @@ async def test_keyboard_shortcuts(shown: Window, api: Api) -> None:
     await page.locator("h1").click()
     # The second key must follow soon.
     async with shown.stopped_clock():
-        for key, heading in (("l", "Choose a tenant"), ("c", "Cluster")):
+        for key, heading in (("l", "Calls"), ("c", "Nodes")):
             await page.keyboard.press("g")
             await page.keyboard.press(key)
             await shown.arrived(heading)

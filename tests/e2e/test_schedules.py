@@ -45,12 +45,12 @@ async def test_schedule_is_created_watched_paused_and_backfilled(
     await page.locator(".blank").get_by_role("link", name="New schedule").click()
     await shown.arrived("New schedule")
     # The next instants in the schedule's zone and in UTC.
-    preview, say = page.locator("#preview"), page.locator("input[name='say']")
+    preview, sentence = page.locator("#preview"), page.locator("input[name='sentence']")
     await field(shown, "cron", "30 2 * * *")
     await field(shown, "zone", "Tokyo")
     await shown.unfold("Start and end")
     await field(shown, "start", "2040-07-01T00:00:00")
-    await expect(say).to_have_value("every day at 02:30 in Tokyo")
+    await expect(sentence).to_have_value("every day at 02:30 in Tokyo")
     first = preview.locator("li").first
     await expect(first).to_contain_text("Sun 1 Jul 2040")
     await expect(first).to_contain_text("02:30Sat 17:30 UTC")
@@ -60,7 +60,7 @@ async def test_schedule_is_created_watched_paused_and_backfilled(
     await expect(preview).to_contain_text("once the rule is valid")
     await field(shown, "start", "")
     await field(shown, "cron", "1s")
-    await expect(say).to_have_value("every second of elapsed time")
+    await expect(sentence).to_have_value("every second of elapsed time")
     await field(shown, "url", url)
     await shown.unfold("Id")
     await field(shown, "id", "beat")
@@ -100,23 +100,23 @@ async def test_schedule_is_created_watched_paused_and_backfilled(
 async def test_sentence_becomes_a_schedule_with_its_seven_instants(shown: Window, api: Api) -> None:
     page = shown.page
     await shown.go("/schedules/new")
-    say, seven = page.locator("input[name='say']"), page.locator(".seven li:not(.clock-change)")
+    sentence, seven = page.locator("input[name='sentence']"), page.locator(".seven li:not(.clock-change)")
     # It begins in the reader's zone, without an error.
-    await expect(say).to_have_value("every weekday at 09:00 in Berlin")
+    await expect(sentence).to_have_value("every weekday at 09:00 in Berlin")
     await expect(page.locator(".wrong:not(:empty)")).to_have_count(0)
     await expect(page.locator("#outcome")).to_have_text("Enter the URL to send to.")
-    # What is not understood is said beside the field, with what is, and nothing is stored.
-    await say.fill("every weekday at nine")
-    await expect(page.locator("#wrong-say")).to_contain_text(
+    # What is not understood is explained beside the field, with what is, and nothing is stored.
+    await sentence.fill("every weekday at nine")
+    await expect(page.locator("#wrong-sentence")).to_contain_text(
         "understood up to “every weekday”, but not “at nine”; write it"
     )
-    await expect(say).to_have_attribute("aria-invalid", "true")
-    await say.fill("every weekday at 9 in New York")
+    await expect(sentence).to_have_attribute("aria-invalid", "true")
+    await sentence.fill("every weekday at 9 in New York")
     await expect(page.locator("input[name='cron']")).to_have_value("0 9 * * MON-FRI")
     await expect(page.locator("input[name='zone']")).to_have_value("America/New_York")
     await page.get_by_role("button", name="Daily").click()
-    await expect(say).to_have_value("every day at 09:00 in New York")
-    await say.fill("every weekday at 9 in Berlin")
+    await expect(sentence).to_have_value("every day at 09:00 in New York")
+    await sentence.fill("every weekday at 9 in Berlin")
     await expect(page.locator("input[name='zone']")).to_have_value("Europe/Berlin")
     await expect(page.get_by_role("button", name="Weekdays")).to_have_attribute("aria-pressed", "true")
     await expect(seven).to_have_count(7)
@@ -215,12 +215,12 @@ async def test_form_of_a_schedule_works_without_scripts(browser: Browser, server
         await send("Create schedule")
         await expect(page.locator("#wrong-timeZone")).to_contain_text("not an IANA time zone")
         await expect(page.locator("#wrong-callbackUrl")).to_be_visible()
-        await field(plain, "say", "every weekday at 9 in Berlin")
+        await field(plain, "sentence", "every weekday at 9 in Berlin")
         await send("Check")
         await expect(page.locator("input[name='cron']")).to_have_value("0 9 * * MON-FRI")
         await send("Daily")
-        await expect(page.locator("input[name='say']")).to_have_value("every day at 09:00 in Berlin")
-        await field(plain, "say", "every weekday at 9")
+        await expect(page.locator("input[name='sentence']")).to_have_value("every day at 09:00 in Berlin")
+        await field(plain, "sentence", "every weekday at 9")
         await field(plain, "url", URL)
         await plain.unfold("Id")
         await field(plain, "id", "standup")

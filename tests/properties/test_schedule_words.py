@@ -164,7 +164,7 @@ def test_what_people_type_is_understood(text: str, cron: str, zone: str | None) 
         ("every day at 9, " + "x" * 2_000, "is 2016 characters long"),
     ],
 )
-def test_refusal_says_what_is_understood(text: str, reason: str) -> None:
+def test_refusal_states_what_is_understood(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
         read_sentence(text)
     assert str(refused.value).startswith(reason)

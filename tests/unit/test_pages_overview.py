@@ -107,7 +107,7 @@ def test_an_outage_is_told_with_its_numbers() -> None:
 
 def rows(**values: Any) -> list[tuple[str, str, str, str, str]]:
     usual: dict[str, Any] = {
-        "pauses": [], "outages": [], "paused": [], "slots": [], "failing": {}, "wanted": lambda _: True, "may_admin": True,
+        "pauses": [], "outages": [], "paused": [], "slots": [], "failing": {}, "calls_failing": {}, "wanted": lambda _: True, "may_admin": True,
     }  # fmt: skip
     link = band.query_of("")
     found = incidents(**{**usual, **values}, database=DATABASE, docs="/docs/", now_us=NOW, link=link)
@@ -124,6 +124,10 @@ def test_each_row_leads_to_what_it_counts() -> None:
     ]  # fmt: skip
     # Failures of namespaces that are not in the scope are not shown.
     assert rows(failing={place: failures}, wanted=lambda name: name == "other") == []
+    calls = {failing_place("", "https://pay.example"): Failures(2, 1, "HTTP_STATUS: 409", NOW)}
+    assert rows(calls_failing=calls) == [
+        ("failed", "HTTP STATUS · service calls to pay.example", "1", "Show", "/calls?view=failed")
+    ]
     # An attempt that will be made again has not failed for good.
     only_retried = Failures(5, 0, "TIMEOUT", NOW)
     assert rows(failing={place: only_retried})[0][2:4] == ("5", "Show")

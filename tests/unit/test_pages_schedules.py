@@ -81,28 +81,37 @@ def sent(**fields: str) -> ScheduleForm:
     return ScheduleForm.read(Fields(list(fields.items())))
 
 
-BEFORE = {"say": "every day at 02:30 UTC", "said": "every day at 02:30 UTC", "cron": "30 2 * * *", "zone": "UTC"}
-BEFORE |= {"was": "30 2 * * *|UTC"}
+BEFORE = {
+    "sentence": "every day at 02:30 UTC",
+    "sentence_before": "every day at 02:30 UTC",
+    "cron": "30 2 * * *",
+    "zone": "UTC",
+}
+BEFORE |= {"rule_before": "30 2 * * *|UTC"}
 
 
 def test_what_was_changed_of_a_rule_decides_on_the_rest() -> None:
-    assert (same := sent(**BEFORE)).say == BEFORE["say"]
+    assert (same := sent(**BEFORE)).sentence == BEFORE["sentence"]
     assert (same.cron, same.zone) == ("30 2 * * *", "UTC")
     # The sentence stays as it was typed.
-    typed = sent(**BEFORE | {"say": "every weekday at 9 in Berlin"})
-    assert (typed.say, typed.cron, typed.zone) == ("every weekday at 9 in Berlin", "0 9 * * MON-FRI", "Europe/Berlin")
-    assert sent(**BEFORE | {"say": "every 7 minutes"}).cron == "7m"
-    assert sent(**BEFORE | {"cron": "*/7 * * * *"}).say == "every 7 minutes from :00 to :56 of every hour UTC"
-    assert sent(**BEFORE | {"cron": "90s"}).say == "every 90 seconds"
+    typed = sent(**BEFORE | {"sentence": "every weekday at 9 in Berlin"})
+    assert (typed.sentence, typed.cron, typed.zone) == (
+        "every weekday at 9 in Berlin",
+        "0 9 * * MON-FRI",
+        "Europe/Berlin",
+    )
+    assert sent(**BEFORE | {"sentence": "every 7 minutes"}).cron == "7m"
+    assert sent(**BEFORE | {"cron": "*/7 * * * *"}).sentence == "every 7 minutes from :00 to :56 of every hour UTC"
+    assert sent(**BEFORE | {"cron": "90s"}).sentence == "every 90 seconds"
     zone = sent(**BEFORE | {"zone": "new york"})
-    assert (zone.say, zone.zone) == ("every day at 02:30 in New York", "America/New_York")
+    assert (zone.sentence, zone.zone) == ("every day at 02:30 in New York", "America/New_York")
     # A preset keeps the time of day.
     preset = sent(**BEFORE, preset="weekdays")
-    assert (preset.say, preset.preset) == ("every weekday at 02:30 UTC", "weekdays")
+    assert (preset.sentence, preset.preset) == ("every weekday at 02:30 UTC", "weekdays")
     # A sentence that isn't understood is never stored as what the other fields mean.
     with pytest.raises(InvalidInput, match="fortnight"):
-        sent(**BEFORE | {"say": "every fortnight"}).timing()
-    assert sent(**BEFORE | {"cron": "0 0 31 2 *"}).say == ""
+        sent(**BEFORE | {"sentence": "every fortnight"}).timing()
+    assert sent(**BEFORE | {"cron": "0 0 31 2 *"}).sentence == ""
 
 
 def test_preview_explains_changes_of_the_clocks() -> None:

@@ -69,7 +69,7 @@ function beforeSwap(event) {
   if (!target.id?.startsWith("wrong-")) return;
   const field = document.getElementById(`field-${target.id.slice(6)}`);
   const wrong = fragment.textContent.trim() !== "";
-  if (wrong && field === document.activeElement && !/^(say|cron|zone)$/.test(field.name)) event.detail.shouldSwap = false;
+  if (wrong && field === document.activeElement && !/^(sentence|cron|zone)$/.test(field.name)) event.detail.shouldSwap = false;
   else if (wrong) field?.setAttribute("aria-invalid", "true");
   else field?.removeAttribute("aria-invalid");
 }

@@ -238,7 +238,7 @@ class _Reading:
     # ------------------------------------------------------------------ the expression
 
     def expression(self, ending: bool | None) -> str:
-        """The cron expression; `ending` is whether it runs at fixed times, if the sentence says so. Raises ValueError."""
+        """The cron expression; `ending` is whether it runs at fixed times, if the sentence states that. Raises ValueError."""
         self._combine()
         fixed = (bool(self.times) or suggests_fixed(self.minutes, self.hours)) if ending is None else ending
         minute, hour = _field(self.minutes, 60, star=not fixed), _field(self.hours, 24, star=not fixed)

@@ -77,7 +77,7 @@ async def test_created_again_it_keeps_its_state_and_identical_it_is_not_written(
         assert (again.status_code, again.headers.get("tocsin-existing")) == (200, "true")
         assert again.json()["nextInstants"] == created["nextInstants"]
         changed = await create(api, receiver.url("beat"), cron="*/5 * * * *")
-        assert (changed["counts"], changed["sentence"]) == ({"completed": 1}, "Every 5 minutes of elapsed time")
+        assert (changed["counts"], changed["sentence"]) == ({"completed": 1}, "Every 5 minutes, UTC")
         assert "every" not in changed
         updated = await change(api, "update", every="2h", maxOccurrences=5, endAt="2099-01-01T00:00:00Z")
         assert (updated["maxOccurrences"], updated["sentence"]) == (5, "Every 2 hours of elapsed time")

@@ -31,7 +31,7 @@ V = TypeVar("V", TimerView, ScheduleView)
 #: Buttons that change or check the form instead of sending it; their names.
 _KEEPING = ("preview", "preset", "add_jitter", "new_tenant")
 #: Fields that the server may fill in when another one is changed.
-_SETTLED = ("say", "cron", "zone", "jitter", "tenant")
+_SETTLED = ("sentence", "cron", "zone", "jitter", "tenant")
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from tocsin.web.pages.site import Site
 #: The labels of the fields by their names in the API, in their order on the page.
 _LABELS = {
     "callbackUrl": "URL",
-    "say": "When",
+    "sentence": "When",
     "cron": "Cron or interval",
     "every": "Cron or interval",
     "timeZone": "Time zone",

@@ -68,14 +68,14 @@ def reader_zone(context: RequestContext) -> str:
 
 @dataclass(slots=True)
 class ScheduleForm(CallbackForm):
-    """`cron` is a cron expression or an interval, `say` the same as a sentence. `said` and `was` are what the page showed of
-    both, which tells what was changed. `anchor`, `start` and `end` are dates and times in `zone`."""
+    """`cron` is a cron expression or an interval, `sentence` the same in words. `sentence_before` and `rule_before` are what the
+    page showed of both, from which follows what was changed. `anchor`, `start` and `end` are dates and times in `zone`."""
 
-    say: str = ""
+    sentence: str = ""
     cron: str = ""
     zone: str = "UTC"
-    said: str = ""
-    was: str = ""
+    sentence_before: str = ""
+    rule_before: str = ""
     #: Why the sentence isn't understood; empty if it is.
     misread: str = field(default="", init=False)
     anchor: str = ""
@@ -117,29 +117,29 @@ class ScheduleForm(CallbackForm):
         preset decides on all."""
         found = super(ScheduleForm, cls).read(form)
         found.jitter = form.get("add_jitter") or found.jitter
-        cron, _, zone = found.was.partition("|")
+        cron, _, zone = found.rule_before.partition("|")
         if (preset := form.get("preset")) in PRESETS:
             found.cron = preset_cron(preset, found.cron)
             found.rewrite()
-        elif found.say != found.said and found.cron == cron:
+        elif found.sentence != found.sentence_before and found.cron == cron:
             try:
-                rule = read_sentence(found.say)
+                rule = read_sentence(found.sentence)
             except ValueError as error:
                 found.misread = str(error)
                 return found
             found.cron = rule.cron or format_duration(rule.every_us or 0)
             found.zone = rule.zone or found.zone
-            found.said, found.was = found.say, f"{found.cron}|{found.zone}"
+            found.sentence_before, found.rule_before = found.sentence, f"{found.cron}|{found.zone}"
         elif (found.cron, found.zone) != (cron, zone):
             found.rewrite()
         return found
 
     def rewrite(self) -> None:
-        """Says what the other fields mean, if they are valid."""
+        """Puts what the other fields mean into words, if they are valid."""
         with suppress(ValueError):
             self.zone = find_zone(self.zone or "UTC")
-        self.say = self.said = spoken(self.cron, self.zone)
-        self.was = f"{self.cron}|{self.zone}"
+        self.sentence = self.sentence_before = spoken(self.cron, self.zone)
+        self.rule_before = f"{self.cron}|{self.zone}"
 
     @property
     def is_interval(self) -> bool:
@@ -180,7 +180,7 @@ class ScheduleForm(CallbackForm):
             if "timeZone" not in body:
                 errors.append(FieldError("timeZone", str(error)))
             # Otherwise the API refuses it, together with other fields.
-        errors += [FieldError("say", self.misread)] if self.misread else []
+        errors += [FieldError("sentence", self.misread)] if self.misread else []
         for name, path in self.paths.items():
             if (text := getattr(self, name)) and not (name == "anchor" and not self.is_interval):
                 body[path] = local_instant(path, text, zone, errors)

@@ -150,7 +150,7 @@ def spoken(rule: str, zone: str) -> str:
 
 
 def in_words(zone: str) -> str:
-    """A zone behind a time of day, such as " in Berlin"; by its whole name unless its city says enough."""
+    """A zone behind a time of day, such as " in Berlin"; by its whole name unless its city is enough."""
     city = zone.rpartition("/")[2].replace("_", " ")
     try:
         return f" in {city}" if "/" in zone and find_zone(city) == zone else f" {zone}"
