@@ -69,11 +69,7 @@ def reader_zone(context: RequestContext) -> str:
 @dataclass(slots=True)
 class ScheduleForm(CallbackForm):
     """`cron` is a cron expression or an interval, `sentence` the same in words. `sentence_before` and `rule_before` are what
-<<<<<<< HEAD
-    the page showed of both, from which follows what was changed. `anchor`, `start` and `end` are dates and times in `zone`."""
-=======
     the page showed of both, from which follows what was changed. `anchor`, `start` and `end` are dates in `zone`."""
->>>>>>> rule
 
     sentence: str = ""
     cron: str = ""
