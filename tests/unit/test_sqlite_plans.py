@@ -120,9 +120,12 @@ def test_fetches_use_the_uuid_index(connection: apsw.Connection) -> None:
     )
 
 
+@pytest.mark.parametrize("namespaces", [1, None])
 @pytest.mark.parametrize("ended", [False, True])
-def test_lists_use_the_primary_key_and_do_not_sort(connection: apsw.Connection, ended: bool) -> None:
-    shape = {"ended": ended, "prefix": True, "tags": 2, "statuses": 0}
+def test_lists_use_the_primary_key_and_do_not_sort(
+    connection: apsw.Connection, ended: bool, namespaces: int | None
+) -> None:
+    shape = {"ended": ended, "namespaces": namespaces, "prefix": True, "tags": 2, "statuses": 0}
     upper = r"\(timer_execute_at,timer_uuid\)<\(\?,\?\)" if ended else r"timer_execute_at<\?"
     live = rf"SEARCH timers USING PRIMARY KEY \({RANGE}>\(\?,\?\) AND {upper}\)"
     assert_plan(connection, sqlite_list.matches_sql(history=False, **shape), live, live)
