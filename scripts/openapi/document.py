@@ -34,7 +34,7 @@ _IN_PATH = re.compile(r"{(\w+)}")
 #: Fields of responses that hold an instant.
 _INSTANTS = (
     *("at", "executeAt", "createdAt", "updatedAt", "executedAt", "nextAttemptAt", "timestamp", "completeTo"),
-    *("firedAt", "nextExecuteAt", "from", "to", "pausedSince"),
+    *("firedAt", "nextExecuteAt", "from", "to", "pausedSince", "storeErrorAt"),
     *("previousUntil", "previousSecretUntil", "expiresAt"),
     *("submittedAt", "dueAt", "startedAt", "finishedAt"),
     *("anchor", "startAt", "endAt", "occurrenceAt", "instant", "firstAt", "lastAt"),

@@ -259,6 +259,8 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
                     in_flight=2,
                     callback_connections=8,
                     client_connections=3,
+                    store_error=None,
+                    store_error_at=None,
                 ),
             )
         ],

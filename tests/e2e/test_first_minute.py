@@ -73,7 +73,7 @@ async def test_first_timer_is_created_and_fires(shown: Window, inbox: tuple[Inbo
 
 async def test_first_call_needs_a_tenant_and_pages_show_that_keys_are_not_required(shown: Window) -> None:
     page = shown.page
-    for path in ("/nodes", "/namespaces", "/login"):
+    for path in ("/nodes", "/keys", "/login"):
         await shown.go(path)
         await expect(page.locator(".notice.suspended")).to_contain_text("API keys are not required")
     await shown.go("/calls")

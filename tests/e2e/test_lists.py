@@ -197,7 +197,7 @@ async def test_finished_timers_are_marked_on_the_list(shown: Window, api: Api, i
     await dialog.get_by_role("button", name="Cancel 1 timer").click()
     await expect(dialog.get_by_role("heading")).to_have_text("1 of 1 canceled")
     await dialog.get_by_role("button", name="Close").click()
-    await page.get_by_role("link", name="Failed", exact=True).click()
+    await page.locator(".tabs a", has_text="Failed").click()
     await expect(page.locator("tr[data-id='sad'] .c-note")).to_contain_text("HTTP_503")
     # Failed timers can be run again, as new timers.
     calls.default = (200, b"")

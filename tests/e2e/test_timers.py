@@ -168,7 +168,7 @@ async def test_timer_search_and_filters_are_in_the_url(shown: Window, api: Api) 
     await page.reload()
     await expect(page.locator("#q")).to_have_value("order-1")
     await expect(rows).to_have_count(2)
-    await page.get_by_role("link", name="Failed").click()
+    await page.get_by_role("link", name=re.compile("^Failed")).click()
     await expect(page.locator("#results")).to_have_attribute("data-view", "failed")
     await expect(rows).to_have_attribute("data-id", "order-1")
     await page.go_back()
@@ -207,7 +207,7 @@ async def test_timer_list_is_filtered_by_namespace_and_time(shown: Window, api: 
     await expect(page).to_have_url(re.compile("namespace=billing"))
     await expect(rows).to_have_count(1)
     await expect(rows).to_have_attribute("data-id", "bill")
-    # Over all namespaces, each row says which is its own.
+    # Over all namespaces, each row names its own.
     await page.locator("#scope summary").click()
     await page.locator("#scope").get_by_role("link", name="All namespaces").click()
     await expect(page.locator("tr[data-id='bill'] .c-ns")).to_have_text("billing")
@@ -224,9 +224,9 @@ async def test_tab_chosen_last_is_shown_whichever_response_comes_first(shown: Wi
     await api("timers/delete", namespace=api.namespace, timerId="gone")
     await shown.go(f"/timers?namespace={api.namespace}")
     async with held_back(page, "**/timers?*view=failed*") as slow:
-        await page.get_by_role("link", name="Failed", exact=True).click()
+        await page.locator(".tabs a", has_text="Failed").click()
         await slow.requested.wait()
-        await page.get_by_role("link", name="Canceled", exact=True).click()
+        await page.locator(".tabs a", has_text="Canceled").click()
         await expect(page.locator("#results")).to_have_attribute("data-view", "canceled")
         await slow.release()
     await expect(page.locator("#results")).to_have_attribute("data-view", "canceled")
@@ -242,7 +242,7 @@ async def test_filter_applies_to_the_tab_that_is_loading(shown: Window, api: Api
         await api("timers/delete", namespace=api.namespace, timerId=name)
     await shown.go(f"/timers?namespace={api.namespace}")
     async with held_back(page, re.compile(r"/timers\?(?!.*q=gone).*view=canceled")) as slow:
-        await page.get_by_role("link", name="Canceled", exact=True).click()
+        await page.locator(".tabs a", has_text="Canceled").click()
         await slow.requested.wait()
         await page.locator("#q").fill("gone-2")
         await expect(page.locator("#results tbody tr")).to_have_attribute("data-id", "gone-2")
@@ -449,5 +449,5 @@ async def test_pages_work_without_scripts(browser: Browser, server: ServerProces
         await page.get_by_role("button", name="Cancel 1 timer").click()
         await expect(page.get_by_role("heading", name="1 of 1 canceled")).to_be_visible()
         await plain.go("/")
-        assert "Last minutes" in await plain.text("main")
+        assert "Last 60 minutes" in await plain.text("main")
     assert (await api.get("plain"))["status"] == "canceled"

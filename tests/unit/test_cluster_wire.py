@@ -82,7 +82,7 @@ MESSAGES = {
     "report": PeerReport(
         5, NodeReport(
             "0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], 5 << 30, 1_700_000_000_000_000,
-            NodeVitals(60, 0.5, None, 1.5, 0.25, None, 0.5, 2.25, 3, 4, 5),
+            NodeVitals(60, 0.5, None, 1.5, 0.25, None, 0.5, 2.25, 3, 4, 5, "out", 9),
         )
     ),
     "http answer": RelayedResponse(6, 200, [(b"a", b"b")], b"body"),

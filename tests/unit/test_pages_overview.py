@@ -95,7 +95,7 @@ def test_a_pause_names_the_database_and_what_it_means() -> None:
     assert skewed.text.endswith("waits until other nodes take over; nothing is lost. Also: x.")
 
 
-def test_an_outage_is_told_with_its_numbers() -> None:
+def test_an_outage_that_is_over_is_reported_with_its_numbers() -> None:
     outage = Outage("a", "lease", 0, 67 * SECOND, "", 214, 50 * SECOND, 17)
     assert outage_sentence(outage, DATABASE) == (
         "PostgreSQL at db:5432 did not answer, or too slowly, for 1 min: 214 fired late, by at most 50 s, none early, none "
@@ -107,7 +107,8 @@ def test_an_outage_is_told_with_its_numbers() -> None:
 
 def rows(**values: Any) -> list[tuple[str, str, str, str, str]]:
     usual: dict[str, Any] = {
-        "pauses": [], "outages": [], "paused": [], "slots": [], "failing": {}, "wanted": lambda _: True, "may_admin": True,
+        "pauses": [], "outages": [], "paused": [], "slots": [], "failing": {}, "calls_failing": {},
+        "wanted": lambda _: True, "may_admin": True,
     }  # fmt: skip
     link = band.query_of("")
     found = incidents(**{**usual, **values}, database=DATABASE, docs="/docs/", now_us=NOW, link=link)
@@ -124,7 +125,11 @@ def test_each_row_leads_to_what_it_counts() -> None:
     ]  # fmt: skip
     # Failures of namespaces that are not in the scope are not shown.
     assert rows(failing={place: failures}, wanted=lambda name: name == "other") == []
-    # An attempt that will be made again has not failed for good.
+    calls = {failing_place("", "https://pay.example"): Failures(2, 1, "HTTP_STATUS: 409", NOW)}
+    assert rows(calls_failing=calls) == [
+        ("failed", "HTTP STATUS · service calls to pay.example", "1", "Show", "/calls?view=failed")
+    ]
+    # An attempt that will be made again has not failed.
     only_retried = Failures(5, 0, "TIMEOUT", NOW)
     assert rows(failing={place: only_retried})[0][2:4] == ("5", "Show")
     assert "view=pending" in rows(failing={place: only_retried})[0][4]
@@ -172,7 +177,7 @@ def test_outages_are_shaded_where_they_were() -> None:
     assert x < 100 and width > 0
 
 
-def test_the_next_hour_says_how_far_it_was_counted() -> None:
+def test_the_next_hour_states_how_far_it_was_counted() -> None:
     drawn = band.ahead([NOW, NOW + SECOND, NOW + 59 * MINUTE], NOW + 59 * MINUTE, NOW, band.query_of(""))
     assert [bar.words for bar in drawn.bars] == ["2 due", "1 due"]
     assert (drawn.due, drawn.until_us) == (3, NOW + 59 * MINUTE)

@@ -173,7 +173,7 @@ function repeatRefresh(results) {
 }
 
 // Rows that no longer belong on the tab leave by themselves, unless somebody is at work in the list: then they stay in place, and
-// the button says how many there are.
+// the button counts them.
 const LEAVE_MS = 1500;
 const COLLAPSE_MS = 150;
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
@@ -287,7 +287,7 @@ function morph(part, next) {
 
 // -- Now
 
-// The verdict follows at once; the rest is drawn anew by the server when its version changes.
+// The verdict follows at once; the rest is drawn again by the server when its version changes.
 async function updateNow(news) {
   const sentence = document.getElementById("sentence");
   const text = document.getElementById("sentence-text");

@@ -78,7 +78,12 @@ const countAll = () => { for (const place of counted()) count(place); };
 // Shows the exact instant and its zone on hover and focus.
 function explain(event) {
   const cell = event.target.closest?.("[data-cell]");
-  if (cell) { cell.querySelector("title").textContent = `${formatted(Number(cell.dataset.cell))}, ${cell.dataset.words}`; return; }
+  if (cell) {
+    // The server's instant is in UTC; the outcome follows it.
+    const title = cell.querySelector("title");
+    title.textContent = `${formatted(Number(cell.dataset.cell))}${title.textContent.slice(title.textContent.indexOf(","))}`;
+    return;
+  }
   const element = event.target.closest?.("time[data-at], [data-relative]");
   if (!element) return;
   const ms = Number(element.dataset.at ?? element.dataset.relative);

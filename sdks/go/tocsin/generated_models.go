@@ -2324,7 +2324,7 @@ func (v *AuditEntry) UnmarshalJSON(data []byte) error {
 // Statistics: Slots in which something happened, the earliest first, and over all of them the failing
 // destinations, those with the most failures first, and the outages, the latest first.
 type Statistics struct {
-	// The start of the first slot that was asked for.
+	// The start of the first slot; later than asked for if that is not kept any more.
 	From time.Time
 	// The end of the range.
 	To         time.Time
@@ -3119,6 +3119,10 @@ type Vitals struct {
 	CallbackConnections int
 	// Connections of clients.
 	ClientConnections int
+	// The store's latest error; null if there was none since the start.
+	StoreError Opt[string]
+	// When that was.
+	StoreErrorAt Opt[time.Time]
 }
 
 func (v *Vitals) members(to []member) []member {
@@ -3134,6 +3138,8 @@ func (v *Vitals) members(to []member) []member {
 		member{"inFlight", &v.InFlight, true},
 		member{"callbackConnections", &v.CallbackConnections, true},
 		member{"clientConnections", &v.ClientConnections, true},
+		member{"storeError", &v.StoreError, true},
+		member{"storeErrorAt", &v.StoreErrorAt, true},
 	)
 }
 

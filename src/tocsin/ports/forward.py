@@ -202,6 +202,9 @@ class NodeVitals(msgspec.Struct, frozen=True, array_like=True):
     in_flight: int
     callback_connections: int
     client_connections: int
+    #: The store's latest error, and when it was reported, in microseconds by the node's clock; 0: none was.
+    store_error: str = ""
+    store_error_at: int = 0
 
 
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):

@@ -292,6 +292,18 @@ class Capabilities:
     row_bytes_max: int | None = None
 
 
+class StoreFacts(NamedTuple):
+    """What a database reports about itself; None: it reports nothing of this kind. `rows` are those of pending timers,
+    perhaps estimated; `connections` those that this node may have, `connections_used` those that work now."""
+
+    version: str | None = None
+    size_bytes: int | None = None
+    rows: int | None = None
+    wal_bytes: int | None = None
+    connections: int | None = None
+    connections_used: int | None = None
+
+
 class Store(Records, Protocol):
     """A database of timers, and of records. It does not know how a timer's shard is computed."""
 
@@ -309,6 +321,9 @@ class Store(Records, Protocol):
 
     async def now(self) -> int:
         """The store's clock in microseconds. An exclusive store may return the machine's clock."""
+
+    async def facts(self) -> StoreFacts:
+        """What the database reports about itself for a person who looks: nothing that takes long to find out."""
 
     # -- ownership
 

@@ -29,6 +29,8 @@ class Dialect:
     first_claim: str
     #: The store's clock as a number of microseconds.
     now: str
+    #: The database's version, its size in bytes, and how many rows `timers` has, by its statistics (NULL: unknown).
+    facts: str
     #: Every shard's row: number, epoch, owner.
     shards: str
     #: `{columns}` of the rows stored under the name `?`, in the order of ids, behind the id `?`, at most `?`.

@@ -125,11 +125,17 @@ class Pool(ABC, Generic[S, C]):
 
     def __init__(self, server: S, size: int) -> None:
         self._server = server
-        self._size = size
+        #: How many connections there may be.
+        self.size = size
         self._free = asyncio.Semaphore(size)
         self._idle: list[C] = []
         self._running: set[asyncio.Task[Any]] = set()
         self._closed = False
+
+    @property
+    def used(self) -> int:
+        """How many connections work now."""
+        return min(len(self._running), self.size)
 
     @abstractmethod
     async def connect(self) -> C:
@@ -184,7 +190,7 @@ class Pool(ABC, Generic[S, C]):
                 await self._free.acquire()
         except TimeoutError:
             raise StoreUnavailable(
-                f"{self._server.safe_url}: all {self._size} connections of the pool were busy for "
+                f"{self._server.safe_url}: all {self.size} connections of the pool were busy for "
                 f"{self._server.options.acquire_timeout_s:g} s"
             ) from None
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from tocsin.model.errors import ConfigError, StoreUnavailable
-from tocsin.ports.store import Applied, Capabilities, ShardBatch
+from tocsin.ports.store import Applied, Capabilities, ShardBatch, StoreFacts
 from tocsin.sql.dialect import Step, Value
 from tocsin.sql.keys import LeftEdges
 from tocsin.sql.pool import Activity, C, Pool, S, WriterLanes
@@ -84,6 +84,14 @@ class ServerStore(SqlStore, Generic[S, C]):
         self._lanes = self._loaders = self._readers = None
         for pool in pools:
             await pool.close()
+
+    async def facts(self) -> StoreFacts:
+        """What the database reports about itself, and the connections."""
+        lanes = self._lanes.pools if self._lanes is not None else []
+        pools = [*lanes, self._opened(self._loaders), self._opened(self._readers)]
+        return (await super().facts())._replace(
+            connections=sum(pool.size for pool in pools), connections_used=sum(pool.used for pool in pools)
+        )
 
     # -- connections
 

@@ -26,6 +26,7 @@ from tocsin.ports.store import (
     RunRow,
     ShardState,
     StoredRow,
+    StoreFacts,
     schedules_of,
     shards_are_fixed,
 )
@@ -108,6 +109,11 @@ class SqlStore(ABC):
                 "AND NOT EXISTS (SELECT 1 FROM timers)"
             )
             await self._change(Step(sql, (wanted, fixed)))
+
+    async def facts(self) -> StoreFacts:
+        """What the database reports about itself."""
+        ((version, size_bytes, rows),) = await self._rows(self.dialect.facts)
+        return StoreFacts(str(version), int(size_bytes), None if rows is None else int(rows))
 
     async def now(self) -> int:
         """The database's clock."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, StoreUnavailable
-from tocsin.ports.store import KEY_MAX, Applied, FireKey, Loaded, ShardBatch
+from tocsin.ports.store import KEY_MAX, Applied, FireKey, Loaded, ShardBatch, StoreFacts
 from tocsin.stores.orders import LIVE, SUSPENDED
 
 A = TypeVar("A")
@@ -100,6 +100,9 @@ class Client(Protocol):
     async def now(self) -> int:
         """The database's clock in microseconds."""
 
+    async def facts(self) -> StoreFacts:
+        """What the database reports about itself."""
+
 
 C = TypeVar("C", bound=Client)
 C_contra = TypeVar("C_contra", contravariant=True)
@@ -183,6 +186,10 @@ class ClientStore(ABC, Generic[C]):
     async def now(self) -> int:
         """The store's clock in microseconds."""
         return await self._open.now()
+
+    async def facts(self) -> StoreFacts:
+        """What the database reports about itself."""
+        return await self._open.facts()
 
     # -- ownership
 

@@ -36,6 +36,7 @@ from tocsin.ports.store import (
     ShardBatch,
     ShardState,
     StoredRow,
+    StoreFacts,
     schedules_of,
     shards_are_fixed,
     within,
@@ -163,6 +164,10 @@ class MemoryStore:
     async def now(self) -> int:
         """The time of the given clock, or of the machine's."""
         return time.time_ns() // 1000 if self._clock is None else self._clock.now_us()
+
+    async def facts(self) -> StoreFacts:
+        """How many rows there are."""
+        return StoreFacts(rows=sum(len(shard.keys) + len(shard.suspended_keys) for shard in self._shards.values()))
 
     # -- ownership
 

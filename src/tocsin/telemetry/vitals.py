@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tocsin.ports.forward import NodeVitals
-from tocsin.ports.observer import BatchCommitted, Event
+from tocsin.ports.observer import BatchCommitted, BatchFailed, Event, HeartbeatFailed, LoadFailed
 from tocsin.statistics.slots import Latencies
 from tocsin.tasks import end_tasks
 
 #: What is reported covers the last minute, in parts of ten seconds.
 _PART_S, _PARTS = 10.0, 6
 _INTERVAL_S = 1.0
+_FAILURES = (BatchFailed, HeartbeatFailed, LoadFailed)
+_ERROR_CHARS_MAX = 300
 _STATM = Path("/proc/self/statm")
 
 
@@ -33,19 +35,22 @@ class _Part:
 
 
 class VitalSigns:
-    """Measures this process. An observer of commits; `read` takes the duration of each read that the engine measures.
-    `gauges` returns the gauges under their names in the metrics."""
+    """Measures this process. An observer of commits and of the store's errors; `read` takes the duration of each read that
+    the engine measures. `gauges` returns the gauges under their names in the metrics."""
 
     def __init__(self, gauges: Callable[[], Mapping[str, float]]) -> None:
         self._gauges = gauges
         self._begun_s = time.monotonic()
         self._parts = deque([_Part(self._begun_s, time.process_time())], _PARTS)
+        self._error, self._error_at = "", 0
         self._measuring: asyncio.Task[None] | None = None
 
     def __call__(self, event: Event) -> None:
-        """Takes the duration of a commit."""
+        """Takes the duration of a commit, or the store's error."""
         if isinstance(event, BatchCommitted):
             self._parts[-1].commits.count(event.duration_us)
+        elif isinstance(event, _FAILURES):
+            self._error, self._error_at = event.error[:_ERROR_CHARS_MAX], time.time_ns() // 1_000
 
     def read(self, duration_us: int) -> None:
         """Takes the duration of a read of the store."""
@@ -93,6 +98,8 @@ class VitalSigns:
             in_flight=round(gauges["tocsin_callbacks_in_flight"]),
             callback_connections=round(gauges["tocsin_callback_connections"]),
             client_connections=round(gauges["tocsin_client_connections"]),
+            store_error=self._error,
+            store_error_at=self._error_at,
         )
 
 

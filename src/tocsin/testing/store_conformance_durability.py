@@ -130,6 +130,13 @@ class OpeningConformance(StoreSuite):
         first = await store.now()
         assert first <= await store.now()
 
+    async def test_facts_are_those_that_the_database_knows(self, store: Store) -> None:
+        await claimed(store)
+        facts = await store.facts()
+        known = [fact for fact in facts if fact is not None]
+        assert known
+        assert all(isinstance(fact, str) or fact >= 0 for fact in known)
+
     async def test_the_number_of_shards_is_fixed_by_the_first_claim(self, store: Store) -> None:
         await claimed(store)
         await store.close()

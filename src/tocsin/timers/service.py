@@ -22,7 +22,7 @@ from tocsin.model.run import Run
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
 from tocsin.ports.forward import Forwarder, Located, NodeReport, NodeVitals, Peers, Whereabouts, Write, WriteCompletion
-from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow
+from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow, StoreFacts
 from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import (
     ClusterView,
@@ -406,6 +406,10 @@ class TimerService:
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """The reports of the other nodes, by incarnation, without those that do not answer in time."""
         return {} if self.namespaces.peers is None else await self.namespaces.peers.reports()
+
+    async def store_facts(self) -> StoreFacts:
+        """What the database reports about itself. Raises Unavailable."""
+        return await self.namespaces.read(self._context.store.facts())
 
     @property
     def unfit(self) -> bool:

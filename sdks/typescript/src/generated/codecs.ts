@@ -573,7 +573,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["vitals", "Vitals", false]],
   },
   Vitals: {
-    required: ["uptimeS", "cpuCores", "memoryBytes", "loopLagMs", "readP50Ms", "readP99Ms", "commitP50Ms", "commitP99Ms", "inFlight", "callbackConnections", "clientConnections"],
+    required: ["uptimeS", "cpuCores", "memoryBytes", "loopLagMs", "readP50Ms", "readP99Ms", "commitP50Ms", "commitP99Ms", "inFlight", "callbackConnections", "clientConnections", "storeError", "storeErrorAt"],
     nested: [],
   },
   Shard: {

@@ -1088,7 +1088,7 @@ export interface AuditEntry {
  * with the most failures first, and the outages, the latest first.
  */
 export interface Statistics {
-  /** The start of the first slot that was asked for. */
+  /** The start of the first slot; later than asked for if that is not kept any more. */
   from: Instant;
   /** The end of the range. */
   to: Instant;
@@ -1441,6 +1441,10 @@ export interface Vitals {
   callbackConnections: number;
   /** Connections of clients. */
   clientConnections: number;
+  /** The store's latest error; null if there was none since the start. */
+  storeError: string | null;
+  /** When that was. */
+  storeErrorAt: Instant | null;
 }
 
 /** A shard; the statistics of its window are present only if its owner could be reached. `version` is its epoch. */

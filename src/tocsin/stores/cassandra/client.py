@@ -26,6 +26,7 @@ from cassandra.policies import (
 from cassandra.query import BatchStatement, BatchType, BoundStatement, SimpleStatement, tuple_factory
 
 from tocsin.model.errors import ConfigError
+from tocsin.ports.store import StoreFacts
 from tocsin.stores.cassandra.address import Address
 from tocsin.stores.cassandra.errors import TRANSLATED, refused_start, translate_error
 from tocsin.stores.cassandra.keys import partition_of
@@ -151,6 +152,10 @@ class CassandraClient:
         milliseconds: float = rows[0][0].replace(tzinfo=UTC).timestamp() * 1_000
         begin_us, received_us = round(milliseconds) * 1_000, time.time_ns() // 1_000
         return min(max(received_us, begin_us), begin_us + 999 + received_us - sent_us)
+
+    async def facts(self) -> StoreFacts:
+        """The version of a node of the cluster."""
+        return StoreFacts(str((await self.read("SELECT release_version FROM system.local"))[0][0]))
 
     async def plain(self, cql: str, *, host: Any = None, timeout_s: float | None = None) -> list[Row]:
         """The rows of a statement without values, such as DDL; from this node, if one is given."""

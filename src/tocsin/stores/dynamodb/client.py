@@ -21,6 +21,7 @@ from botocore.parsers import ResponseParserError
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.model.retry import backoff_us
 from tocsin.ports.observer import Observer, StoreRequestRepeated, StoreUnitsConsumed
+from tocsin.ports.store import StoreFacts
 from tocsin.stores.client_store import in_parallel
 from tocsin.stores.dynamodb.address import TableAddress
 from tocsin.stores.dynamodb.errors import (
@@ -186,6 +187,11 @@ class DynamoClient:
         sent_us = time.time_ns() // 1_000
         response = await self._request("get_item", RequestKind.READ, TableName=self.table, Key=META_KEY)
         return time_of(response, sent_us)
+
+    async def facts(self) -> StoreFacts:
+        """The table's size, as of some hours ago."""
+        table = (await self.call("describe_table", RequestKind.READ, TableName=self.table))["Table"]
+        return StoreFacts(size_bytes=int(table.get("TableSizeBytes", 0)))
 
     async def get(self, key: Item) -> Item | None:
         """The item, read consistently."""

@@ -20,6 +20,7 @@ from pymongo.read_preferences import ReadPreference
 from pymongo.write_concern import WriteConcern
 
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreUnavailable
+from tocsin.ports.store import StoreFacts
 from tocsin.stores.mongodb.address import DatabaseAddress
 from tocsin.stores.mongodb.documents import uuid_binary
 from tocsin.stores.mongodb.errors import (
@@ -138,6 +139,15 @@ class MongoClient:
         except TRANSLATED as error:
             raise translate_error(error, self.place, in_doubt=False) from error
         return (local - _EPOCH) // _MICROSECOND
+
+    async def facts(self) -> StoreFacts:
+        """The server's version, and the size and number of documents of the database."""
+        try:
+            version = (await self._admin("buildInfo"))["version"]
+            stats = await self.database.command("dbStats")
+        except TRANSLATED as error:
+            raise translate_error(error, self.place, in_doubt=False) from error
+        return StoreFacts(str(version), int(stats["totalSize"] if "totalSize" in stats else stats["storageSize"]))
 
     @property
     def _connected(self) -> AsyncMongoClient[Document]:

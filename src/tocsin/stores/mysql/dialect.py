@@ -36,6 +36,10 @@ class MysqlDialect(Dialect):
         "INSERT INTO records (record_kind, record_key, record_value, record_version) VALUES (?, '', '', 1) "
         "ON DUPLICATE KEY UPDATE record_version = record_version + 1"
     )
+    facts = (
+        "SELECT VERSION(), SUM(data_length + index_length), MAX(IF(table_name = 'timers', table_rows, NULL)) "
+        "FROM information_schema.tables WHERE table_schema = DATABASE()"
+    )
     now = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
 
     def or_update(self, key: str, *columns: str) -> str:

@@ -18,6 +18,10 @@ class PostgresDialect(Dialect):
         "VALUES (?, 1, 0, '00000000-0000-0000-0000-000000000000', 1, ?) ON CONFLICT DO NOTHING"
     )
     # Read when it runs, not when the transaction began.
+    facts = (
+        "SELECT current_setting('server_version'), pg_database_size(current_database()), (SELECT n_live_tup FROM "
+        "pg_stat_user_tables WHERE relid = 'timers'::regclass)"
+    )
     now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
     shards = "SELECT shard_id, shard_version, shard_owner FROM timers WHERE row_type = 1 ORDER BY shard_id"
     schedules = (

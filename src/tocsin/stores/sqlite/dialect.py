@@ -21,6 +21,8 @@ class SqliteDialect(Dialect):
         "SELECT t.shard_id, t.shard_version, t.shard_owner FROM every CROSS JOIN timers AS t ON "
         "t.shard_id = every.shard_id AND t.row_type = 1 AND t.timer_execute_at = 0 AND t.timer_uuid = x''"
     )
+    # The file's size is known; to count its rows takes long.
+    facts = "SELECT sqlite_version(), page_count * page_size, NULL FROM pragma_page_count(), pragma_page_size()"
     schedules = (
         "SELECT {columns} FROM timers WHERE substr(timer_namespace, -9) = '/schedule' AND timer_namespace = ? "
         "AND timer_id > ? ORDER BY timer_id LIMIT ?"

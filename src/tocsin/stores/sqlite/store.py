@@ -17,7 +17,7 @@ import apsw
 
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.ports.clock import Clock
-from tocsin.ports.store import Applied, Capabilities, Found, Listed, ListQuery, Loaded, ShardBatch
+from tocsin.ports.store import Applied, Capabilities, Found, Listed, ListQuery, Loaded, ShardBatch, StoreFacts
 from tocsin.private_files import make_database, make_folder
 from tocsin.sql.dialect import Step, Value
 from tocsin.sql.file_lock import FileLock
@@ -166,6 +166,11 @@ class SqliteStore(SqlStore):
         finally:
             if parts and self._lock is not None:
                 self._lock.release()
+
+    async def facts(self) -> StoreFacts:
+        """What the database reports about itself, and the size of its log."""
+        wal = self._path.with_name(f"{self._path.name}-wal")
+        return (await super().facts())._replace(wal_bytes=wal.stat().st_size if wal.exists() else 0)
 
     async def now(self) -> int:
         """The clock of its only node: the machine's, unless it has another."""

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.instants import US_PER_SECOND
+from tocsin.ports.forward import NodeVitals
 from tocsin.timers.service import ClusterView, NodeView, OwnersView, ShardView
 from tocsin.web.http.instants import format_instant
 from tocsin.web.http.wire import Instant, ResponseStruct, about
@@ -39,6 +40,8 @@ class Vitals(ResponseStruct):
     in_flight: Annotated[int, about("Callbacks in flight.")]
     callback_connections: Annotated[int, about("Connections to receivers.")]
     client_connections: Annotated[int, about("Connections of clients.")]
+    store_error: Annotated[str | None, about("The store's latest error; null if there was none since the start.")]
+    store_error_at: Annotated[Instant | None, about("When that was.")]
 
 
 class Node(ResponseStruct):
@@ -152,13 +155,22 @@ def owners_answer(view: OwnersView) -> ShardOwners:
 def _node_answer(node: NodeView) -> Node:
     fields = asdict(node)
     release, lag_us, since_us = fields.pop("release"), fields.pop("lag_us"), fields.pop("paused_since_us")
-    fields["vitals"] = None if node.vitals is None else Vitals(**msgspec.structs.asdict(node.vitals))
+    fields["vitals"] = None if node.vitals is None else _vitals_answer(node.vitals)
     return Node(
         **fields,
         version=release,
         lag_ms=None if lag_us is None else lag_us / 1_000,
         paused_since=None if since_us is None else format_instant(since_us),
     )
+
+
+def _vitals_answer(vitals: NodeVitals) -> Vitals:
+    error_at = vitals.store_error_at
+    fields = msgspec.structs.asdict(vitals) | {
+        "store_error": vitals.store_error or None,
+        "store_error_at": format_instant(error_at) if error_at else None,
+    }
+    return Vitals(**fields)
 
 
 def _shard_answer(shard: ShardView) -> Shard:

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.instants import format_duration
 from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.outages import Outage as KnownOutage
 from tocsin.statistics.reading import Result
@@ -126,7 +125,9 @@ class Statistics(ResponseStruct):
     """Slots in which something happened, the earliest first, and over all of them the failing destinations, those with the
     most failures first, and the outages, the latest first."""
 
-    from_: Annotated[Instant, about("The start of the first slot that was asked for.")] = msgspec.field(name="from")
+    from_: Annotated[
+        Instant, about("The start of the first slot; later than asked for if that is not kept any more.")
+    ] = msgspec.field(name="from")
     to: Annotated[Instant, about("The end of the range.")]
     resolution: StatisticsResolution
     slots: list[StatisticsSlot]
@@ -161,13 +162,7 @@ def statistics_range(sent: GetStatistics, now_us: int, known: StatisticsLimits) 
     )
     to_us = now_us if to_us is None else min(to_us, now_us)
     earliest_us = (now_us - kept_us) // width_us * width_us
-    from_us = max(to_us - default_us, earliest_us) if from_us is None else from_us
-    if from_us < earliest_us:
-        remedy = "; ask for tenMinutes" if minute else ""
-        kept = format_duration(kept_us)
-        raise InvalidInput(FieldError("from", f"is further back than these slots are kept, {kept}{remedy}"))
-    if from_us >= to_us:
-        raise InvalidInput(FieldError("from", "must be before `to`, and not in the future"))
+    from_us = max(to_us - default_us if from_us is None else from_us, earliest_us)
     resolution = StatisticsResolution.MINUTE if minute else StatisticsResolution.TEN_MINUTES
     return Range(from_us // width_us * width_us, to_us, width_us, resolution)
 

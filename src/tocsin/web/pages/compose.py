@@ -19,6 +19,7 @@ from tocsin.web.pages.admin.namespaces import Namespaces
 from tocsin.web.pages.admin.sessions import Sessions, SignIns
 from tocsin.web.pages.admin.settings import SettingsTable
 from tocsin.web.pages.admin.sign_in import SignInPart
+from tocsin.web.pages.admin.store import StorePage
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls.agent import AgentSource, Gate, Tenants
@@ -111,6 +112,7 @@ def compose(
         Shell(site),
         Finder(site),
         Administration(site),
+        StorePage(site, parts.statistics, database),
         Namespaces(site),
         Keys(site, api_keys),
         AuditTrail(site),

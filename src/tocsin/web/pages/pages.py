@@ -58,6 +58,7 @@ NAVIGATION = {
     ),
     "System": (
         NavigationEntry("/nodes", "Nodes", "nodes", Principal.may),
+        NavigationEntry("/store", "Store", "store", Principal.may),
         NavigationEntry("/namespaces", "Namespaces", "layers", Principal.may_somewhere),
         NavigationEntry("/keys", "Keys", "key", _is_admin),
         NavigationEntry("/audit", "Audit", "audit", _is_admin),

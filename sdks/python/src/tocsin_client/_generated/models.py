@@ -1988,7 +1988,7 @@ class Statistics:
     """Slots in which something happened, the earliest first, and over all of them the failing destinations, those with
     the most failures first, and the outages, the latest first."""
 
-    #: The start of the first slot that was asked for.
+    #: The start of the first slot; later than asked for if that is not kept any more.
     from_: datetime
     #: The end of the range.
     to: datetime
@@ -2639,6 +2639,10 @@ class Vitals:
     callback_connections: int
     #: Connections of clients.
     client_connections: int
+    #: The store's latest error; null if there was none since the start.
+    store_error: str | None
+    #: When that was.
+    store_error_at: datetime | None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Vitals:
@@ -2655,6 +2659,8 @@ class Vitals:
             in_flight=source["inFlight"],
             callback_connections=source["callbackConnections"],
             client_connections=source["clientConnections"],
+            store_error=source["storeError"],
+            store_error_at=None if source["storeErrorAt"] is None else parse_instant(source["storeErrorAt"]),
         )
 
 

@@ -16,7 +16,7 @@ from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.web.http import administration as wire
 from tocsin.web.http.namespaces import NamespaceRequests
 from tocsin.web.http.reading import JsonReader
-from tocsin.web.pages.admin.numbers import numbers
+from tocsin.web.pages.admin.numbers import NumberSource
 from tocsin.web.pages.admin.tables import table_part
 from tocsin.web.pages.context import RequestContext, whole_number
 from tocsin.web.pages.forms import RETRY_LABELS, RequestForm, by_field
@@ -72,6 +72,7 @@ class Namespaces(Part):
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
+        self._numbers = NumberSource(site.service)
         self._requests = NamespaceRequests(site.service, site.parser, site.audit)
 
     @route("GET", "/namespaces")
@@ -79,12 +80,14 @@ class Namespaces(Part):
         """The namespaces that the principal may read."""
         part = table_part(context, await self.visible_namespaces(context), _name, _name)
         sound = [each.name for each in part.rows if not each.damaged]
+        numbers = await self._numbers.of(sound, context.now_us)
         return self._pages.page(
             "admin/namespaces.html",
             context,
             title="Namespaces",
             part=part,
-            numbers=await numbers(self._service, sound, context.now_us),
+            numbers=numbers,
+            incomplete=len(numbers) < len(sound),
             may_admin=context.principal.may(Role.ADMIN),
             settings_path=settings_path,
             policy_in_force=policy_in_force,

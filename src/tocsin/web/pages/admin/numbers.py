@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
@@ -18,6 +18,8 @@ from tocsin.web.pages.lists import TimeBudget
 COUNTED_MAX = 100
 #: Namespaces that are counted at once, and how long for all of a page: further ones are left out.
 _AT_ONCE, _TIMEOUT_S = 4, 0.5
+#: For how long a number is not counted again, how long it is shown without that, and the namespaces whose numbers are kept.
+_FRESH_US, _KEPT_US, _KEPT_MAX = 5 * US_PER_SECOND, 60 * US_PER_SECOND, 1_000
 _HOUR_US = 3_600 * US_PER_SECOND
 _PENDING, _FAILED = frozenset({Status.PENDING}), frozenset({Status.FAILED})
 
@@ -39,36 +41,44 @@ class NamespaceNumbers:
     failed: Number | None
 
 
-async def numbers(service: TimerService, names: Iterable[str], now_us: int) -> Mapping[str, NamespaceNumbers]:
-    """The numbers of these namespaces, as far as they are known within the time; a number that the bounds leave unknown is
-    None."""
-    found: dict[str, NamespaceNumbers] = {}
-    waiting, budget = iter(names), TimeBudget(_TIMEOUT_S)
+class NumberSource:
+    """Counts as far as the time allows, and keeps the results for a while: a page that asks again gets the rest."""
 
-    async def some() -> None:
-        for name in waiting:
-            try:
-                found[name] = NamespaceNumbers(
-                    await _number(service, ListRequest(name, _PENDING)),
-                    await _number(
-                        service,
-                        ListRequest(name, _PENDING, execute_after=now_us, execute_before=now_us + _HOUR_US),
-                        due="next-1h",
-                    ),
-                    await _number(
-                        service,
-                        ListRequest(name, _FAILED, execute_after=now_us - US_PER_DAY, execute_before=now_us),
-                        due="last-24h",
-                    ),
-                )
-            except TocsinError:
-                # Deleted or damaged meanwhile, or the store does not respond: not known.
-                continue
-            if budget.spent:
-                return
+    def __init__(self, service: TimerService) -> None:
+        self._service = service
+        self._known: dict[str, tuple[int, NamespaceNumbers]] = {}
 
-    await asyncio.gather(*(some() for _ in range(_AT_ONCE)))
-    return found
+    async def of(self, names: Sequence[str], now_us: int) -> Mapping[str, NamespaceNumbers]:
+        """The numbers of these namespaces, as far as they are known; those known for longest are counted again."""
+        ages = {name: self._known[name][0] for name in names if name in self._known}
+        old = [name for name in names if ages.get(name, 0) < now_us - _FRESH_US]
+        waiting, budget = iter(sorted(old, key=lambda name: ages.get(name, 0))), TimeBudget(_TIMEOUT_S)
+
+        async def some() -> None:
+            for name in waiting:
+                self._known.pop(name, None)
+                try:
+                    self._known[name] = now_us, await self._count(name, now_us)
+                except TocsinError:
+                    # Deleted or damaged meanwhile, or the store does not respond: not known.
+                    continue
+                if budget.spent:
+                    return
+
+        await asyncio.gather(*(some() for _ in range(_AT_ONCE)))
+        for name in list(self._known)[:-_KEPT_MAX]:
+            del self._known[name]
+        recent = {name: known for name, (at, known) in self._known.items() if at > now_us - _KEPT_US}
+        return {name: recent[name] for name in names if name in recent}
+
+    async def _count(self, name: str, now_us: int) -> NamespaceNumbers:
+        hour = ListRequest(name, _PENDING, execute_after=now_us, execute_before=now_us + _HOUR_US)
+        day = ListRequest(name, _FAILED, execute_after=now_us - US_PER_DAY, execute_before=now_us)
+        return NamespaceNumbers(
+            await _number(self._service, ListRequest(name, _PENDING)),
+            await _number(self._service, hour, due="next-1h"),
+            await _number(self._service, day, due="last-24h"),
+        )
 
 
 async def _number(service: TimerService, wanted: ListRequest, **more: str) -> Number | None:

@@ -17,12 +17,13 @@ ROWS = 50
 
 @dataclass(frozen=True, slots=True)
 class TablePart(Generic[T]):
-    """A part of a table. `total` counts all rows that match `search`; `following` and `first` are the URLs of the next part
-    and of the beginning, empty at the end and at the beginning."""
+    """A part of a table. `total` counts all rows that match `search`; `here`, `following` and `first` are the URLs of this
+    part, of the next one and of the beginning, the latter two empty at the end and at the beginning."""
 
     rows: list[T]
     total: int
     search: str
+    here: str
     following: str
     first: str
 
@@ -39,4 +40,5 @@ def table_part(
     kept = {"q": search} if search else {}
     more = begin + ROWS < len(found)
     following = f"{path}?{urlencode({**kept, 'after': name_of(rows[-1])})}" if more else ""
-    return TablePart(rows, len(found), search, following, f"{path}?{urlencode(kept)}" if begin else "")
+    here = f"{path}?{urlencode({**kept, 'after': after})}"
+    return TablePart(rows, len(found), search, here, following, f"{path}?{urlencode(kept)}" if begin else "")

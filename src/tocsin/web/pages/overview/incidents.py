@@ -19,7 +19,7 @@ _MINUTE_US = 60_000_000
 _GROUPS_MAX = 8
 #: Minutes of the small chart of a group.
 _SPARK_MINUTES = 24
-_NAMESPACES_MAX = 5
+_CALLS_MAX, _NAMESPACES_MAX = 3, 5
 _OUTAGES_MAX = 3
 #: The anchor of the runbook of nodes that fire nothing, below the docs.
 RUNBOOK = "runbooks/TocsinNothingFires"
@@ -51,6 +51,7 @@ def incidents(
     paused: Sequence[PausedNamespace],
     slots: Sequence[Slot],
     failing: Mapping[str, Failures],
+    calls_failing: Mapping[str, Failures],
     wanted: Callable[[str], bool],
     may_admin: bool,
     docs: str,
@@ -60,6 +61,7 @@ def incidents(
     """All rows. `wanted` are the namespaces of the scope; `database` is the store's name and place."""
     rows = [_pause(each, database, docs, now_us) for each in pauses]
     rows += _groups(slots, failing, wanted, now_us, link)
+    rows += _calls(calls_failing)
     rows += [_namespace(each, may_admin, link) for each in paused[:_NAMESPACES_MAX]]
     ended = [each for each in outages if each.to_us is not None][:_OUTAGES_MAX]
     return [*rows, *(_outage(each, database, link) for each in ended)]
@@ -113,6 +115,28 @@ def _groups(
                 link(of),
                 at=failures.last_at,
                 chart=spark([each.failures if each else 0 for each in chart]),
+            )
+        )
+    return rows
+
+
+def _calls(failing: Mapping[str, Failures]) -> list[Incident]:
+    """Failures of service calls by destination; the most first."""
+    most = sorted(failing.items(), key=lambda each: (-each[1].exhausted, -each[1].failures))
+    rows = []
+    for place, failures in most[:_CALLS_MAX]:
+        destination = split_place(place)[1]
+        error, _, detail = failures.last_error.partition(":")
+        rows.append(
+            Incident(
+                "failed",
+                f"{error.replace('_', ' ')} · service calls to {destination.partition('://')[2] or destination}",
+                f"{f'{detail.strip()}. ' if detail.strip() else ''}The last one",
+                count(failures.exhausted or failures.failures),
+                "failed this hour" if failures.exhausted else "executions failed, retried",
+                "Show",
+                f"/calls?view={'failed' if failures.exhausted else 'retrying'}",
+                at=failures.last_at,
             )
         )
     return rows

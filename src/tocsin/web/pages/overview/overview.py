@@ -143,6 +143,7 @@ class Overview(Part):
                 paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
                 slots=slots,
                 failing=sums.failing,
+                calls_failing=sums.calls_failing if context.principal.may_call_somewhere(Role.READ) else {},
                 wanted=scope.wanted,
                 may_admin=context.principal.may(Role.ADMIN),
                 docs=DOCS_URL,

@@ -11,7 +11,7 @@ from tocsin.tasks import Refreshed
 from tocsin.timers.service import ListRequest, TimerService
 
 _HOUR_US = 3_600_000_000
-#: Timers that are counted one by one; each costs reading a row. With more, the chart ends earlier, and says so.
+#: Timers that are counted one by one; each costs reading a row. With more, the chart ends earlier, and the page states that.
 COUNTED_MAX = 1_000
 #: The minimum time between two reads of the store, however many pages are open.
 _READ_INTERVAL_S = 10.0

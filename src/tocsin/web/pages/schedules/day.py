@@ -24,7 +24,7 @@ from tocsin.web.pages.site import Part, route
 
 #: Schedules that are read for the page, in the order of the list, and lanes that it draws.
 _READ_MAX, _LANES_MAX = 1_000, 200
-#: A schedule with more instants on the day is drawn as hours in which it fires: single ones could not be told apart, and
+#: A schedule with more instants on the day is drawn as hours in which it fires: single ones could not be distinguished, and
 #: reckoning them takes long.
 _TICKS_MAX = 96
 #: The width of a bar of the row on top, and of an hour; the drawing's unit is a minute.

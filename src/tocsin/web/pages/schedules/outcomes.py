@@ -113,10 +113,11 @@ def entry_words(entry: Entry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One bar of a strip, from its left edge and its top."""
+    """One bar of a strip, from its left edge and its top. A hollow one is smaller by its edge."""
 
-    x: int
-    y: int
+    x: float
+    y: float
+    width: int
     height: int
     at: int
     tone: str
@@ -154,8 +155,11 @@ def strip(view: ScheduleView, runs: Sequence[Run]) -> Strip:
         state = state_of_entry(entry, view, 0)
         states[state.word] += 1
         height = _HEIGHTS.get(state.tone, _HEIGHT_PLAIN)
+        edge = state.tone == "missed"
+        x, y = place * _PITCH + edge / 2, _HEIGHT - height + edge / 2
         path = entry_path(entry, view.timer.namespace, view.timer.id)
-        cells.append(Cell(place * _PITCH, _HEIGHT - height, height, entry.at, state.tone, entry_words(entry), path))
+        size = (_PITCH - 1 - edge, height - edge)
+        cells.append(Cell(x, y, *size, entry.at, state.tone, entry_words(entry), path))
     durations = [each.run.attempts[-1].duration_us for each in shown if each.missed is None and each.run.attempts]
     counted = ", ".join(f"{number} {word}" for word, number in states.most_common())
     return Strip(cells, median_low(durations) if durations else None, f"Last outcomes: {counted}")

@@ -10,7 +10,7 @@ import java.util.List;
  * Slots in which something happened, the earliest first, and over all of them the failing
  * destinations, those with the most failures first, and the outages, the latest first.
  *
- * @param from The start of the first slot that was asked for.
+ * @param from The start of the first slot; later than asked for if that is not kept any more.
  * @param to The end of the range.
  * @param resolution resolution
  * @param slots slots

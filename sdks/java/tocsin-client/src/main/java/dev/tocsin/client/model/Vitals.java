@@ -2,6 +2,8 @@
 package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
+import dev.tocsin.client.Values;
+import java.time.Instant;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -19,6 +21,8 @@ import org.jspecify.annotations.Nullable;
  * @param inFlight Callbacks in flight.
  * @param callbackConnections Connections to receivers.
  * @param clientConnections Connections of clients.
+ * @param storeError The store's latest error; null if there was none since the start. Null if absent.
+ * @param storeErrorAt When that was. Null if absent.
  */
 public record Vitals(
         long uptimeS,
@@ -31,7 +35,9 @@ public record Vitals(
         @Nullable Double commitP99Ms,
         long inFlight,
         long callbackConnections,
-        long clientConnections) {
+        long clientConnections,
+        @Nullable String storeError,
+        @Nullable Instant storeErrorAt) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -51,6 +57,8 @@ public record Vitals(
                 source.readNullable("commitP99Ms", Json::asDouble),
                 source.read("inFlight", Json::asLong),
                 source.read("callbackConnections", Json::asLong),
-                source.read("clientConnections", Json::asLong));
+                source.read("clientConnections", Json::asLong),
+                source.readNullable("storeError", Json::asString),
+                source.readNullable("storeErrorAt", Values::toInstant));
     }
 }

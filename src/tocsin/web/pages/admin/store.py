@@ -1,0 +1,77 @@
+"""`/store`: which store it is, how it answers, and its outages."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+
+from tocsin.model.access import Role
+from tocsin.model.errors import Unavailable
+from tocsin.ports.store import StoreFacts
+from tocsin.statistics.reading import StatisticsReader
+from tocsin.timers.explaining import PAUSE_TEXTS
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.presentation import count
+from tocsin.web.pages.site import Part, Site, route
+
+#: How long the page waits for what the database reports about itself.
+_FACTS_TIMEOUT_S = 1.5
+
+
+class StorePage(Part):
+    """The page of the store. `database` is its name and place."""
+
+    def __init__(self, site: Site, reader: StatisticsReader, database: str) -> None:
+        super().__init__(site)
+        self._reader = reader
+        self._database = database
+
+    @route("GET", "/store")
+    async def show(self, context: RequestContext) -> Response:
+        """Facts of the database, its latency as each node sees it, and the outages that are kept."""
+        context.permit(Role.READ)
+        facts, problem = StoreFacts(), ""
+        try:
+            async with asyncio.timeout(_FACTS_TIMEOUT_S):
+                facts = await self._service.store_facts()
+        except Unavailable as error:
+            problem = str(error)
+        except TimeoutError:
+            problem = f"{self._database} does not answer now."
+        await self._reader.refresh_for_page()
+        return self._pages.page(
+            "admin/store.html",
+            context,
+            title="Store",
+            database=self._database,
+            facts=facts_of(facts),
+            problem=problem,
+            nodes=[node for node in (await self._service.cluster()).nodes if node.vitals is not None],
+            outages=self._reader.outages(context.now_us - self._reader.limits.kept_us, context.now_us),
+            reasons=PAUSE_TEXTS,
+        )
+
+
+def facts_of(facts: StoreFacts) -> list[tuple[str, str]]:
+    """The facts that the database reports, with their titles."""
+    connections = None
+    if facts.connections is not None:
+        connections = f"{facts.connections_used or 0} of {facts.connections} in use by this node"
+    shown = {
+        "Version": facts.version,
+        "Size": None if facts.size_bytes is None else size(facts.size_bytes),
+        "Write-ahead log": None if facts.wal_bytes is None else size(facts.wal_bytes),
+        "Pending timers": None if facts.rows is None else f"about {count(facts.rows)}",
+        "Connections": connections,
+    }
+    return [(title, text) for title, text in shown.items() if text is not None]
+
+
+def size(number_of_bytes: float) -> str:
+    """A number of bytes, in the unit in which it is below 1,024."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if number_of_bytes < 1_024:
+            return f"{number_of_bytes:.3g} {unit}" if unit != "B" else f"{number_of_bytes:.0f} {unit}"
+        number_of_bytes /= 1_024
+    return f"{number_of_bytes:.3g} TiB"
