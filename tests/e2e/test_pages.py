@@ -247,7 +247,7 @@ async def test_keyboard_shortcuts(shown: Window, api: Api) -> None:
     await page.locator("h1").click()
     # The second key must follow soon.
     async with shown.stopped_clock():
-        for key, heading in (("l", "Calls"), ("c", "Nodes")):
+        for key, heading in (("l", "No calls yet"), ("c", "Nodes")):
             await page.keyboard.press("g")
             await page.keyboard.press(key)
             await shown.arrived(heading)

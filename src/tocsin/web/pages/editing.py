@@ -32,6 +32,8 @@ V = TypeVar("V", TimerView, ScheduleView)
 _KEEPING = ("preview", "preset", "add_jitter", "new_tenant")
 #: Fields that the server may fill in when another one is changed.
 _SETTLED = ("sentence", "cron", "zone", "jitter", "tenant")
+#: The fields that name what a form creates.
+_NAMES = ("id", "namespace")
 
 
 @dataclass(slots=True)
@@ -105,9 +107,14 @@ class Editing(Part, Generic[R]):
         """All that changes on the page of a form, for the script that requests it on input."""
         form = self.form_type.read(context.form)
         self.permit(context, Role.READ, form)
-        values = await self._shown(context, form, await self.stored(context, form))
+        existing = await self.stored(context, form)
+        values = await self._shown(context, form, existing)
+        # The form of what is stored has no fields for its name.
+        fixed = _NAMES if existing is not None else ()
+        values["shown"]["lines"] = {name: line for name, line in values["shown"]["lines"].items() if name not in fixed}
         settled = {name for name in _SETTLED if context.form.get(name) != getattr(form, name, "")}
-        values |= {"form": form, "kind": self.kind, "labels": self.labels, "settled": settled}
+        values |= {"form": form, "kind": self.kind, "settled": settled}
+        values["labels"] = [name for name in self.labels if name not in fixed]
         values |= {"errors": values["shown"]["errors"], "first_invalid": ""}
         return HTMLResponse(self._pages.text("form_update.html", context, values))
 
