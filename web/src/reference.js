@@ -1,5 +1,8 @@
 // Renders the server's OpenAPI document. Strings are set as text only, never as HTML.
 
+// Before the contents come in, which would push the description down.
+document.getElementById("operations").open = !matchMedia("(max-width: 719px)").matches;
+
 function element(name, properties, ...children) {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);
@@ -167,8 +170,6 @@ function render(description) {
 }
 
 const place = document.getElementById("description");
-// On a phone the list of all operations would come before the first one.
-document.getElementById("operations").open = !matchMedia("(max-width: 719px)").matches;
 try {
   const answer = await fetch(place.dataset.document);
   if (!answer.ok) throw new Error(`the server responded ${answer.status}`);

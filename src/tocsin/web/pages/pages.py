@@ -150,6 +150,7 @@ class Pages:
                 "keys_required": self._keys.required,
                 "insecure": self._keys.insecure,
                 "live": None,
+                "polled": False,
                 **values,
             }
         )

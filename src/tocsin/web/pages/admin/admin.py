@@ -22,4 +22,4 @@ class Administration(Part):
         view = await self._service.cluster()
         colours = {node.node: index % _OWNER_COLOURS for index, node in enumerate(view.nodes)}
         template = "admin/cluster_live.html" if context.fragment else "admin/cluster.html"
-        return self._pages.page(template, context, title="Nodes", cluster=view, colours=colours)
+        return self._pages.page(template, context, title="Nodes", polled=True, cluster=view, colours=colours)
