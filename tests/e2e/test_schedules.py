@@ -184,7 +184,7 @@ async def test_tabs_list_schedules_by_status(shown: Window, api: Api) -> None:
     await expect(rows).to_have_count(2)
     await page.locator("#fresh").click()
     await expect(rows).to_have_count(1)
-    await page.locator("#results").locator(".tabs a", has_text="Paused").click()
+    await page.locator("#tabs a", has_text="Paused").click()
     await expect(rows).to_contain_text(["tab-stopped"])
     await rows.get_by_role("link", name="tab-stopped").click()
     await shown.arrived("tab-stopped")
