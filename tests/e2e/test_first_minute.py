@@ -64,6 +64,8 @@ async def test_first_timer_is_created_and_fires(shown: Window, inbox: tuple[Inbo
     await shown.picture("journey-counting")
     await api("timers/update", namespace="default", timerId="first", delay="1s")
     await calls.count(1)
+    # The title shows it for some seconds.
+    await expect(page).to_have_title(re.compile("^● completed · "))
     await expect(page.locator(".lead .state")).to_have_text("completed")
     await expect(page.locator(".line")).to_contain_text("Response 200")
     # The notice of the action disappears when the timer changes.

@@ -228,12 +228,29 @@ function replaceRow(row, changed) {
 
 const isFiring = (one) => unsettled.includes(one.querySelector(".lead .state")?.dataset.tone);
 const showChanged = () => document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
+const ENDED = ["done", "failed"];
+const ENDED_SHOWN_MS = 5000;
+
+// Changes the page of a timer or call; the moment at which it ends swells its mark, and stands in the title for a while.
+async function refreshOne(one) {
+  const toneOf = () => one.querySelector(".lead .state")?.dataset.tone;
+  const before = toneOf();
+  const changed = await refreshPart(one, location.pathname + location.search);
+  if (changed && before && !ENDED.includes(before) && ENDED.includes(toneOf())) {
+    const state = one.querySelector(".lead .state");
+    state.dataset.ended = "";
+    const { title } = document;
+    document.title = `● ${state.textContent.trim()} · ${title}`;
+    setTimeout(() => { document.title = title; }, ENDED_SHOWN_MS);
+  }
+  return changed;
+}
 
 async function updatePage(one, news) {
   if ("finished" in one.dataset) return;
   if (news.changed === Number(one.dataset.changed) && news.created === Number(one.dataset.created) && !isFiring(one)) return;
   // Otherwise one of the next events tries again: the last one is sent once more, and from time to time.
-  const changed = await refreshPart(one, location.pathname + location.search);
+  const changed = await refreshOne(one);
   if (changed === null) return;
   one.dataset.changed = news.changed;
   one.dataset.created = news.created;
@@ -251,7 +268,7 @@ function pollWhileFiring(one) {
   clearTimeout(pollTimer);
   if (!isFiring(one)) return;
   pollTimer = setTimeout(async () => {
-    if (!document.hidden && await refreshPart(one, location.pathname + location.search)) showChanged();
+    if (!document.hidden && await refreshOne(one)) showChanged();
     pollWhileFiring(one);
   }, REPEAT_MS);
 }
