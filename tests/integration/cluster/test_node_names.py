@@ -64,7 +64,7 @@ async def test_a_shared_node_name_is_reported_by_both_nodes(tmp_path: Path, post
         assert code == 0
         assert "2 live nodes have the name same" in output
         async with httpx.AsyncClient() as client:
-            page = (await client.get(f"{third.url}/cluster", headers={"accept": "text/html"})).text
+            page = (await client.get(f"{third.url}/nodes", headers={"accept": "text/html"})).text
         assert "2 live nodes have the name same" in page
         # Once one is gone nobody is accused any more.
         assert await two.stop() == 0
