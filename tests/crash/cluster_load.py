@@ -79,7 +79,7 @@ class ClusterLoad:
             body |= {"executeAt": format_instant(execute_at), "payload": {"v": change.version}}
         self._ledger.changes[timer].append(change)
         try:
-            status, _ = await client.post(f"/api/v1/timers/{kind}", body)
+            status, answer = await client.post(f"/api/v1/timers/{kind}", body)
         except (OSError, EOFError, TimeoutError) as error:
             self.failures[type(error).__name__] += 1
             await asyncio.sleep(0.02)
@@ -90,6 +90,7 @@ class ClusterLoad:
             change.refused = True
         else:
             self.failures[str(status)] += 1
+            print(kind, status, answer, flush=True)
             await asyncio.sleep(0.02)
 
 
