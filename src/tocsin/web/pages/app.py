@@ -47,6 +47,8 @@ SECURITY_HEADERS = {
 _SAFE = frozenset({"GET", "HEAD"})
 #: Forms up to this size are read on the event loop.
 _FORM_BYTES_AT_ONCE = 32 * 1024
+#: After how many seconds a page that is unavailable is requested again.
+_AGAIN_S = 5
 #: Pages that need no sign-in.
 _OPEN_PATHS = frozenset({"/login", "/docs"})
 
@@ -231,7 +233,11 @@ class Ui:
         if context.fragment:
             return HTMLResponse("", kind.status, headers=toast(message, "failed"))
         template = "admin/login.html" if unauthenticated else "refused.html"
-        response = self._pages.page(template, context, kind.status, title=kind.title, message=message, to="/")
+        # What was only asked for is asked for again by itself.
+        again = kind.status == 503 and context.request.method in _SAFE
+        response = self._pages.page(
+            template, context, kind.status, title=kind.title, message=message, to="/", again_s=_AGAIN_S if again else 0
+        )
         for name, value in problem_headers(error):
             if name == b"retry-after":
                 response.headers["retry-after"] = value.decode()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from tocsin.model.access import Role
+from tocsin.timers.explaining import PAUSE_TEXTS
+from tocsin.timers.service import ClusterView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.site import Part, route
 
@@ -22,4 +24,18 @@ class Administration(Part):
         view = await self._service.cluster()
         colours = {node.node: index % _OWNER_COLOURS for index, node in enumerate(view.nodes)}
         template = "admin/cluster_live.html" if context.fragment else "admin/cluster.html"
-        return self._pages.page(template, context, title="Nodes", polled=True, cluster=view, colours=colours)
+        return self._pages.page(
+            template,
+            context,
+            title="Nodes",
+            polled=True,
+            cluster=view,
+            paused_words=_paused_words(view),
+            colours=colours,
+        )
+
+
+def _paused_words(view: ClusterView) -> str:
+    """Why this node fires nothing; empty if it fires."""
+    reason = view.dispatch_paused_reason
+    return "" if view.dispatching or reason is None else PAUSE_TEXTS.get(reason, reason)
