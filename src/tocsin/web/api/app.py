@@ -114,7 +114,7 @@ class Api:
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, parts.rules),
-            StatisticsHandlers(service, parts.statistics),
+            StatisticsHandlers(service, parts.statistics, parts.rules),
             OperatorHandlers(service, metrics.scrape),
         ]
         if agent is not None:

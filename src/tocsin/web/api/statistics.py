@@ -5,20 +5,24 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from tocsin.model.access import Role
+from tocsin.model.errors import InvalidInput
+from tocsin.model.validation import InputRules
 from tocsin.statistics.reading import StatisticsReader
 from tocsin.timers.service import TimerService
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import statistics as wire
 from tocsin.web.http.access import require_namespace
+from tocsin.web.http.constraints import bad_fields
 
 
 class StatisticsHandlers:
     """Handles get."""
 
-    def __init__(self, service: TimerService, reader: StatisticsReader) -> None:
+    def __init__(self, service: TimerService, reader: StatisticsReader, rules: InputRules) -> None:
         self._service = service
         self._reader = reader
+        self._rules = rules
 
     @Operation("getStatistics", "/api/v1/statistics/get", Role.READ, Reach.VISIBLE, body_optional=True)
     async def get(self, request: ApiRequest, sent: wire.GetStatistics) -> wire.Statistics:
@@ -28,6 +32,8 @@ class StatisticsHandlers:
         apart; those of the others are in `*` only. Minutes are kept for 24 hours, then slots of ten minutes for 30 days; a
         node that is killed loses its last minute."""
         key, reader = request.key, self._reader
+        if errors := bad_fields(sent, self._rules):
+            raise InvalidInput(*errors)
         namespace = wire.ALL if sent.namespace is UNSET else sent.namespace
         if namespace != wire.ALL:
             if key is not None:
