@@ -8,12 +8,21 @@ from typing import Any
 import pytest
 
 from tocsin.statistics.outages import Outage
-from tocsin.statistics.slots import CallCounts, Counts, Failures, Slot, failing_place
+from tocsin.statistics.slots import (
+    OTHER_DESTINATIONS,
+    OTHER_NAMESPACES,
+    CallCounts,
+    Counts,
+    Failures,
+    Slot,
+    failing_place,
+)
+from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.overview import band
 from tocsin.web.pages.overview.content import Verdict, outage_sentence, verdict
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
-from tocsin.web.pages.overview.paused import BoundedCount, PausedNamespace
+from tocsin.web.pages.overview.paused import PausedNamespace
 
 SECOND, MINUTE = 1_000_000, 60_000_000
 DATABASE = "PostgreSQL at db:5432"
@@ -26,7 +35,10 @@ def present(*silent: str, overdue_s: float = 0.0, pauses: Sequence[Pause] = (), 
 
 def judged(minute: Counts | None = None, hour: Counts | None = None, **values: Any) -> Verdict:
     minute = Counts() if minute is None else minute
-    usual = {"calls": CallCounts(), "present": present(), "failing": 0, "paused": [], "others": [], "outages": []}
+    usual = {
+        "calls": CallCounts(), "present": present(), "due": BoundedCount(7), "failing": 0, "paused": [], "others": [],
+        "outages": [],
+    }  # fmt: skip
     return verdict(minute=minute, hour=hour or minute, database=DATABASE, **{**usual, **values})
 
 
@@ -39,7 +51,7 @@ def fired(count: int = 3, lag_us: int = 2_000, **counts: int) -> Counts:
 def test_verdict_of_a_quiet_and_of_a_busy_service() -> None:
     assert judged() == Verdict(
         "Quiet: nothing fired in the last minute.",
-        "7 timers are due within minutes, none is overdue. Nothing fired in the last 60 minutes.",
+        "7 timers are due in the next 60 minutes, none is overdue. Nothing fired in the last 60 minutes.",
         "calm",
     )
     assert judged(fired()) == Verdict(
@@ -47,6 +59,11 @@ def test_verdict_of_a_quiet_and_of_a_busy_service() -> None:
         "3 timers fired in the last 60 minutes, every one within 2.0\u00a0ms of its due time.",
         "calm",
     )
+
+    # Of more timers than are counted it is not known that the scope has none.
+    text = judged(due=BoundedCount(0, more=True)).text
+    assert text.startswith("Nothing is overdue. ")
+    assert judged(due=BoundedCount(0)).text.startswith("No timer is due in the next 60 minutes, none is overdue.")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +138,7 @@ def test_each_row_leads_to_what_it_counts() -> None:
     slot = Slot(NOW - NOW % MINUTE, failing={place: failures})
     assert rows(slots=[slot], failing={place: failures}) == [
         ("failed", "HTTP 500 · /charge", "3", "Show",
-         "/timers?view=failed&namespace=billing&error=HTTP_500&to_url=psp%3A80%2Fcharge"),
+         "/timers?view=failed&namespace=billing&to_url=psp%3A80%2Fcharge"),
     ]  # fmt: skip
     # Failures of namespaces that are not in the scope are not shown.
     assert rows(failing={place: failures}, wanted=lambda name: name == "other") == []
@@ -132,7 +149,10 @@ def test_each_row_leads_to_what_it_counts() -> None:
     # An attempt that will be made again has not failed.
     only_retried = Failures(5, 0, "TIMEOUT", NOW)
     assert rows(failing={place: only_retried})[0][2:4] == ("5", "Show")
-    assert "view=pending" in rows(failing={place: only_retried})[0][4]
+    assert "view=pending&error=TIMEOUT" in rows(failing={place: only_retried})[0][4]
+    # What was summed up because there are many names has no list of its own.
+    rest = {failing_place(OTHER_NAMESPACES, OTHER_DESTINATIONS): failures}
+    assert rows(failing=rest)[0][4] == "/timers?view=failed"
 
 
 def test_pauses_come_first_and_outages_that_are_over_last() -> None:
@@ -144,6 +164,7 @@ def test_pauses_come_first_and_outages_that_are_over_last() -> None:
         ("failed", "42 s", "Runbook"), ("paused", "500+", "Resume"), ("late", "2", "Show"),
     ]  # fmt: skip
     assert found[0][1] == "PostgreSQL at db:5432 does not answer, or too slowly"
+    assert found[2][1] == "PostgreSQL at db:5432 did not answer, or too slowly"
     assert rows(paused=[paused], may_admin=False)[0][3] == "Show"
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from html import escape
+from pathlib import Path
 
 import httpx
 
@@ -12,6 +14,10 @@ from tests.integration.pages.conftest import Browser, Node, Start
 from tests.support.patience import PATIENCE_S
 from tocsin.administration import delete_api_key
 from tocsin.model.access import Role
+from tocsin.server.node import open_store
+from tocsin.settings import load_settings
+from tocsin.statistics.outages import Outage
+from tocsin.statistics.records import put_outage
 
 TENANT = "01890a5d-ac96-774b-bcce-b302099a8057"
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -313,6 +319,38 @@ async def test_key_of_one_namespace_sees_only_that_namespace(start: Start) -> No
     names = (await owner.get("/namespaces")).text
     assert ">own</a>" in names
     assert ">default</a>" not in names
+
+
+async def test_key_of_one_namespace_sees_no_numbers_of_the_whole_service(start: Start, tmp_path: Path) -> None:
+    await (await keyed(start)).server.stop()
+    store = open_store(load_settings({"data_dir": tmp_path}))
+    await store.open(None)
+    now_us = time.time_ns() // 1_000
+    await put_outage(
+        store, b"another", Outage("n2", "lease", now_us - 120_000_000, now_us - 60_000_000, "", 214, 50_000_000)
+    )
+    await store.close()
+    node = await start(host="0.0.0.0", store=None)
+    assert node.server.service is not None
+    await node.server.service.namespaces.create("own")
+    reader, owner = await signed_in(node, "tk_read"), await signed_in(node, "tk_own")
+    for at in range(3):
+        fields = {"namespace": "default", "id": f"t{at}", "delay": "5m", "callbackUrl": "https://example.com/x"}
+        answer = await owner.client.post(
+            "/api/v1/timers/create", json=fields, headers={"authorization": "Bearer tk_write"}
+        )
+        assert answer.status_code == 200, answer.text
+    whole, own = (await reader.get("/")).text, (await owner.get("/")).text
+    assert "did not answer, or too slowly" in whole
+    assert "214" in whole
+    assert "3 timers are due in the next 60 minutes" in whole
+    assert "0 in flight" in whole
+    assert "Service calls, last 60 minutes" in whole
+    assert "did not answer, or too slowly" not in own
+    assert "214" not in own
+    assert "No timer is due in the next 60 minutes" in own
+    assert "in flight" not in own
+    assert "Service calls, last" not in own
 
 
 async def test_unknown_paths_get_the_apis_errors(node: Node) -> None:

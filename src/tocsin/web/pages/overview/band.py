@@ -105,7 +105,7 @@ class Ahead:
 
 
 def nice(most: int) -> int:
-    """The end of an axis: 1, 2 or 4 times a power of ten, or 4 at least, so that its half is whole, too."""
+    """The end of an axis: an even number of few digits, at least 4, so that its half is whole, too."""
     if most <= 4:
         return 4
     power = int(10 ** int(math.log10(most)))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import CallCounts, Counts
-from tocsin.web.pages.overview.incidents import why
+from tocsin.web.pages.counts import BoundedCount
+from tocsin.web.pages.overview.incidents import was, why
 from tocsin.web.pages.overview.nodes import Present
 from tocsin.web.pages.overview.paused import PausedNamespace
 from tocsin.web.pages.presentation import count, milliseconds, span
@@ -31,14 +32,16 @@ def verdict(
     hour: Counts,
     calls: CallCounts,
     present: Present,
+    due: BoundedCount,
     failing: int,
     paused: Sequence[PausedNamespace],
     others: Sequence[str],
     outages: Sequence[Outage],
     database: str,
 ) -> Verdict:
-    """The verdict on the scope's last minute, hour and calls of the last minute. `failing`: places at which something failed
-    in the last minutes; `others`: why this node is not ready, apart from a pause; `outages`: those of the last hour."""
+    """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next
+    hour; `failing`: places at which something failed in the last minutes; `others`: why this node is not ready, apart from
+    a pause; `outages`: those of the last hour."""
     if present.pauses:
         return _paused(present, others, database)
     if others:
@@ -49,11 +52,12 @@ def verdict(
         return Verdict(title, f"{_rate(minute)}. {_past(hour, outages, database)}".strip(), "alarm")
     troubles = _troubles(minute, failing, paused, present.silent, calls)
     if not minute.fires and not troubles:
-        waiting = count(present.window_timers)
-        soon = f"{waiting} timers are due within minutes" if present.window_timers else "No timer is due within minutes"
+        soon = f"{due.short} {'timer is' if due.short == '1' else 'timers are'} due in the next 60 minutes, none is overdue"
+        if not due.number:
+            soon = "Nothing is overdue" if due.more else "No timer is due in the next 60 minutes, none is overdue"
         return Verdict(
             "Quiet: nothing fired in the last minute.",
-            f"{soon}, none is overdue. {_past(hour, outages, database)}".strip(),
+            f"{soon}. {_past(hour, outages, database)}".strip(),
             "calm",
         )
     again = " again" if hour.late and not minute.late else ""
@@ -137,11 +141,4 @@ def outage_sentence(outage: Outage, database: str) -> str:
         else "none fired late"
     )
     refused = f"; {count(outage.creates_refused)} creates were refused" if outage.creates_refused else ""
-    return f"{ended_words(outage, database)} for {lasted}: {late}, none early, none lost{refused}."
-
-
-def ended_words(outage: Outage, database: str) -> str:
-    """What was wrong during an outage, as the beginning of a sentence in the past."""
-    if outage.reason == "lease":
-        return f"{database} did not answer, or too slowly,"
-    return f"{why(outage.reason, database)},"
+    return f"{was(outage.reason, database)}, for {lasted}: {late}, none early, none lost{refused}."

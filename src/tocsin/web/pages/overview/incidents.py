@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tocsin.statistics.outages import Outage
-from tocsin.statistics.slots import OTHER_DESTINATIONS, Failures, Slot, split_place
+from tocsin.statistics.slots import OTHER_DESTINATIONS, OTHER_NAMESPACES, Failures, Slot, split_place
 from tocsin.timers.explaining import PAUSE_TEXTS
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.overview.band import Link, Part, spark
@@ -40,7 +40,6 @@ class Incident:
     resumes: str = ""
     at: int | None = None
     chart: Sequence[Part] = field(default_factory=tuple)
-    outage: Outage | None = None
 
 
 def incidents(
@@ -75,6 +74,11 @@ def why(reason: str, database: str) -> str:
     return words[:1].upper() + words[1:]
 
 
+def was(reason: str, database: str) -> str:
+    """The reason of an outage that is over, as the beginning of a sentence."""
+    return f"{database} did not answer, or too slowly" if reason == "lease" else why(reason, database)
+
+
 def _pause(pause: Pause, database: str, docs: str, now_us: int) -> Incident:
     lasts = "" if pause.since_us is None else span(max(now_us - pause.since_us, 0), 1)
     words = f"{pause.node} fires nothing. What comes due waits, and nothing is lost."
@@ -90,7 +94,8 @@ def _groups(
     now_us: int,
     link: Link,
 ) -> list[Incident]:
-    """Failures by namespace, destination and path; the most first."""
+    """Failures by namespace, destination and path; the most first. A row's error is the last one there; its link leads to the
+    failed timers with any error, as they are counted, or to the pending ones with this error."""
     shown = [(place, failures) for place, failures in failing.items() if wanted(split_place(place)[0])]
     shown.sort(key=lambda each: (-each[1].exhausted, -each[1].failures))
     rows = []
@@ -98,7 +103,9 @@ def _groups(
         namespace, destination, path = split_place(place)
         destination = destination.partition("://")[2] or destination
         error, _, detail = failures.last_error.partition(":")
-        of = {"view": "failed" if failures.exhausted else "pending", "namespace": namespace, "error": error}
+        of = {"view": "failed"} if failures.exhausted else {"view": "pending", "error": error}
+        if namespace != OTHER_NAMESPACES:
+            of["namespace"] = namespace
         if destination != OTHER_DESTINATIONS:
             of["to_url"] = f"{destination}{path}"
         begins = now_us - now_us % _MINUTE_US
@@ -162,12 +169,11 @@ def _outage(outage: Outage, database: str, link: Link) -> Incident:
     late = f"late by at most {span(outage.late_max_us, 1)}" if outage.late else "late"
     return Incident(
         "late",
-        f"{why(outage.reason, database)}: over",
+        was(outage.reason, database),
         f"It lasted {lasted}. {outage.node} fired nothing meanwhile; none fired early, none was lost.{refused} It ended",
         count(outage.late),
         f"{late}{', so far' if outage.counting else ''}",
         "Show",
         link({"view": "all", "from": format_instant(outage.from_us), "to": format_instant(outage.to_us)}),
         at=outage.to_us,
-        outage=outage,
     )

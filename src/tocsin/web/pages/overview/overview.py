@@ -10,9 +10,11 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.namespace import DEFAULT_NAMESPACE
+from tocsin.statistics.outages import Outage
 from tocsin.statistics.reading import Hour, StatisticsReader
-from tocsin.statistics.slots import split_place, total
+from tocsin.statistics.slots import CallCounts, split_place, total
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.counts import BoundedCount
 from tocsin.web.pages.overview import band, content
 from tocsin.web.pages.overview.incidents import RUNBOOK, incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
@@ -38,12 +40,12 @@ class _Scope(NamedTuple):
 
     namespace: str
     wanted: Callable[[str], bool]
-    #: Whether nodes and store are the principal's business.
+    #: Whether nodes, store, service calls and numbers of the whole service are the principal's business.
     whole: bool
 
 
 class Overview(Part):
-    """The page. `database` is the store's name and place, `docs` the address of the documentation."""
+    """The page. `database` is the store's name and place."""
 
     def __init__(
         self,
@@ -80,23 +82,32 @@ class Overview(Part):
             live=f"/ui/live/overview{f'?namespace={scope.namespace}' if scope.namespace else ''}",
             first=self._is_unused(context, hour, present),
             welcome=self._welcome,
-            drawn=self._version(hour, present),
+            drawn=self._version(scope, hour, present),
             runbook=RUNBOOK if present.pauses and scope.whole else "",
             **self._values(context, scope, hour, present),
         )
 
     def _scope(self, context: RequestContext) -> _Scope:
         principal, namespace = context.principal, context.scope
+        whole = principal.may(Role.READ)
         if namespace:
             context.permit(Role.READ, namespace)
-            return _Scope(namespace, lambda name: name == namespace, principal.may(Role.READ))
-        return _Scope("", lambda name: principal.may(Role.READ, name), principal.may(Role.READ))
+            return _Scope(namespace, lambda name: name == namespace, whole)
+        return _Scope("", lambda name: principal.may(Role.READ, name), whole)
+
+    def _due(self, scope: _Scope, hour: Hour) -> list[int]:
+        """Instants of the scope's timers that are due within the hour, as far as they were counted."""
+        return [at for namespace, at in self._upcoming.due if at >= hour.at_us and scope.wanted(namespace)]
+
+    def _outages(self, hour: Hour) -> list[Outage]:
+        """The outages of the last hour."""
+        return self._reader.outages(hour.at_us - _HOUR_US, hour.at_us)
 
     def _is_unused(self, context: RequestContext, hour: Hour, present: Present) -> bool:
         """Whether the service has had no timers or calls yet, and the principal may create some."""
         if not context.principal.may(Role.WRITE, DEFAULT_NAMESPACE):
             return False
-        used = any(slot.counts().weight or slot.calls.any for slot in (*hour.slots, hour.open))
+        used = any(slot.counts().weight or slot.calls.any for slot in (hour.complete, hour.open))
         return not (used or present.window_timers or present.silent or self._upcoming.due or self._paused.namespaces)
 
     async def _refresh(self) -> None:
@@ -114,36 +125,36 @@ class Overview(Part):
         return content.verdict(
             minute=hour.last_minute.counts(scope.wanted),
             hour=sums.counts(scope.wanted),
-            calls=hour.last_minute.calls,
-            present=present,
+            calls=hour.last_minute.calls if scope.whole else CallCounts(),
+            present=present if scope.whole else present._replace(silent=[]),
+            due=BoundedCount(len(self._due(scope, hour)), more=self._upcoming.until_us is not None),
             failing=len(failing),
             paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
             others=others if scope.whole else [],
-            outages=self._reader.outages(hour.at_us - _HOUR_US, hour.at_us),
+            outages=self._outages(hour) if scope.whole else [],
             database=self._database,
         )
 
     def _values(self, context: RequestContext, scope: _Scope, hour: Hour, present: Present) -> dict[str, Any]:
         slots = [*hour.slots, hour.open]
         sums = total([hour.complete, hour.open], self._places_max)
-        outages = self._reader.outages(hour.at_us - _HOUR_US, hour.at_us)
+        outages = self._outages(hour)
         link = band.query_of(scope.namespace)
-        due = [at for namespace, at in self._upcoming.due if at >= hour.at_us and scope.wanted(namespace)]
         drawn = band.band(slots, scope.wanted, outages, hour.at_us, link)
         return {
             "verdict": self._verdict(scope, hour, present),
             "band": drawn,
             "stats": [(tone, number, link(filters)) for tone, number, filters in band.outcomes(drawn.sums)],
-            "ahead": band.ahead(due, self._upcoming.until_us, hour.at_us, link),
+            "ahead": band.ahead(self._due(scope, hour), self._upcoming.until_us, hour.at_us, link),
             "ahead_link": link({"view": "pending", "due": "next-1h"}),
             "incidents": incidents(
                 pauses=present.pauses if scope.whole else [],
                 database=self._database,
-                outages=outages,
+                outages=outages if scope.whole else [],
                 paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
                 slots=slots,
                 failing=sums.failing,
-                calls_failing=sums.calls_failing if context.principal.may_call_somewhere(Role.READ) else {},
+                calls_failing=sums.calls_failing if scope.whole else {},
                 wanted=scope.wanted,
                 may_admin=context.principal.may(Role.ADMIN),
                 docs=DOCS_URL,
@@ -151,9 +162,9 @@ class Overview(Part):
                 link=link,
             ),
             "minutes": [(slot.begins_us, slot.counts(scope.wanted)) for slot in slots[-_MINUTES_SHOWN:]],
-            "present": present,
+            "present": present if scope.whole else None,
             "calls_hour": sums.calls,
-            "agent": (present.agent or sums.calls.any) and context.principal.may_call_somewhere(Role.READ),
+            "agent": (present.agent or sums.calls.any) and scope.whole,
         }
 
     @route("GET", "/ui/live/overview")
@@ -165,26 +176,29 @@ class Overview(Part):
         def update() -> dict[str, Any]:
             nonlocal drawn_us, sent
             hour, present = self._reader.hour(), self._nodes.present()
-            verdict, version = self._verdict(scope, hour, present), self._version(hour, present)
+            verdict, version = self._verdict(scope, hour, present), self._version(scope, hour, present)
             if version != sent and hour.at_us - drawn_us >= _REDRAWN_US:
                 drawn_us, sent = hour.at_us, version
             return {"title": verdict.title, "text": verdict.text, "tone": verdict.tone, "version": sent}
 
         return self._site.streams.response(context, update, self._refresh)
 
-    def _version(self, hour: Hour, present: Present) -> str:
-        """Changes with everything that the body of the page shows, and every minute."""
-        counts = hour.open.counts()
-        latest = self._reader.outages(hour.at_us - _HOUR_US, hour.at_us)
+    def _version(self, scope: _Scope, hour: Hour, present: Present) -> str:
+        """Changes with everything that the body of the page shows of the scope, and every minute. Clients see it."""
+        counts, calls = hour.open.counts(scope.wanted), hour.open.calls
+        latest = self._outages(hour)
         parts = (
             hour.open.begins_us // 1_000_000,
             counts.weight,
             len(hour.slots),
-            present.in_flight,
+            present.in_flight if scope.whole else "",
             len(present.pauses),
             len(latest),
-            sum(each.late for each in latest),
-            len(self._upcoming.due),
-            " ".join(f"{each.name}:{each.waiting.number}" for each in self._paused.namespaces),
+            sum(each.late for each in latest) if scope.whole else "",
+            calls.submitted + calls.succeeded + calls.failed if scope.whole else "",
+            len(self._due(scope, hour)),
+            " ".join(
+                f"{each.name}:{each.waiting.number}" for each in self._paused.namespaces if scope.wanted(each.name)
+            ),
         )
         return ".".join(map(str, parts))
