@@ -51,11 +51,11 @@ class Statistics:
         self._minute = Slot(_begin(now_us, limits.minute_us))
         self._change_counters: dict[str, ChangeCounter] = {}
 
-    def change_counter(self, namespace: str) -> ChangeCounter:
-        """A copy of the namespace's change counter, or the sum of all for EVERY. Read it before the data that a page shows
-        with it, so that the page is notified of changes in between."""
+    def change_counter(self, namespace: str, wanted: Callable[[str], bool] | None = None) -> ChangeCounter:
+        """A copy of the namespace's change counter; for EVERY, the sum of those that are wanted, None: of all. Read it before
+        the data that a page shows with it, so that the page is notified of changes in between."""
         if namespace == EVERY:
-            counters = self._change_counters.values()
+            counters = [each for name, each in self._change_counters.items() if wanted is None or wanted(name)]
             return ChangeCounter(sum(each.created for each in counters), sum(each.changed for each in counters))
         return replace(self._change_counters.get(namespace) or ChangeCounter())
 
@@ -201,11 +201,15 @@ class CallStatistics:
         if handler is not None:
             handler(event)
 
-    def change_counter(self, tenant_id: str) -> ChangeCounter:
-        """A copy of the tenant's change counter, which starts over if the tenant had to make room for others; of EVERY, that
-        of all tenants together. Read it before the data that a page shows with it, as `Statistics.change_counter`."""
+    def change_counter(self, tenant_id: str, wanted: Callable[[str], bool] | None = None) -> ChangeCounter:
+        """A copy of the tenant's change counter, which starts over if the tenant had to make room for others; for EVERY, that
+        of the wanted tenants together, None: of all. Read it before the data that a page shows with it, as
+        `Statistics.change_counter`."""
         if tenant_id == EVERY:
-            return replace(self._changes)
+            if wanted is None:
+                return replace(self._changes)
+            counters = [each for known, each in self._change_counters.items() if wanted(known)]
+            return ChangeCounter(sum(each.created for each in counters), sum(each.changed for each in counters))
         return replace(self._change_counters.get(tenant_id.lower()) or ChangeCounter())
 
     def _count(self, tenant_id: str, *, created: int = 0, changed: int = 0) -> None:

@@ -24,7 +24,7 @@ from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import Numbers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
 from tocsin.web.pages.pages import compressed, render_rows
-from tocsin.web.pages.site import Part, RouteEntry, Site
+from tocsin.web.pages.site import Part, RouteEntry
 
 F = TypeVar("F", bound=ListFilters)
 R = TypeVar("R")
@@ -102,7 +102,6 @@ class ListPart(Part, Generic[F, R]):
     live_path: str
     filters_type: type[F]
     version: Callable[[R], str]
-    change_counter: Callable[[str], ChangeCounter]
 
     def routes(self) -> Sequence[RouteEntry]:
         path = self.filters_type.path
@@ -143,6 +142,10 @@ class ListPart(Part, Generic[F, R]):
         """Whether the principal may change what is in the scope. Raises Forbidden unless it may read it."""
 
     @abstractmethod
+    def change_counter(self, context: RequestContext, scope: str) -> ChangeCounter:
+        """Counts the changes to what the principal may read in the scope."""
+
+    @abstractmethod
     async def choices(self, context: RequestContext, filters: F) -> dict[str, Any]:
         """Further values for the templates."""
 
@@ -157,7 +160,7 @@ class ListPart(Part, Generic[F, R]):
         filters = await self.filters(context)
         problem: TocsinError | None = None
         listing: Listing[R] = Listing(())
-        change_counter = self.change_counter(filters.scope)
+        change_counter = self.change_counter(context, filters.scope)
         counting = asyncio.ensure_future(self._numbers(context, filters))
         try:
             listing = await self.find(context, filters)
@@ -236,7 +239,7 @@ class ListPart(Part, Generic[F, R]):
         """Streams to an open page whenever something in its scope changes."""
         scope = context.query.exact(self.filters_type.scope_name)
         self.permit(context, scope)
-        return self._site.streams.response(context, lambda: asdict(self.change_counter(scope)))
+        return self._site.streams.response(context, lambda: asdict(self.change_counter(context, scope)))
 
     def _rows_values(self, context: RequestContext, filters: F, listing: Listing[R]) -> dict[str, Any]:
         may_write = self.permit(context, filters.scope)
@@ -249,9 +252,11 @@ class ListPart(Part, Generic[F, R]):
 class NamespacedList(ListPart[F, R]):
     """The list of what a namespace has, or all that the principal may read. A row is known by its namespace and id."""
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
-        self.change_counter = site.statistics.change_counter
+    def change_counter(self, context: RequestContext, scope: str) -> ChangeCounter:
+        may = context.principal.may
+        return self._site.statistics.change_counter(
+            scope, (lambda name: may(Role.READ, name)) if context.principal.is_limited else None
+        )
 
     @abstractmethod
     async def get_named(self, namespace: str, ids: Sequence[str]) -> Mapping[str, R]:

@@ -17,6 +17,7 @@ from tocsin.model.validation import new_text_reason
 from tocsin.service_calls.api.validation import PageRequest
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallRecord
+from tocsin.statistics.counting import ChangeCounter
 from tocsin.web.http.access import listed_tenants
 from tocsin.web.http.errors import Forbidden
 from tocsin.web.pages.calls.presentation import STAR, key_of, list_path, version
@@ -24,7 +25,7 @@ from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.counts import Numbers, of_calls
 from tocsin.web.pages.filters import ListFilters
 from tocsin.web.pages.lists import Listing, ListPart, TimeBudget
-from tocsin.web.pages.site import CallPart, Site, route
+from tocsin.web.pages.site import CallPart, route
 from tocsin.web.pages.timers.listing import TimerFilters
 
 
@@ -108,9 +109,11 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
     def version(row: CallRow) -> str:
         return row.version
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
-        self.change_counter = site.call_statistics.change_counter
+    def change_counter(self, context: RequestContext, scope: str) -> ChangeCounter:
+        may = context.principal.may_call
+        return self._site.call_statistics.change_counter(
+            scope, (lambda tenant: may(Role.READ, tenant)) if context.principal.is_limited else None
+        )
 
     async def filters(self, context: RequestContext) -> CallFilters:
         tenant = context.query.get("tenant").lower() or EVERY
