@@ -34,7 +34,7 @@ from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.overview.nodes import Nodes
 from tocsin.web.pages.overview.overview import Overview
-from tocsin.web.pages.overview.paused import Paused
+from tocsin.web.pages.overview.paused import Paused, PausedSchedules
 from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
@@ -74,11 +74,12 @@ def compose(
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
-    paused, upcoming = Paused(service, clock), Upcoming(service, clock)
+    schedules = Schedules(service)
+    paused, paused_schedules, upcoming = Paused(service, clock), PausedSchedules(schedules), Upcoming(service, clock)
     pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy, is_paused=service.namespaces.is_paused)
     site = Site(
         service=service,
-        schedules=Schedules(service),
+        schedules=schedules,
         parser=RequestParser(parts.rules),
         rules=parts.rules,
         pages=pages,
@@ -97,7 +98,7 @@ def compose(
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
     calls = CallList(site)
     families = (
-        Overview(site, parts.statistics, nodes, paused, upcoming, welcome, database),
+        Overview(site, parts.statistics, nodes, paused, paused_schedules, upcoming, welcome, database),
         welcome,
         SignInPart(site, sessions, parts.auth_failures),
         timers,
@@ -137,5 +138,5 @@ def compose(
         proxies=parts.proxies,
         welcome=welcome,
         clock=clock,
-        closing=[nodes.close, paused.close, upcoming.close, site.counts.close],
+        closing=[nodes.close, paused.close, paused_schedules.close, upcoming.close, site.counts.close],
     )

@@ -72,7 +72,7 @@ class ListFilters:
             view=view,
             search=search,
             tags=_tags([*query.all("tag"), *words.get("tag", ())]),
-            destination=words.get("to", [query.get("to_url")])[-1],
+            destination=words.get("to", [query.get("destination")])[-1],
             error=words.get("error", [query.get("error")])[-1],
             starred=query.get("starred") == "yes",
             range=span if span in cls.ranges or span == CUSTOM_RANGE else "",
@@ -102,7 +102,7 @@ class ListFilters:
         shown = [
             ("tag", "tag", tag, self.link(tags=tuple(each for each in self.tags if each != tag))) for tag in self.tags
         ]
-        shown += [("to", "to_url", self.destination, self.link(destination=""))] if self.destination else []
+        shown += [("to", "destination", self.destination, self.link(destination=""))] if self.destination else []
         return [*shown, *([("error", "error", self.error, self.link(error=""))] if self.error else [])]
 
     @classmethod
@@ -146,7 +146,7 @@ class ListFilters:
         pairs.append(("view", wanted.view))
         pairs += [("q", wanted.search)] if wanted.search else []
         pairs += [("tag", tag) for tag in wanted.tags]
-        pairs += [("to_url", wanted.destination)] if wanted.destination else []
+        pairs += [("destination", wanted.destination)] if wanted.destination else []
         pairs += [("error", wanted.error)] if wanted.error else []
         pairs += [("starred", "yes")] if wanted.starred else []
         if wanted.range == CUSTOM_RANGE:
