@@ -113,6 +113,7 @@ class Pages:
             state_of=lambda view, now_us: presentation.state_of(view, now_us, paused=is_paused(view.timer.namespace)),
             relative=presentation.relative,
             parted=presentation.parted,
+            tabs_of=presentation.tabs_of,
             timer_path=presentation.timer_path,
         )
         environment.filters.update(
