@@ -31,7 +31,7 @@ Range = tuple[str, int | None, int | None]
 @dataclass(frozen=True, slots=True)
 class ListFilters:
     """The parsed query of a list. Values are unchecked text. `scope` is the namespace or the tenant, or EVERY; `order` is
-    `asc` for the earliest first."""
+    `asc` for the earliest first, or by id, `next` for next instants first."""
 
     scope: str
     view: str
@@ -56,7 +56,9 @@ class ListFilters:
     ranges: ClassVar[Mapping[str, Range]]
     #: What the search field completes: words such as `tag:eu`, which stand for the parameter `tag`.
     words: ClassVar[frozenset[str]] = frozenset({"tag"})
-    #: Tabs that list the earliest first. If there are any, every tab can be listed either way.
+    #: The orders in which every tab can be listed.
+    orders: ClassVar[frozenset[str]] = frozenset()
+    #: Tabs that list the earliest first unless another order is chosen.
     earliest_first: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
@@ -78,7 +80,7 @@ class ListFilters:
             range=span if span in cls.ranges or span == CUSTOM_RANGE else "",
             after=after,
             before=before,
-            order=order if cls.earliest_first and order in ("asc", "desc") else cls._order(view),
+            order=order if order in cls.orders else cls._order(view),
             rows=min(whole_number(query.get("rows")), limits.list_rows_max) or limits.list_rows,
             cursor=query.get("cursor"),
         )

@@ -55,12 +55,14 @@ class TimeBudget:
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[R]):
     """A page of a list. `exact` are the rows whose id equals the search text; they are not in `rows`. `reached` is how
-    far an unfinished search has come: an instant, or an id where the list is in the order of ids."""
+    far an unfinished search has come: an instant, or an id where the list is in the order of ids. `unsorted`: it has too many
+    rows for the order that was asked for, and is in its usual one."""
 
     rows: Sequence[R]
     cursor: str | None = None
     reached: int | str | None = None
     exact: Sequence[R] = ()
+    unsorted: bool = False
 
     @property
     def all(self) -> list[R]:

@@ -158,6 +158,9 @@ def _past(hour: Counts, outages: Sequence[Outage], database: str) -> str:
             f"{made}, {count(hour.late)} of them late, by up to {span(round(hour.lag.max_ms * 1_000), 1)}."
         )
     else:
+        if not hour.lag.counts:
+            # Of what was fired by hand there is no lag.
+            return " ".join([*sentences, f"{made}."])
         slowest = milliseconds(hour.lag.max_ms * 1_000).replace(" ", "\u00a0")
         sentences.append(f"{made}, {'' if hour.fires == 1 else 'each '}within {slowest} of its due time.")
     return " ".join(sentences)

@@ -56,6 +56,7 @@ class TimerFilters(ListFilters):
         "last-7d": ("Last 7 days", -7 * _DAY_US, 0),
     }
     words = frozenset({"tag", "to", "error"})
+    orders = frozenset({"asc", "desc"})
     earliest_first = frozenset({"pending", "waiting"})
 
     def bounds(self, now_us: int) -> tuple[str, str]:
