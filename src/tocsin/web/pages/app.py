@@ -175,7 +175,7 @@ class Ui:
                     return _to_login(request)
             return await self._routed(context)
         except TocsinError as error:
-            return self._refusal(context, error, unauthenticated=principal is None)
+            return await self._refusal(context, error, unauthenticated=principal is None)
 
     def _address(self, request: Request) -> str:
         headers = headers_by_name(request.scope["headers"])
@@ -218,7 +218,7 @@ class Ui:
             )
         return form
 
-    def _refusal(self, context: RequestContext, error: TocsinError, *, unauthenticated: bool) -> Response:
+    async def _refusal(self, context: RequestContext, error: TocsinError, *, unauthenticated: bool) -> Response:
         kind = problem_kind(error)
         if kind.hidden:
             _log.error(
@@ -230,13 +230,23 @@ class Ui:
                 extra={"correlation_id": context.correlation_id},
             )
         message = client_message(error, context.correlation_id)
+        # What was only asked for is asked for again by itself.
+        again = kind.status == 503 and context.request.method in _SAFE
+        outage = await self._site.outages.of(error, of_calls=context.path.startswith("/calls")) if again else None
+        if outage is not None:
+            message = outage.title
         if context.fragment:
             return HTMLResponse("", kind.status, headers=toast(message, "failed"))
         template = "admin/login.html" if unauthenticated else "refused.html"
-        # What was only asked for is asked for again by itself.
-        again = kind.status == 503 and context.request.method in _SAFE
         response = self._pages.page(
-            template, context, kind.status, title=kind.title, message=message, to="/", again_s=_AGAIN_S if again else 0
+            template,
+            context,
+            kind.status,
+            title=kind.title if outage is None else "This page can’t be read now",
+            message=message,
+            to="/",
+            again_s=_AGAIN_S if again else 0,
+            outage=outage,
         )
         for name, value in problem_headers(error):
             if name == b"retry-after":

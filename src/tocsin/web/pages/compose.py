@@ -32,6 +32,7 @@ from tocsin.web.pages.counts import Counts
 from tocsin.web.pages.finding import Finder
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
+from tocsin.web.pages.outages import Outages
 from tocsin.web.pages.overview.nodes import Nodes
 from tocsin.web.pages.overview.overview import Overview
 from tocsin.web.pages.overview.paused import Paused, PausedSchedules
@@ -67,16 +68,24 @@ def compose(
     own_url: str | None,
     limits: UiLimits,
     database: str,
+    agent_database: str | None,
     clock_mover: ClockMover | None,
 ) -> Ui:
     """The application. `agent` returns the service calls for each page that shows some; `database` is the store's name and
-    place; `clock_mover` moves the clock, if something does."""
+    place, `agent_database` that of service calls if that is another one; `clock_mover` moves the clock, if something does."""
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
     schedules = Schedules(service)
     paused, paused_schedules, upcoming = Paused(service, clock), PausedSchedules(schedules), Upcoming(service, clock)
-    pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy, is_paused=service.namespaces.is_paused)
+    outages = Outages(service, nodes, database, agent_database)
+    pages = Pages(
+        assets,
+        keys=keys,
+        policy_of=service.namespaces.retry_policy,
+        is_paused=service.namespaces.is_paused,
+        now_us=clock.now_us,
+    )
     site = Site(
         service=service,
         schedules=schedules,
@@ -85,13 +94,14 @@ def compose(
         pages=pages,
         statistics=statistics,
         call_statistics=call_statistics,
-        streams=Streams(limits, clock_mover),
+        streams=Streams(limits, clock_mover, outages.present, pages.outage),
         counts=Counts(),
-        gate=Gate(agent, pages, parts.relay),
+        gate=Gate(agent, pages, outages, parts.relay),
         tenants=Tenants(parts.hosts, limits),
         keys=keys,
         audit=parts.audit,
         labels=TenantLabels(parts.records, limits.tenant_labels_max),
+        outages=outages,
         limits=limits,
     )
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)

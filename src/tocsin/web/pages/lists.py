@@ -7,14 +7,14 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from starlette.responses import JSONResponse, Response
 
 from tocsin.model.access import EVERY, Role
-from tocsin.model.errors import FieldError, InvalidInput, TocsinError
+from tocsin.model.errors import FieldError, InvalidInput, TocsinError, Unavailable
 from tocsin.model.timer import Timer
 from tocsin.statistics.counting import ChangeCounter
 from tocsin.timers.schedules import ScheduleListRequest
@@ -31,6 +31,10 @@ R = TypeVar("R")
 Q = TypeVar("Q", ListRequest, ScheduleListRequest)
 #: Namespaces in which an id is looked up at once, a read of the store for each.
 _LOOKED_UP_MAX = 100
+#: How long a list is read while the node knows that the database does not answer, or too slowly.
+_OUTAGE_READ_S = 1.0
+#: Statuses of errors that a list shows in its place; other errors have a page of their own.
+_SHOWN_STATUSES = (400, 404, 503)
 _names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
 
 
@@ -104,6 +108,10 @@ class ListPart(Part, Generic[F, R]):
     live_path: str
     filters_type: type[F]
     version: Callable[[R], str]
+    #: What `choices` returns, as far as it is known without the store.
+    no_choices: ClassVar[Mapping[str, Any]]
+    #: Whether the rows are service calls, which may have a database of their own.
+    of_calls: ClassVar[bool] = False
 
     def routes(self) -> Sequence[RouteEntry]:
         path = self.filters_type.path
@@ -162,29 +170,42 @@ class ListPart(Part, Generic[F, R]):
         filters = await self.filters(context)
         problem: TocsinError | None = None
         listing: Listing[R] = Listing(())
+        outage = await self._site.outages.present()
         change_counter = self.change_counter(context, filters.scope)
         counting = asyncio.ensure_future(self._numbers(context, filters))
+        choices = self.no_choices
         try:
-            listing = await self.find(context, filters)
+            # While the database does not answer, nobody waits for it for long.
+            async with asyncio.timeout(None if outage is None else _OUTAGE_READ_S):
+                listing = await self.find(context, filters)
+                choices = await self.choices(context, filters)
+        except TimeoutError:
+            problem = Unavailable("the list can't be read now")
         except TocsinError as error:
-            if problem_kind(error).status not in (400, 404):
+            if problem_kind(error).status not in _SHOWN_STATUSES:
                 raise
-            problem = error
+            problem, outage = error, await self._site.outages.of(error, of_calls=self.of_calls) or outage
         finally:
             # It has waited as long as the list was read, or ends soon.
             numbers = await counting
+        unread = problem is not None and problem_kind(problem).status == 503
+        if problem is not None and not unread:
+            choices = await self.choices(context, filters)
         values: dict[str, Any] = {
             "title": self.title,
             "problem": problem,
+            "outage": outage,
+            "unread": unread,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
             "change_counter": change_counter,
-            "numbers": numbers,
+            # Those of before an outage are not the present ones.
+            "numbers": {} if unread else numbers,
             "rows_path": self.rows_path,
             "live_path": self.live_path,
             "live": f"{self.live_path}?{filters.scope_name}={quote(filters.scope, safe='')}",
             **self._rows_values(context, filters, listing),
-            **await self.choices(context, filters),
+            **choices,
         }
         template = f"{self.kind}/results.html" if context.fragment else f"{self.kind}/list.html"
         # A script shows errors as a part of the page, and ignores responses with another status.
@@ -253,6 +274,8 @@ class ListPart(Part, Generic[F, R]):
 
 class NamespacedList(ListPart[F, R]):
     """The list of what a namespace has, or all that the principal may read. A row is known by its namespace and id."""
+
+    no_choices: ClassVar = {"namespaces": (), "chosen": None, "paused": ()}
 
     def change_counter(self, context: RequestContext, scope: str) -> ChangeCounter:
         may = context.principal.may

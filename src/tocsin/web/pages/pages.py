@@ -27,6 +27,7 @@ from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls import presentation as calls
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import utc_field
+from tocsin.web.pages.outages import RUNBOOK, Outage
 from tocsin.web.pages.schedules import outcomes
 from tocsin.web.pages.schedules import presentation as schedules
 
@@ -89,9 +90,11 @@ class Pages:
         keys: Keyring,
         policy_of: Callable[[Timer], RetryPolicy],
         is_paused: Callable[[str], bool],
+        now_us: Callable[[], int],
     ) -> None:
         self.assets = assets
         self._keys = keys
+        self._now_us = now_us
         self._environment = environment = Environment(
             loader=PackageLoader("tocsin.web.pages", "templates"),
             autoescape=select_autoescape(default=True, default_for_string=True),
@@ -103,6 +106,7 @@ class Pages:
         environment.globals.update(
             asset=assets.url,
             docs=DOCS_URL,
+            runbook=RUNBOOK,
             navigation=NAVIGATION,
             version=__version__,
             commit=short_commit(),
@@ -152,9 +156,15 @@ class Pages:
                 "insecure": self._keys.insecure,
                 "live": None,
                 "polled": False,
+                "outage": None,
                 **values,
             }
         )
+
+    def outage(self, outage: Outage | None) -> str:
+        """What is out, for the script of an open page; empty if nothing is."""
+        values = {"outage": outage, "now_us": self._now_us()}
+        return "" if outage is None else self._environment.get_template("outage.html").render(values)
 
     def page(self, template: str, context: RequestContext, status: int = 200, **values: Any) -> Response:
         """The rendered template as a response."""

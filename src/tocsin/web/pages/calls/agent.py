@@ -16,6 +16,7 @@ from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.parts import Relay, relay_request
 from tocsin.web.pages.context import Handler, Relayed, RequestContext, cookie_name, cookie_value
 from tocsin.web.pages.limits import UiLimits
+from tocsin.web.pages.outages import Outages
 from tocsin.web.pages.pages import Pages
 from tocsin.web.pages.presentation import sentence
 
@@ -43,6 +44,11 @@ STANDBY = AgentUnavailable(
 )
 
 
+UNREADABLE = AgentUnavailable(
+    "Service calls can’t be read now", "They are shown again once the database answers; those that come due wait.", 503
+)
+
+
 def standby(node: str) -> AgentUnavailable:
     """STANDBY with the name of the node that runs the agent; `node` is empty if it is unknown."""
     return replace(STANDBY, text=f"The service agent runs on node {node}. {STANDBY.text}") if node else STANDBY
@@ -55,9 +61,10 @@ AgentSource = Callable[[], ServiceCalls | AgentUnavailable]
 class Gate:
     """Gives handlers the agent. On a node without the agent it relays the request with `relay`, or explains why not."""
 
-    def __init__(self, source: AgentSource, pages: Pages, relay: Relay | None = None) -> None:
+    def __init__(self, source: AgentSource, pages: Pages, outages: Outages, relay: Relay | None = None) -> None:
         self.source = source
         self._pages = pages
+        self._outages = outages
         self._relay = relay
 
     def __call__(self, handler: Handler, *, relayed: bool = True, otherwise: Handler | None = None) -> Handler:
@@ -84,7 +91,13 @@ class Gate:
                         return Relayed(*answer)
             if otherwise is not None:
                 return await otherwise(context)
-            return self._pages.page("calls/unavailable.html", context, calls.status, title="Calls", unavailable=calls)
+            outage = await self._outages.present()
+            if outage is not None and calls.status == 503:
+                # The agent needs the database, too: which node would serve the calls is not the point.
+                calls = UNREADABLE
+            return self._pages.page(
+                "calls/unavailable.html", context, calls.status, title="Calls", unavailable=calls, outage=outage
+            )
 
         return handle
 

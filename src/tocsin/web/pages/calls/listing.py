@@ -104,6 +104,8 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
     rows_path = "/ui/calls/rows"
     live_path = "/ui/live/calls"
     filters_type = CallFilters
+    no_choices: ClassVar = {"tenants": {}, "notice_text": ""}
+    of_calls = True
 
     @staticmethod
     def version(row: CallRow) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import CallCounts, Counts
 from tocsin.web.pages.counts import BoundedCount
-from tocsin.web.pages.overview.incidents import was, why
+from tocsin.web.pages.outages import paused_words, was
 from tocsin.web.pages.overview.nodes import Present
 from tocsin.web.pages.overview.paused import PausedNamespace
 from tocsin.web.pages.presentation import count, milliseconds, span
@@ -93,16 +93,7 @@ def _timely(minute: Counts, hour: Counts, *, known: bool, alone: bool) -> str:
 
 
 def _paused(present: Present, others: Sequence[str], database: str) -> Verdict:
-    reasons = list(dict.fromkeys(why(pause.reason, database) for pause in present.pauses))
-    if len(present.pauses) == present.nodes:
-        title = f"{'; '.join(reasons)}. Nothing fires."
-        meaning = "What comes due waits and fires afterwards; nothing is lost."
-    else:
-        names = ", ".join(pause.node for pause in present.pauses)
-        title = f"{'; '.join(reasons)}: {names} fires nothing."
-        meaning = "What comes due there waits until other nodes take over; nothing is lost."
-    if any(pause.reason == "lease" for pause in present.pauses):
-        meaning += " Creates and changes fail until the database answers."
+    title, meaning = paused_words(present.pauses, present.nodes, database)
     return Verdict(title, " ".join([meaning, *(f"Also: {each}." for each in others)]), "alarm")
 
 

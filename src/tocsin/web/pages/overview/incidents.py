@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import OTHER_DESTINATIONS, OTHER_NAMESPACES, Failures, Slot, split_place
-from tocsin.timers.explaining import PAUSE_TEXTS
 from tocsin.web.http.instants import format_instant
+from tocsin.web.pages.outages import RUNBOOK, was, why
 from tocsin.web.pages.overview.band import Link, Part, spark
 from tocsin.web.pages.overview.nodes import Pause
 from tocsin.web.pages.overview.paused import PausedNamespace, PausedSchedule
@@ -22,8 +22,6 @@ _GROUPS_MAX = 8
 _SPARK_MINUTES = 24
 _CALLS_MAX, _NAMESPACES_MAX, _SCHEDULES_MAX = 3, 5, 5
 _OUTAGES_MAX = 3
-#: The anchor of the runbook of nodes that fire nothing, below the docs.
-RUNBOOK = "runbooks/TocsinNothingFires"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +68,6 @@ def incidents(
     rows += _schedules(schedules, may_write, link)
     ended = [each for each in outages if each.to_us is not None][:_OUTAGES_MAX]
     return [*rows, *(_outage(each, database, link) for each in ended)]
-
-
-def why(reason: str, database: str) -> str:
-    """The reason of a pause of dispatch, as the beginning of a sentence."""
-    if reason == "lease":
-        return f"{database} does not answer, or too slowly"
-    words = PAUSE_TEXTS.get(reason, reason)
-    return words[:1].upper() + words[1:]
-
-
-def was(reason: str, database: str) -> str:
-    """The reason of an outage that is over, as the beginning of a sentence."""
-    return f"{database} did not answer, or too slowly" if reason == "lease" else why(reason, database)
 
 
 def _pause(pause: Pause, database: str, docs: str, now_us: int) -> Incident:

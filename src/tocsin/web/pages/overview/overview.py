@@ -15,8 +15,9 @@ from tocsin.statistics.reading import Hour, StatisticsReader
 from tocsin.statistics.slots import CallCounts, split_place, total
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import BoundedCount
+from tocsin.web.pages.outages import RUNBOOK
 from tocsin.web.pages.overview import band, content
-from tocsin.web.pages.overview.incidents import RUNBOOK, incidents
+from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
 from tocsin.web.pages.overview.paused import Paused, PausedSchedule, PausedSchedules
 from tocsin.web.pages.overview.upcoming import Upcoming
