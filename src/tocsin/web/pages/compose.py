@@ -84,7 +84,6 @@ def compose(
         keys=keys,
         policy_of=service.namespaces.retry_policy,
         is_paused=service.namespaces.is_paused,
-        now_us=clock.now_us,
     )
     site = Site(
         service=service,

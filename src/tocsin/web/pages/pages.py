@@ -90,11 +90,9 @@ class Pages:
         keys: Keyring,
         policy_of: Callable[[Timer], RetryPolicy],
         is_paused: Callable[[str], bool],
-        now_us: Callable[[], int],
     ) -> None:
         self.assets = assets
         self._keys = keys
-        self._now_us = now_us
         self._environment = environment = Environment(
             loader=PackageLoader("tocsin.web.pages", "templates"),
             autoescape=select_autoescape(default=True, default_for_string=True),
@@ -163,8 +161,7 @@ class Pages:
 
     def outage(self, outage: Outage | None) -> str:
         """What is out, for the script of an open page; empty if nothing is."""
-        values = {"outage": outage, "now_us": self._now_us()}
-        return "" if outage is None else self._environment.get_template("outage.html").render(values)
+        return "" if outage is None else self._environment.get_template("outage.html").render(outage=outage)
 
     def page(self, template: str, context: RequestContext, status: int = 200, **values: Any) -> Response:
         """The rendered template as a response."""
