@@ -23,6 +23,7 @@ from tocsin.web.http.errors import Forbidden, problem_kind
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import Numbers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
+from tocsin.web.pages.outages import Outage
 from tocsin.web.pages.pages import compressed, render_rows
 from tocsin.web.pages.site import Part, RouteEntry
 
@@ -188,9 +189,28 @@ class ListPart(Part, Generic[F, R]):
         finally:
             # It has waited as long as the list was read, or ends soon.
             numbers = await counting
-        unread = problem is not None and problem_kind(problem).status == 503
-        if problem is not None and not unread:
+        if problem is not None and problem_kind(problem).status != 503:
             choices = await self.choices(context, filters)
+        return await self._shown(context, filters, listing, problem, outage, change_counter, numbers, choices)
+
+    async def unread(self, context: RequestContext) -> Response:
+        """The page while nothing can be listed because of an outage."""
+        filters, problem = await self.filters(context), Unavailable("the list can't be read now")
+        outage, change_counter = await self._site.outages.present(), self.change_counter(context, filters.scope)
+        return await self._shown(context, filters, Listing(()), problem, outage, change_counter, {}, self.no_choices)
+
+    async def _shown(
+        self,
+        context: RequestContext,
+        filters: F,
+        listing: Listing[R],
+        problem: TocsinError | None,
+        outage: Outage | None,
+        change_counter: ChangeCounter,
+        numbers: Numbers,
+        choices: Mapping[str, Any],
+    ) -> Response:
+        unread = problem is not None and problem_kind(problem).status == 503
         values: dict[str, Any] = {
             "title": self.title,
             "problem": problem,

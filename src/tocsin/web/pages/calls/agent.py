@@ -3,6 +3,7 @@ each URL contains."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -44,6 +45,8 @@ STANDBY = AgentUnavailable(
 )
 
 
+#: How long another node may take to serve calls, while this one knows that the database does not answer.
+_OUTAGE_RELAY_S = 1.0
 UNREADABLE = AgentUnavailable(
     "Service calls can’t be read now", "They are shown again once the database answers; those that come due wait.", 503
 )
@@ -67,9 +70,17 @@ class Gate:
         self._outages = outages
         self._relay = relay
 
-    def __call__(self, handler: Handler, *, relayed: bool = True, otherwise: Handler | None = None) -> Handler:
+    def __call__(
+        self,
+        handler: Handler,
+        *,
+        relayed: bool = True,
+        otherwise: Handler | None = None,
+        in_outage: Handler | None = None,
+    ) -> Handler:
         """The handler for a route; `handler` finds the service calls in its context. Unless `relayed`, it needs none, and
-        handles the request instead of the relay. `otherwise` handles it where no node serves calls now."""
+        handles the request instead of the relay. `otherwise` handles it where no node serves calls now, `in_outage` where
+        that is so while this node's database does not answer."""
 
         async def handle(context: RequestContext) -> Response:
             calls = self.source()
@@ -78,10 +89,14 @@ class Gate:
                 return await handler(context)
             if self._relay is not None and not relayed:
                 return await handler(context)
+            outage = await self._outages.present()
             if self._relay is not None:
                 scope, correlation_id = context.request.scope, context.correlation_id
                 try:
-                    answer = await relay_request(self._relay, scope, context.body, correlation_id, context.address)
+                    async with asyncio.timeout(None if outage is None else _OUTAGE_RELAY_S):
+                        answer = await relay_request(self._relay, scope, context.body, correlation_id, context.address)
+                except TimeoutError:
+                    calls = UNREADABLE
                 except Unavailable as error:
                     if context.fragment and otherwise is None:
                         raise
@@ -91,9 +106,10 @@ class Gate:
                         return Relayed(*answer)
             if otherwise is not None:
                 return await otherwise(context)
-            outage = await self._outages.present()
             if outage is not None and calls.status == 503:
                 # The agent needs the database, too: which node would serve the calls is not the point.
+                if in_outage is not None:
+                    return await in_outage(context)
                 calls = UNREADABLE
             return self._pages.page(
                 "calls/unavailable.html", context, calls.status, title="Calls", unavailable=calls, outage=outage

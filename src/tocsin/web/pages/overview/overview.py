@@ -155,6 +155,7 @@ class Overview(Part):
             "band": drawn,
             "stats": [(tone, number, link(filters)) for tone, number, filters in band.outcomes(drawn.sums)],
             "ahead": band.ahead(self._due(scope, hour), self._upcoming.until_us, hour.at_us, link),
+            "ahead_known": self._upcoming.known,
             "ahead_link": link({"view": "pending", "due": "next-1h"}),
             "incidents": incidents(
                 pauses=present.pauses if scope.whole else [],
