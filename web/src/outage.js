@@ -4,7 +4,7 @@ import { clock, showTimes } from "./times.js";
 const AGAIN_MS = 5000;
 const main = () => document.getElementById("main");
 
-// Shows what is out, as HTML; empty: nothing is. On Now the verdict says it.
+// Shows what is out, as HTML; empty: nothing is. On Now the verdict states it.
 export function showOutage(html) {
   const place = document.getElementById("outage");
   if (document.getElementById("sentence") || !place) return;

@@ -67,10 +67,10 @@ async def test_page_of_one_timer_names_the_database_and_is_requested_again(
     assert WORDS in shown
 
 
-async def test_open_pages_are_told_of_an_outage_and_of_its_end(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_open_pages_are_notified_of_an_outage_and_of_its_end(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     browser = node.browser()
     dispatcher = node.server.service._supervisor.dispatcher
-    told: list[str] = []
+    sent: list[str] = []
     async with (
         asyncio.timeout(PATIENCE_S),
         browser.client.stream("GET", "/ui/live?namespace=default", headers={"accept": "text/event-stream"}) as stream,
@@ -80,19 +80,19 @@ async def test_open_pages_are_told_of_an_outage_and_of_its_end(node: Node, monke
         dispatcher.pause("lease")
         async for line in lines:
             if line == "event: outage":
-                told.append(json.loads((await anext(lines)).removeprefix("data: ")))
-                if len(told) == 2:
+                sent.append(json.loads((await anext(lines)).removeprefix("data: ")))
+                if len(sent) == 2:
                     break
                 page = await pictured(browser, "/timers")
                 assert f"{WORDS} Nothing fires." in page and "It began at <time" in page
                 monkeypatch.undo()
                 dispatcher.resume(dispatcher._clock_base)
-    assert f"{WORDS} Nothing fires." in told[0]
-    assert "What is shown here is as of <time" in told[0] and "data-as-of=" in told[0]
-    assert told[1] == ""
+    assert f"{WORDS} Nothing fires." in sent[0]
+    assert "What is shown here is as of <time" in sent[0] and "data-as-of=" in sent[0]
+    assert sent[1] == ""
 
 
-async def test_a_list_says_so_while_the_node_fires_nothing_for_another_reason(node: Node) -> None:
+async def test_a_list_states_it_while_the_node_fires_nothing_for_another_reason(node: Node) -> None:
     browser = node.browser()
     await browser.create("one")
     node.server.service._supervisor.dispatcher.pause("clock_skew")

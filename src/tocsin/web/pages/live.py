@@ -78,13 +78,13 @@ class Streams:
             sent: dict[str, Any] = {}
             unchanged = 0
             offset_us: int | None = None
-            told: Outage | None = None
+            reported: Outage | None = None
             while not self._closing.is_set():
                 if self._clock is not None and (reading := self._clock.read()).offset_us != offset_us:
                     offset_us = reading.offset_us
                     yield b"event: clock\ndata: %d\n\n" % (reading.now_us // 1_000)
-                if self._outage is not None and (outage := await self._outage()) != told:
-                    told = outage
+                if self._outage is not None and (outage := await self._outage()) != reported:
+                    reported = outage
                     yield b"event: outage\ndata: %b\n\n" % msgspec.json.encode(self._words(outage))
                 if refresh is not None:
                     await refresh()

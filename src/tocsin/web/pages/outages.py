@@ -1,4 +1,4 @@
-"""What a page says while timers are not fired, or the database does not answer: which one, since when, what that means, and
+"""What a page states while timers are not fired, or the database does not answer: which one, since when, what that means, and
 what to do."""
 
 from __future__ import annotations
