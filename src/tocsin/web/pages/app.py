@@ -49,8 +49,9 @@ _SAFE = frozenset({"GET", "HEAD"})
 _FORM_BYTES_AT_ONCE = 32 * 1024
 #: After how many seconds a page that is unavailable is requested again.
 _AGAIN_S = 5
-#: How long a page waits for a database that is known not to answer, or too slowly.
-_OUTAGE_WAIT_S = 2.0
+#: How long a page waits for a database that is known not to answer, or too slowly: longer than Now and Store, which do
+#: without it after a while.
+_OUTAGE_WAIT_S = 4.0
 #: Pages that need no sign-in.
 _OPEN_PATHS = frozenset({"/login", "/docs"})
 

@@ -17,6 +17,8 @@ from tocsin.web.pages.site import Part, Site, route
 
 #: How long the page waits for what the database reports about itself.
 _FACTS_TIMEOUT_S = 1.5
+#: The same while the node knows that the database does not answer, or too slowly.
+_OUTAGE_FACTS_TIMEOUT_S = 0.5
 
 
 class StorePage(Part):
@@ -33,7 +35,7 @@ class StorePage(Part):
         context.permit(Role.READ)
         facts, outage = StoreFacts(), await self._site.outages.present()
         try:
-            async with asyncio.timeout(_FACTS_TIMEOUT_S):
+            async with asyncio.timeout(_FACTS_TIMEOUT_S if outage is None else _OUTAGE_FACTS_TIMEOUT_S):
                 facts = await self._service.store_facts()
         except Unavailable as error:
             outage = await self._site.outages.of(error)
