@@ -22,7 +22,7 @@ from tocsin.web.pages.overview import band
 from tocsin.web.pages.overview.content import Verdict, outage_sentence, verdict
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
-from tocsin.web.pages.overview.paused import PausedNamespace, PausedSchedule
+from tocsin.web.pages.overview.paused import PausedNamespace, PausedSchedule, PausedSchedules
 
 SECOND, MINUTE = 1_000_000, 60_000_000
 DATABASE = "PostgreSQL at db:5432"
@@ -233,3 +233,24 @@ def test_the_next_hour_states_how_far_it_was_counted() -> None:
 )
 def test_axes_end_at_round_numbers(most: int, end: int) -> None:
     assert band.nice(most) == end
+
+
+async def test_schedules_that_paused_themselves_are_found_in_several_looks() -> None:
+    each = PausedSchedule("billing", "a", 3, NOW, at_once=True)
+    parts = {None: ([each, None], "1"), "1": ([each._replace(schedule_id="b")], None), "again": ([], None)}
+
+    class Parts:
+        async def list_answers(self, wanted: Any, _answer: Any) -> Any:
+            return parts[wanted.cursor]
+
+    paused = PausedSchedules(Parts())  # type: ignore[arg-type]
+    await paused._read()
+    assert ([each.schedule_id for each in paused.all], paused.complete) == (["a"], False)
+    await paused._read()
+    assert (sorted(each.schedule_id for each in paused.all), paused.complete) == (["a", "b"], True)
+    # A resumed one is gone once the next look at it has ended.
+    parts[None] = ([None], "again")
+    await paused._read()
+    assert len(paused.all) == 2
+    await paused._read()
+    assert paused.all == []
