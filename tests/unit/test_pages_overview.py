@@ -22,7 +22,7 @@ from tocsin.web.pages.overview import band
 from tocsin.web.pages.overview.content import Verdict, outage_sentence, verdict
 from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Pause, Present
-from tocsin.web.pages.overview.paused import PausedNamespace
+from tocsin.web.pages.overview.paused import PausedNamespace, PausedSchedule, PausedSchedules
 
 SECOND, MINUTE = 1_000_000, 60_000_000
 DATABASE = "PostgreSQL at db:5432"
@@ -56,7 +56,7 @@ def test_verdict_of_a_quiet_and_of_a_busy_service() -> None:
     )
     assert judged(fired()) == Verdict(
         "Everything fires on time.",
-        "3 timers fired in the last 60 minutes, every one within 2.0\u00a0ms of its due time.",
+        "3 attempts in the last 60 minutes, each within 2.0\u00a0ms of its due time.",
         "calm",
     )
 
@@ -92,12 +92,23 @@ def test_verdict_names_what_is_wrong(values: dict[str, Any], title: str, tone: s
 def test_late_is_late() -> None:
     late = fired(290, 50 * SECOND, late=3)
     found = judged(late)
-    assert found.title == "3 of 290 fires in the last minute came late, by up to 50 s."
+    assert found.title == "3 of 290 attempts in the last minute began late, by up to 50 s."
     assert found.tone == "busy"
     # Afterwards it stays in the words for an hour.
     after = judged(fired(), late)
     assert after.title == "Timers fire on time again."
-    assert after.text == "290 timers fired in the last 60 minutes, 3 of them late, by up to 50 s."
+    assert after.text == "290 attempts in the last 60 minutes, 3 of them late, by up to 50 s."
+
+
+def test_lateness_of_the_whole_service_is_not_stated_of_a_scope() -> None:
+    overdue = present(overdue_s=5.0)
+    assert judged(present=overdue, scoped=True).title.startswith("Timers are late, here or in another namespace: ")
+    # Where it is withheld, nothing is claimed of what is overdue.
+    withheld = overdue._replace(overdue_s=None)
+    assert judged(fired(), present=withheld).title == "3 attempts in the last minute, none of them late."
+    for due in (BoundedCount(7), BoundedCount(0), BoundedCount(0, more=True)):
+        assert "overdue" not in (found := judged(present=withheld, due=due)).title + found.text
+    assert judged(present=withheld, failing=1).title.startswith("Nothing fired in the last minute. One destination")
 
 
 def test_a_pause_names_the_database_and_what_it_means() -> None:
@@ -115,17 +126,17 @@ def test_a_pause_names_the_database_and_what_it_means() -> None:
 def test_an_outage_that_is_over_is_reported_with_its_numbers() -> None:
     outage = Outage("a", "lease", 0, 67 * SECOND, "", 214, 50 * SECOND, 17)
     assert outage_sentence(outage, DATABASE) == (
-        "PostgreSQL at db:5432 did not answer, or too slowly, for 1 min: 214 fired late, by at most 50 s, none early, none "
-        "lost; 17 creates were refused."
+        "PostgreSQL at db:5432 did not answer, or too slowly, for 1 min: 214 attempts began late, by at most 50 s, none "
+        "early, none lost; 17 creates were refused."
     )
     outage.late, outage.counting, outage.creates_refused = 0, True, 0
-    assert outage_sentence(outage, DATABASE).endswith(": none fired late, none early, none lost.")
+    assert outage_sentence(outage, DATABASE).endswith(": no attempt began late, none early, none lost.")
 
 
 def rows(**values: Any) -> list[tuple[str, str, str, str, str]]:
     usual: dict[str, Any] = {
-        "pauses": [], "outages": [], "paused": [], "slots": [], "failing": {}, "calls_failing": {},
-        "wanted": lambda _: True, "may_admin": True,
+        "pauses": [], "outages": [], "paused": [], "schedules": [], "slots": [], "failing": {}, "calls_failing": {},
+        "wanted": lambda _: True, "may_admin": True, "may_write": lambda _: True,
     }  # fmt: skip
     link = band.query_of("")
     found = incidents(**{**usual, **values}, database=DATABASE, docs="/docs/", now_us=NOW, link=link)
@@ -138,7 +149,7 @@ def test_each_row_leads_to_what_it_counts() -> None:
     slot = Slot(NOW - NOW % MINUTE, failing={place: failures})
     assert rows(slots=[slot], failing={place: failures}) == [
         ("failed", "HTTP 500 · /charge", "3", "Show",
-         "/timers?view=failed&namespace=billing&to_url=psp%3A80%2Fcharge"),
+         "/timers?view=failed&namespace=billing&destination=psp%3A80%2Fcharge"),
     ]  # fmt: skip
     # Failures of namespaces that are not in the scope are not shown.
     assert rows(failing={place: failures}, wanted=lambda name: name == "other") == []
@@ -166,6 +177,19 @@ def test_pauses_come_first_and_outages_that_are_over_last() -> None:
     assert found[0][1] == "PostgreSQL at db:5432 does not answer, or too slowly"
     assert found[2][1] == "PostgreSQL at db:5432 did not answer, or too slowly"
     assert rows(paused=[paused], may_admin=False)[0][3] == "Show"
+
+
+def test_schedules_that_paused_themselves_have_rows_of_their_own() -> None:
+    each = PausedSchedule("billing", "report", 3, NOW - 60 * SECOND, at_once=True)
+    assert judged(schedules=1).title == "Nothing is overdue. A schedule has paused itself."
+    assert rows(schedules=[each]) == [
+        ("paused", "report has paused itself", "3", "Resume", "/schedules/billing/report")
+    ]
+    assert rows(schedules=[each], may_write=lambda name: name == "other")[0][3] == "Show"
+    many = [each._replace(schedule_id=f"s-{i}", ended_at=i) for i in range(7)]
+    found = rows(schedules=many)
+    assert found[0][1] == "s-6 has paused itself"
+    assert found[-1][2:] == ("2", "Show", "/schedules?view=paused")
 
 
 def test_bars_stack_outcomes_without_overlap_and_lead_to_their_minute() -> None:
@@ -209,3 +233,24 @@ def test_the_next_hour_states_how_far_it_was_counted() -> None:
 )
 def test_axes_end_at_round_numbers(most: int, end: int) -> None:
     assert band.nice(most) == end
+
+
+async def test_schedules_that_paused_themselves_are_found_in_several_looks() -> None:
+    each = PausedSchedule("billing", "a", 3, NOW, at_once=True)
+    parts = {None: ([each, None], "1"), "1": ([each._replace(schedule_id="b")], None), "again": ([], None)}
+
+    class Parts:
+        async def list_answers(self, wanted: Any, _answer: Any) -> Any:
+            return parts[wanted.cursor]
+
+    paused = PausedSchedules(Parts())  # type: ignore[arg-type]
+    await paused._read()
+    assert ([each.schedule_id for each in paused.all], paused.complete) == (["a"], False)
+    await paused._read()
+    assert (sorted(each.schedule_id for each in paused.all), paused.complete) == (["a", "b"], True)
+    # A resumed one is gone once the next look at it has ended.
+    parts[None] = ([None], "again")
+    await paused._read()
+    assert len(paused.all) == 2
+    await paused._read()
+    assert paused.all == []

@@ -97,7 +97,7 @@ function startBounds() {
 }
 
 // Words such as `tag:eu` in the search field become chips, each with a hidden field of its own.
-const PARAMETERS = { tag: "tag", to: "to_url", error: "error", ns: "namespace" };
+const PARAMETERS = { tag: "tag", to: "destination", error: "error", ns: "namespace" };
 
 function chip(word, value) {
   const made = document.createElement("span");

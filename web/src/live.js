@@ -3,6 +3,7 @@
 import { clock, nowMs, serverShows, showTimes } from "./times.js";
 import { Idiomorph } from "idiomorph";
 import { above, anyStale, drop, head, isShown, keyOf, known, left, rowsInView } from "./rows.js";
+import { asOf, showOutage } from "./outage.js";
 import { peekIsOpen } from "./peek.js";
 import { dialogIsOpen, post } from "./toast.js";
 
@@ -36,7 +37,7 @@ function found() {
   confirmedMs = nowMs();
   clearTimeout(lostTimer);
   lostTimer = 0;
-  show("live", "Live");
+  show(asOf() ? "lost" : "live", asOf() || "Live");
 }
 
 function open() {
@@ -46,6 +47,7 @@ function open() {
   source.onopen = found;
   source.onmessage = (event) => { found(); update(JSON.parse(event.data)); };
   source.addEventListener("clock", (event) => serverShows(Number(event.data)));
+  source.addEventListener("outage", (event) => { showOutage(JSON.parse(event.data)); found(); });
   source.addEventListener("bye", () => { close(); show("lost", "Signed out"); });
   source.onerror = () => {
     lost();

@@ -32,6 +32,8 @@ WINDOW_MAX_US = 366 * US_PER_DAY
 OCCURRENCES_MAX = 2**53
 #: Definitions whose instants are kept in memory ready to be reckoned.
 _RECURRENCES_MAX = 4_096
+#: Why a schedule is paused: somebody asked for it, or too many occurrences in a row failed.
+PAUSED_BY_REQUEST, PAUSED_AFTER_FAILURES = "request", "failures"
 
 
 class CatchUp(StrEnum):

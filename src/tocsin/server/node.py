@@ -33,7 +33,7 @@ from tocsin.server.outgoing import Outgoing, outgoing
 from tocsin.server.peers import Peers, loopback, peering_of, secrets_of, tls_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, connections_max, url_of
-from tocsin.server.stores import check_payload_limit, open_store, store_name
+from tocsin.server.stores import agent_database_name, check_payload_limit, open_store, store_name
 from tocsin.server.waiting import start_when_reachable
 from tocsin.server.worker_metrics import WorkerMetrics
 from tocsin.server.workers import WorkerSlot
@@ -376,6 +376,7 @@ class Server:
             own_url=self.url if reached else None,
             limits=settings.ui,
             database=store_name(settings),
+            agent_database=agent_database_name(settings),
             clock_mover=self._dev,
         )
 

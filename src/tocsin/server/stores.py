@@ -109,9 +109,18 @@ _NAMES = {
 
 def store_name(settings: Settings) -> str:
     """The kind of store and where it is, for people, without credentials: `PostgreSQL at db.example:5432`."""
-    url = settings.store_url()
+    return _name(settings.store_url())
+
+
+def agent_database_name(settings: Settings) -> str | None:
+    """The same of the database of service calls; None if that is the store."""
+    url = settings.agent_database_url()
+    return None if url == settings.store_url() else _name(url)
+
+
+def _name(url: str) -> str:
     parts = urlsplit(url)
-    place = str(settings.sqlite_path()) if parts.scheme == "sqlite" else parts.netloc.rpartition("@")[2]
+    place = parts.path[1:] if parts.scheme == "sqlite" else parts.netloc.rpartition("@")[2]
     name = _NAMES.get(parts.scheme, parts.scheme)
     return f"{name} at {place}" if place else name
 

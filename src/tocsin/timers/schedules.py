@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -20,6 +22,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.explanation import Explanation
 from tocsin.model.ids import schedule_uuid
+from tocsin.model.instants import INSTANT_MAX
 from tocsin.model.redaction import take_secrets, with_headers, with_url, withheld
 from tocsin.model.schedule import (
     Definition,
@@ -51,6 +54,9 @@ from tocsin.timers.service import TimerService
 
 T = TypeVar("T")
 
+#: Schedules that one part of a read in order of next instants has.
+_SORTED_PER_READ = 500
+_INSTANT = re.compile(r"[0-9]{1,19}", re.ASCII)
 #: How many of its next instants a schedule is shown with.
 NEXT_INSTANTS = 3
 
@@ -217,6 +223,50 @@ class Schedules:
         """Like `list`, with what `answer` makes of each schedule, as `TimerService.list_answers` does."""
         return await self._list(request, lambda view: answer(self._viewed(view)))
 
+    async def soonest(
+        self, request: ScheduleListRequest, rows_max: int
+    ) -> tuple[builtins.list[ScheduleView], str | None] | None:
+        """A page of live schedules in the order of their next instants, paused ones and those without any at the end, and the
+        cursor of the next page. No index has this order, so all schedules of the scope are read, in parts; None if these are
+        more than `rows_max`. Raises InvalidInput for a cursor that this method has not returned."""
+        places: builtins.list[_Place] = []
+        of_several = not isinstance(request.scope, str)
+        # The filters are not those of the read: what does not match counts, too.
+        wanted = IdListRequest("", _SORTED_PER_READ, "" if of_several else request.id_prefix, of_several=of_several)
+        read = 0
+        while True:
+            some, cursor = await self._timers.list_schedules(request.scope, wanted, partial(self._place, request))
+            read += len(some)
+            if read > rows_max or (cursor is not None and read == rows_max):
+                return None
+            places += [place for place in some if place is not None]
+            if cursor is None:
+                break
+            wanted = replace(wanted, after=cursor)
+        # Only now: a list of more than `rows_max` has cursors of another order.
+        first = _read_place(request.cursor) if request.cursor else None
+        ahead = sorted(place for place in places if first is None or place[:3] > first)
+        page = ahead[: request.limit]
+        views = await self._timers.get_by_uuids((namespace, uuid) for _, namespace, _, uuid in page)
+        live = [view for view in views if view.next_attempt_at is not None]
+        by_uuid = {view.uuid: view for view in (await self._timers.explained(live) if request.explained else live)}
+        found = await self.turns.each(self._viewed(by_uuid[place[3]]) for place in page if place[3] in by_uuid)
+        return found, _write_place(page[-1]) if len(ahead) > len(page) else None
+
+    def _place(self, request: ScheduleListRequest, view: TimerView) -> _Place | None:
+        """The schedule's place in the order of next instants; None if it is not wanted."""
+        timer, now_us = view.timer, self._timers.now_us()
+        schedule = timer.schedule
+        if schedule is None or not request.matches(timer):
+            return None
+        at = INSTANT_MAX
+        if schedule.state.paused is None and not self._timers.namespaces.is_paused(timer.namespace):
+            at = timer.execute_at
+            if at <= now_us or timer.attempts:
+                # The current occurrence has begun, or is about to: the next one follows it.
+                at = next(next_instants(schedule, view.uuid, timer.created_at, now_us, 1), INSTANT_MAX)
+        return at, timer.namespace, timer.id, view.uuid
+
     async def _list(
         self, request: ScheduleListRequest, answer: Callable[[TimerView], T]
     ) -> tuple[builtins.list[T], str | None]:
@@ -310,6 +360,24 @@ class Schedules:
             view.explanation,
             self._timers.namespaces.is_paused(timer.namespace),
         )
+
+
+#: Where a schedule is in the order of next instants: the instant, namespace and id. And its uuid.
+_Place = tuple[int, str, str, bytes]
+
+
+def _write_place(place: _Place) -> str:
+    return f"{place[0]}.{place[1]}/{place[2]}"
+
+
+def _read_place(cursor: str) -> tuple[int, str, str]:
+    instant, _, name = cursor.partition(".")
+    namespace, slash, schedule_id = name.partition("/")
+    if not slash or not _INSTANT.fullmatch(instant):
+        raise InvalidInput(
+            FieldError("cursor", "is not a cursor of this order; leave it out to start at the beginning")
+        )
+    return int(instant), namespace, schedule_id
 
 
 def _not_found(namespace: str, schedule_id: str) -> ScheduleNotFound:

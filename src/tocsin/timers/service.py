@@ -398,6 +398,16 @@ class TimerService:
         """This node's name."""
         return self._supervisor.node
 
+    @property
+    def paused_reason(self) -> str | None:
+        """Why this node fires nothing now, as in its report; None while it fires timers."""
+        return self._supervisor.dispatcher.paused_reason
+
+    @property
+    def node_lease_us(self) -> int:
+        """How long after the last answer of the database a node fires timers."""
+        return self._context.limits.node_lease_us
+
     def other_nodes(self) -> Mapping[bytes, str]:
         """Names of the other living nodes, by incarnation. An exclusive store has none: its other members are former starts
         of this node."""

@@ -3,6 +3,7 @@ counts of tabs."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from tests.integration.pages.conftest import Browser, Node, Start
 from tests.integration.pages.test_pages_calls_safety import MINE, OTHERS, keyed, signed_in, submit
 from tests.integration.pages.test_pages_schedules import create
+from tests.support.http import Receiver
+from tests.support.patience import PATIENCE_S
 
 CALLBACK = "http://93.184.215.14/"
 
@@ -88,7 +91,44 @@ async def test_tabs_have_their_counts_unless_the_list_is_narrowed(node: Node) ->
         page = (await browser.get(path)).text
         return dict(re.findall(r'<a href="[^"]*view=(\w+)[^"]*"[^>]*>[^<]+<i[^>]*>([^<]*)</i></a>', page))
 
-    assert await tabs("/timers") == {"pending": "3", "completed": "0", "failed": "0", "expired": "0", "canceled": "2"}
+    assert await tabs("/timers") == {
+        "pending": "3",
+        "completed": "0",
+        "failed": "0",
+        "expired": "0",
+        "canceled": "2",
+        "waiting": "0",
+    }
     assert (await tabs("/timers?namespace=shop"))["pending"] == "1"
     assert await tabs("/timers?q=t") == {}
     assert await tabs("/schedules") == {"all": "5", "active": "3", "paused": "2", "failing": "0"}
+
+
+async def test_waiting_timers_are_due_without_an_attempt_in_flight(node: Node) -> None:
+    browser = node.browser()
+    await post(browser, "namespaces/create", name="shop")
+    await post(browser, "namespaces/update", name="shop", paused=True)
+    reached = asyncio.Event()
+
+    def receive(_body: dict[str, Any], _headers: dict[str, str]) -> tuple[int, bytes]:
+        reached.set()
+        return 200, b""
+
+    async with Receiver(receive) as receiver:
+        receiver.responding.clear()
+        for namespace, timer_id, delay in (("default", "slow", "0s"), ("shop", "held", "0s"), ("shop", "later", "1h")):
+            body = {"namespace": namespace, "id": timer_id, "callbackUrl": receiver.url, "delay": delay}
+            await post(browser, "timers/create", **body)
+        async with asyncio.timeout(PATIENCE_S):
+            await reached.wait()
+        page = (await browser.get("/timers")).text
+        tabs = dict(re.findall(r'data-id="(\w+)"[^>]* data-tab="([^"]+)"', page))
+        assert tabs == {"slow": "pending due", "held": "pending due waiting", "later": "pending next"}
+        assert re.search(r"view=waiting[^>]*>Waiting <i>1</i>", page)
+        for order in ("asc", "desc"):
+            waiting = (await browser.get(f"/timers?view=waiting&order={order}")).text
+            assert re.findall(r'<tr [^>]*data-id="(\w+)"', waiting) == ["held"]
+        assert (await browser.get("/ui/fresh/timers?namespace=*&view=waiting")).json()["ids"] == ["shop/held"]
+        exported = (await browser.get("/timers/export.json?view=waiting")).json()
+        assert [each["id"] for each in exported] == ["held"]
+        receiver.responding.set()

@@ -7,9 +7,13 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from tests.integration.pages.conftest import Browser, Node, Start
 from tests.integration.pages.test_pages_safety import HOSTILE, keyed, signed_in
 from tests.support.patience import PATIENCE_S
+from tocsin.model.access import Role
+from tocsin.web.pages.schedules import listing
 
 CALLBACK = "http://93.184.215.14/"
 NAME = {"namespace": "default", "id": "report-1"}
@@ -232,3 +236,77 @@ async def test_text_of_users_in_schedules_is_escaped(node: Node) -> None:
     shown = await browser.post("/schedules/new", {**name, "cron": HOSTILE, "zone": HOSTILE})
     assert shown.status_code == 400
     assert "<script>alert" not in shown.text
+
+
+async def test_list_in_the_order_of_next_instants(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = node.browser()
+    assert (await browser.client.post("/api/v1/namespaces/create", json={"name": "shop"})).status_code == 200
+    await create(browser, "a", cron="0 0 29 2 *")
+    await create(browser, "b", cron=None, every="365d")
+    await create(browser, "c", cron=None, every="1h", namespace="shop")
+    await create(browser, "d", cron=None, every="2h")
+    await create(browser, "off", cron=None, every="1m")
+    off = {"namespace": "default", "scheduleId": "off"}
+    assert (await browser.client.post("/api/v1/schedules/pause", json=off)).status_code == 200
+    # What fires when it comes due is not what fires next.
+    await create(browser, "now", cron=None, every="3h", callbackUrl="http://127.0.0.1:9/")
+    api = "/api/v1/schedules/trigger"
+    triggered = {"namespace": "default", "scheduleId": "now"}
+    assert (await browser.client.post(api, json=triggered)).status_code == 200
+
+    async def pages(path: str) -> list[str]:
+        found: list[str] = []
+        while path:
+            page = (await browser.get(path)).text
+            found += ids(page)
+            following = re.search(r'rel="next" href="([^"]+)"', page)
+            path = following[1].replace("&amp;", "&") if following else ""
+        return found
+
+    soonest = ids((await browser.get("/schedules?order=next")).text)
+    assert (soonest[:3], soonest[5:]) == (["c", "d", "now"], ["off"])
+    assert await pages("/schedules?order=next&rows=2") == soonest
+    assert await pages("/schedules?order=next&namespace=default") == [each for each in soonest if each != "c"]
+    assert ids((await browser.get("/schedules?order=next&view=paused")).text) == ["off"]
+    assert (await browser.get("/schedules?order=next&cursor=a")).status_code == 400
+    # New ones are found where the page has all.
+    fresh = "/ui/fresh/schedules?namespace=*&order=next&rows="
+    assert [len((await browser.get(f"{fresh}{rows}")).json()["ids"]) for rows in (5, 6)] == [0, 6]
+    # Too many to be sorted are ordered by id.
+    monkeypatch.setattr(listing, "SORTED_MAX", 5)
+    page = (await browser.get("/schedules?order=next")).text
+    assert "These are more than 5 schedules, too many to sort" in page
+    assert await pages("/schedules?order=next&rows=4") == await pages("/schedules?rows=4")
+    assert await pages("/schedules?order=next&namespace=default") == [each for each in soonest if each != "c"]
+
+
+async def test_a_schedule_that_paused_itself_needs_attention_on_now(start: Start) -> None:
+    node = await start({f"tk_{name}": (role, of) for name, role, of in (
+        ("all", Role.WRITE, ()), ("mine", Role.READ, ("default",)), ("other", Role.WRITE, ("other",)),
+    )}, host="0.0.0.0", store=None, egress_allow=["127.0.0.1:9"])  # fmt: skip
+    browser = await signed_in(node, "tk_all")
+    browser.client.headers["authorization"] = "Bearer tk_all"
+    failing = {"callbackUrl": "http://127.0.0.1:9/", "retryPolicy": {"maxAttempts": 1}, "pauseAfterFailures": 2}
+    await create(browser, "beat", cron="@yearly", **failing)
+    name = {"namespace": "default", "scheduleId": "beat"}
+    for _ in range(2):
+        assert (await browser.client.post("/api/v1/schedules/trigger", json=name)).status_code == 200
+    async with asyncio.timeout(PATIENCE_S):
+        # The API sends no notification.
+        while (await browser.client.post("/api/v1/schedules/get", json=name)).json()["status"] != "paused":  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    page = (await browser.get("/")).text
+    assert "a schedule has paused itself." in page
+    row = page[page.index("beat has paused itself") :]
+    assert "It paused itself <span" in row
+    assert "<b>2</b> failures in a row" in row
+    assert 'action="/schedules/resume"' in row
+    assert "beat" not in (await browser.get("/?namespace=other")).text
+    # A key sees those of its namespaces, and resumes what it may change.
+    theirs = (await (await signed_in(node, "tk_mine")).get("/")).text
+    assert 'href="/schedules/default/beat" aria-label="Show' in theirs
+    assert "/schedules/resume" not in theirs
+    others = (await (await signed_in(node, "tk_other")).get("/")).text
+    assert "paused itself" not in others.replace("no schedule has paused itself", "")
+    resumed = await browser.post("/schedules/resume", {"namespace": "default", "id": "beat"})
+    assert resumed.headers["location"] == "/schedules/default/beat?notice=resumed"

@@ -16,6 +16,8 @@ from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.recurrence import tzdata_version
 from tocsin.model.schedule import (
     BACKFILLS_MAX,
+    PAUSED_AFTER_FAILURES,
+    PAUSED_BY_REQUEST,
     TRIGGERS_MAX,
     Backfill,
     CatchUp,
@@ -50,9 +52,6 @@ _NOT_DEFINED = {
     "last_error", "attempt_log", "status", "executed_at", "keys", "schedule",
 }  # fmt: skip
 _DEFINED = [name for name in Timer.__struct_fields__ if name not in _NOT_DEFINED]
-
-PAUSED_BY_REQUEST = "request"
-PAUSED_AFTER_FAILURES = "failures"
 
 
 class MissedRange(NamedTuple):

@@ -12,11 +12,11 @@ import msgspec
 
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import MissedInstants, Run, RunStatus, encode_run, run_of
-from tocsin.model.schedule import State
+from tocsin.model.schedule import PAUSED_AFTER_FAILURES, State
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.observer import Event, OccurrenceEnded, OccurrencesMissed, ScheduleChanged
 from tocsin.ports.store import RunRow
-from tocsin.timers.engine.recurring import PAUSED_AFTER_FAILURES, Turn
+from tocsin.timers.engine.recurring import Turn
 from tocsin.timers.engine.rows import Conclusion, Row
 
 

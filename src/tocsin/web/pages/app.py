@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Match, Route
 
-from tocsin.model.errors import TocsinError, Unavailable
+from tocsin.model.errors import OutcomeUnknown, TocsinError, Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.web.http.access import RELAYED
 from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
@@ -49,6 +49,9 @@ _SAFE = frozenset({"GET", "HEAD"})
 _FORM_BYTES_AT_ONCE = 32 * 1024
 #: After how many seconds a page that is unavailable is requested again.
 _AGAIN_S = 5
+#: How long a page waits for a database that is known not to answer, or too slowly: longer than Now and Store, which do
+#: without it after a while.
+_OUTAGE_WAIT_S = 4.0
 #: Pages that need no sign-in.
 _OPEN_PATHS = frozenset({"/login", "/docs"})
 
@@ -72,6 +75,7 @@ class Ui:
         self._routes = [Route(path, _never, methods=[method]) for method, path, _ in handlers]
         self._handlers = [handler for _, _, handler in handlers]
         self._site = site
+        self._service = site.service
         self._pages = site.pages
         self._limits = site.limits
         self._assets = assets
@@ -173,13 +177,25 @@ class Ui:
                 context.form = await self._form(request, context.body, cookie)
                 if unauthenticated:
                     return _to_login(request)
-            return await self._routed(context)
+            return await self._routed_soon(context)
         except TocsinError as error:
-            return self._refusal(context, error, unauthenticated=principal is None)
+            return await self._refusal(context, error, unauthenticated=principal is None)
 
     def _address(self, request: Request) -> str:
         headers = headers_by_name(request.scope["headers"])
         return self._proxies.address(request.scope.get("client"), headers.get(b"x-forwarded-for"))
+
+    async def _routed_soon(self, context: RequestContext) -> Response:
+        """The response. While the node knows that the database does not answer, a page waits for it only for a short time."""
+        out = self._service.paused_reason is not None and context.request.method in _SAFE
+        waiting = asyncio.timeout(_OUTAGE_WAIT_S if out else None)
+        try:
+            async with waiting:
+                return await self._routed(context)
+        except TimeoutError:
+            if not waiting.expired():
+                raise
+            raise OutcomeUnknown("the page can't be read now") from None
 
     async def _routed(self, context: RequestContext) -> Response:
         wrong_method = False
@@ -218,7 +234,7 @@ class Ui:
             )
         return form
 
-    def _refusal(self, context: RequestContext, error: TocsinError, *, unauthenticated: bool) -> Response:
+    async def _refusal(self, context: RequestContext, error: TocsinError, *, unauthenticated: bool) -> Response:
         kind = problem_kind(error)
         if kind.hidden:
             _log.error(
@@ -230,13 +246,23 @@ class Ui:
                 extra={"correlation_id": context.correlation_id},
             )
         message = client_message(error, context.correlation_id)
+        # What was only asked for is asked for again by itself.
+        again = kind.status == 503 and context.request.method in _SAFE
+        outage = await self._site.outages.of(error, of_calls=context.path.startswith("/calls")) if again else None
+        if outage is not None:
+            message = outage.title
         if context.fragment:
             return HTMLResponse("", kind.status, headers=toast(message, "failed"))
         template = "admin/login.html" if unauthenticated else "refused.html"
-        # What was only asked for is asked for again by itself.
-        again = kind.status == 503 and context.request.method in _SAFE
         response = self._pages.page(
-            template, context, kind.status, title=kind.title, message=message, to="/", again_s=_AGAIN_S if again else 0
+            template,
+            context,
+            kind.status,
+            title=kind.title if outage is None else "This page can’t be read now",
+            message=message,
+            to="/",
+            again_s=_AGAIN_S if again else 0,
+            outage=outage,
         )
         for name, value in problem_headers(error):
             if name == b"retry-after":

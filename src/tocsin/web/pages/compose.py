@@ -32,9 +32,10 @@ from tocsin.web.pages.counts import Counts
 from tocsin.web.pages.finding import Finder
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
+from tocsin.web.pages.outages import Outages
 from tocsin.web.pages.overview.nodes import Nodes
 from tocsin.web.pages.overview.overview import Overview
-from tocsin.web.pages.overview.paused import Paused
+from tocsin.web.pages.overview.paused import Paused, PausedSchedules
 from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import Pages
@@ -67,37 +68,46 @@ def compose(
     own_url: str | None,
     limits: UiLimits,
     database: str,
+    agent_database: str | None,
     clock_mover: ClockMover | None,
 ) -> Ui:
     """The application. `agent` returns the service calls for each page that shows some; `database` is the store's name and
-    place; `clock_mover` moves the clock, if something does."""
+    place, `agent_database` that of service calls if that is another one; `clock_mover` moves the clock, if something does."""
     service, clock, keys, assets = parts.service, parts.clock, parts.keys, Assets()
     sessions = Sessions(keys, sign_ins, limits, time.time)
     nodes = Nodes(service)
-    paused, upcoming = Paused(service, clock), Upcoming(service, clock)
-    pages = Pages(assets, keys=keys, policy_of=service.namespaces.retry_policy, is_paused=service.namespaces.is_paused)
+    schedules = Schedules(service)
+    paused, paused_schedules, upcoming = Paused(service, clock), PausedSchedules(schedules), Upcoming(service, clock)
+    outages = Outages(service, nodes, database, agent_database)
+    pages = Pages(
+        assets,
+        keys=keys,
+        policy_of=service.namespaces.retry_policy,
+        is_paused=service.namespaces.is_paused,
+    )
     site = Site(
         service=service,
-        schedules=Schedules(service),
+        schedules=schedules,
         parser=RequestParser(parts.rules),
         rules=parts.rules,
         pages=pages,
         statistics=statistics,
         call_statistics=call_statistics,
-        streams=Streams(limits, clock_mover),
+        streams=Streams(limits, clock_mover, outages.present, pages.outage),
         counts=Counts(),
-        gate=Gate(agent, pages, parts.relay),
+        gate=Gate(agent, pages, outages, parts.relay),
         tenants=Tenants(parts.hosts, limits),
         keys=keys,
         audit=parts.audit,
         labels=TenantLabels(parts.records, limits.tenant_labels_max),
+        outages=outages,
         limits=limits,
     )
     welcome = Welcome(site, own_url=own_url, now_us=clock.now_us)
     timers, timer, schedule, call = TimerList(site), TimerDetail(site), ScheduleDetail(site), CallDetail(site)
     calls = CallList(site)
     families = (
-        Overview(site, parts.statistics, nodes, paused, upcoming, welcome, database),
+        Overview(site, parts.statistics, nodes, paused, paused_schedules, upcoming, welcome, database),
         welcome,
         SignInPart(site, sessions, parts.auth_failures),
         timers,
@@ -137,5 +147,5 @@ def compose(
         proxies=parts.proxies,
         welcome=welcome,
         clock=clock,
-        closing=[nodes.close, paused.close, upcoming.close, site.counts.close],
+        closing=[nodes.close, paused.close, paused_schedules.close, upcoming.close, site.counts.close],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from tocsin.model.errors import TocsinError
@@ -17,7 +17,7 @@ from tocsin.tasks import Refreshed
 from tocsin.timers.listing import ListRequest, Scope
 from tocsin.timers.schedules import ScheduleListRequest, Schedules, ScheduleView, has_failed
 from tocsin.timers.service import TimerService
-from tocsin.web.pages.presentation import count
+from tocsin.web.pages.presentation import count, is_waiting
 
 K = TypeVar("K")
 
@@ -109,16 +109,15 @@ class Counts(Generic[K]):
 
 
 async def of_timers(service: TimerService, scope: Scope) -> Numbers:
-    """Pending timers, and finished ones by status."""
-    return {
-        status.value: await count_timers(
-            service,
-            ListRequest(
-                scope, frozenset({status}), limit=COUNTED_MAX, bytes_max=_BYTES_MAX, scan_rows_max=_SCAN_ROWS_MAX
-            ),
-        )
-        for status in Status
+    """Pending timers, those of them that wait although they are due, and finished ones by status."""
+    each = ListRequest(scope, limit=COUNTED_MAX, bytes_max=_BYTES_MAX, scan_rows_max=_SCAN_ROWS_MAX, reads_max=1)
+    numbers = {
+        status.value: await count_timers(service, replace(each, statuses=frozenset({status}))) for status in Status
     }
+    pending = frozenset({Status.PENDING})
+    due, cursor = await service.list(replace(each, statuses=pending, execute_before=service.now_us()))
+    waiting = sum(map(is_waiting, await service.explained(due)))
+    return {**numbers, "waiting": BoundedCount(waiting, cursor is not None)}
 
 
 async def of_schedules(schedules: Schedules, scope: Scope) -> Numbers:

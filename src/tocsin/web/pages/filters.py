@@ -31,7 +31,7 @@ Range = tuple[str, int | None, int | None]
 @dataclass(frozen=True, slots=True)
 class ListFilters:
     """The parsed query of a list. Values are unchecked text. `scope` is the namespace or the tenant, or EVERY; `order` is
-    `asc` for the earliest first."""
+    `asc` for the earliest first, or by id, `next` for next instants first."""
 
     scope: str
     view: str
@@ -56,7 +56,9 @@ class ListFilters:
     ranges: ClassVar[Mapping[str, Range]]
     #: What the search field completes: words such as `tag:eu`, which stand for the parameter `tag`.
     words: ClassVar[frozenset[str]] = frozenset({"tag"})
-    #: Tabs that list the earliest first. If there are any, every tab can be listed either way.
+    #: The orders in which every tab can be listed.
+    orders: ClassVar[frozenset[str]] = frozenset()
+    #: Tabs that list the earliest first unless another order is chosen.
     earliest_first: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
@@ -72,13 +74,13 @@ class ListFilters:
             view=view,
             search=search,
             tags=_tags([*query.all("tag"), *words.get("tag", ())]),
-            destination=words.get("to", [query.get("to_url")])[-1],
+            destination=words.get("to", [query.get("destination")])[-1],
             error=words.get("error", [query.get("error")])[-1],
             starred=query.get("starred") == "yes",
             range=span if span in cls.ranges or span == CUSTOM_RANGE else "",
             after=after,
             before=before,
-            order=order if cls.earliest_first and order in ("asc", "desc") else cls._order(view),
+            order=order if order in cls.orders else cls._order(view),
             rows=min(whole_number(query.get("rows")), limits.list_rows_max) or limits.list_rows,
             cursor=query.get("cursor"),
         )
@@ -102,7 +104,7 @@ class ListFilters:
         shown = [
             ("tag", "tag", tag, self.link(tags=tuple(each for each in self.tags if each != tag))) for tag in self.tags
         ]
-        shown += [("to", "to_url", self.destination, self.link(destination=""))] if self.destination else []
+        shown += [("to", "destination", self.destination, self.link(destination=""))] if self.destination else []
         return [*shown, *([("error", "error", self.error, self.link(error=""))] if self.error else [])]
 
     @classmethod
@@ -146,7 +148,7 @@ class ListFilters:
         pairs.append(("view", wanted.view))
         pairs += [("q", wanted.search)] if wanted.search else []
         pairs += [("tag", tag) for tag in wanted.tags]
-        pairs += [("to_url", wanted.destination)] if wanted.destination else []
+        pairs += [("destination", wanted.destination)] if wanted.destination else []
         pairs += [("error", wanted.error)] if wanted.error else []
         pairs += [("starred", "yes")] if wanted.starred else []
         if wanted.range == CUSTOM_RANGE:

@@ -7,14 +7,14 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from starlette.responses import JSONResponse, Response
 
 from tocsin.model.access import EVERY, Role
-from tocsin.model.errors import FieldError, InvalidInput, TocsinError
+from tocsin.model.errors import FieldError, InvalidInput, TocsinError, Unavailable
 from tocsin.model.timer import Timer
 from tocsin.statistics.counting import ChangeCounter
 from tocsin.timers.schedules import ScheduleListRequest
@@ -23,6 +23,7 @@ from tocsin.web.http.errors import Forbidden, problem_kind
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import Numbers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
+from tocsin.web.pages.outages import Outage
 from tocsin.web.pages.pages import compressed, render_rows
 from tocsin.web.pages.site import Part, RouteEntry
 
@@ -31,6 +32,10 @@ R = TypeVar("R")
 Q = TypeVar("Q", ListRequest, ScheduleListRequest)
 #: Namespaces in which an id is looked up at once, a read of the store for each.
 _LOOKED_UP_MAX = 100
+#: How long a list is read while the node knows that the database does not answer, or too slowly.
+_OUTAGE_READ_S = 1.0
+#: Statuses of errors that a list shows in its place; other errors have a page of their own.
+_SHOWN_STATUSES = (400, 404, 503)
 _names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
 
 
@@ -55,12 +60,14 @@ class TimeBudget:
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[R]):
     """A page of a list. `exact` are the rows whose id equals the search text; they are not in `rows`. `reached` is how
-    far an unfinished search has come: an instant, or an id where the list is in the order of ids."""
+    far an unfinished search has come: an instant, or an id where the list is in the order of ids. `unsorted`: it has too many
+    rows for the order that was asked for, and is in its usual one."""
 
     rows: Sequence[R]
     cursor: str | None = None
     reached: int | str | None = None
     exact: Sequence[R] = ()
+    unsorted: bool = False
 
     @property
     def all(self) -> list[R]:
@@ -102,6 +109,10 @@ class ListPart(Part, Generic[F, R]):
     live_path: str
     filters_type: type[F]
     version: Callable[[R], str]
+    #: What `choices` returns, as far as it is known without the store.
+    no_choices: ClassVar[Mapping[str, Any]]
+    #: Whether the rows are service calls, which may have a database of their own.
+    of_calls: ClassVar[bool] = False
 
     def routes(self) -> Sequence[RouteEntry]:
         path = self.filters_type.path
@@ -160,29 +171,61 @@ class ListPart(Part, Generic[F, R]):
         filters = await self.filters(context)
         problem: TocsinError | None = None
         listing: Listing[R] = Listing(())
+        outage = await self._site.outages.present()
         change_counter = self.change_counter(context, filters.scope)
         counting = asyncio.ensure_future(self._numbers(context, filters))
+        choices = self.no_choices
         try:
-            listing = await self.find(context, filters)
+            # While the database does not answer, nobody waits for it for long.
+            async with asyncio.timeout(None if outage is None else _OUTAGE_READ_S):
+                listing = await self.find(context, filters)
+                choices = await self.choices(context, filters)
+        except TimeoutError:
+            problem = Unavailable("the list can't be read now")
         except TocsinError as error:
-            if problem_kind(error).status not in (400, 404):
+            if problem_kind(error).status not in _SHOWN_STATUSES:
                 raise
-            problem = error
+            problem, outage = error, await self._site.outages.of(error, of_calls=self.of_calls) or outage
         finally:
             # It has waited as long as the list was read, or ends soon.
             numbers = await counting
+        if problem is not None and problem_kind(problem).status != 503:
+            choices = await self.choices(context, filters)
+        return await self._shown(context, filters, listing, problem, outage, change_counter, numbers, choices)
+
+    async def unread(self, context: RequestContext) -> Response:
+        """The page while nothing can be listed because of an outage."""
+        filters, problem = await self.filters(context), Unavailable("the list can't be read now")
+        outage, change_counter = await self._site.outages.present(), self.change_counter(context, filters.scope)
+        return await self._shown(context, filters, Listing(()), problem, outage, change_counter, {}, self.no_choices)
+
+    async def _shown(
+        self,
+        context: RequestContext,
+        filters: F,
+        listing: Listing[R],
+        problem: TocsinError | None,
+        outage: Outage | None,
+        change_counter: ChangeCounter,
+        numbers: Numbers,
+        choices: Mapping[str, Any],
+    ) -> Response:
+        unread = problem is not None and problem_kind(problem).status == 503
         values: dict[str, Any] = {
             "title": self.title,
             "problem": problem,
+            "outage": outage,
+            "unread": unread,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
             "change_counter": change_counter,
-            "numbers": numbers,
+            # Those of before an outage are not the present ones.
+            "numbers": {} if unread else numbers,
             "rows_path": self.rows_path,
             "live_path": self.live_path,
             "live": f"{self.live_path}?{filters.scope_name}={quote(filters.scope, safe='')}",
             **self._rows_values(context, filters, listing),
-            **await self.choices(context, filters),
+            **choices,
         }
         template = f"{self.kind}/results.html" if context.fragment else f"{self.kind}/list.html"
         # A script shows errors as a part of the page, and ignores responses with another status.
@@ -251,6 +294,8 @@ class ListPart(Part, Generic[F, R]):
 
 class NamespacedList(ListPart[F, R]):
     """The list of what a namespace has, or all that the principal may read. A row is known by its namespace and id."""
+
+    no_choices: ClassVar = {"namespaces": (), "chosen": None, "paused": ()}
 
     def change_counter(self, context: RequestContext, scope: str) -> ChangeCounter:
         may = context.principal.may

@@ -16,6 +16,7 @@ from tocsin.ports.clock import ClockMover
 from tocsin.web.http.errors import Forbidden
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.limits import UiLimits
+from tocsin.web.pages.outages import Outage
 
 #: Rounds without a change after which an event is sent anyway, to detect lost connections.
 _UNCHANGED_ROUNDS_MAX = 10
@@ -31,10 +32,19 @@ Update = Callable[[], dict[str, Any] | None]
 class Streams:
     """The open streams of one server."""
 
-    def __init__(self, limits: UiLimits, clock: ClockMover | None = None) -> None:
-        """`clock` is set where it can be moved: open pages are notified of what it shows then."""
+    def __init__(
+        self,
+        limits: UiLimits,
+        clock: ClockMover | None = None,
+        outage: Callable[[], Awaitable[Outage | None]] | None = None,
+        words: Callable[[Outage | None], str] = str,
+    ) -> None:
+        """`clock` is set where it can be moved: open pages are notified of what it shows then. `outage` returns what is out,
+        `words` the HTML with which open pages show it."""
         self._limits = limits
         self._clock = clock
+        self._outage = outage
+        self._words = words
         self._closing = asyncio.Event()
         self.open = 0
 
@@ -68,10 +78,14 @@ class Streams:
             sent: dict[str, Any] = {}
             unchanged = 0
             offset_us: int | None = None
+            reported: Outage | None = None
             while not self._closing.is_set():
                 if self._clock is not None and (reading := self._clock.read()).offset_us != offset_us:
                     offset_us = reading.offset_us
                     yield b"event: clock\ndata: %d\n\n" % (reading.now_us // 1_000)
+                if self._outage is not None and (outage := await self._outage()) != reported:
+                    reported = outage
+                    yield b"event: outage\ndata: %b\n\n" % msgspec.json.encode(self._words(outage))
                 if refresh is not None:
                     await refresh()
                 now = update()

@@ -27,6 +27,7 @@ from tocsin.web.pages.assets import Assets
 from tocsin.web.pages.calls import presentation as calls
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.filters import utc_field
+from tocsin.web.pages.outages import RUNBOOK, Outage
 from tocsin.web.pages.schedules import outcomes
 from tocsin.web.pages.schedules import presentation as schedules
 
@@ -103,6 +104,7 @@ class Pages:
         environment.globals.update(
             asset=assets.url,
             docs=DOCS_URL,
+            runbook=RUNBOOK,
             navigation=NAVIGATION,
             version=__version__,
             commit=short_commit(),
@@ -113,6 +115,7 @@ class Pages:
             state_of=lambda view, now_us: presentation.state_of(view, now_us, paused=is_paused(view.timer.namespace)),
             relative=presentation.relative,
             parted=presentation.parted,
+            tabs_of=presentation.tabs_of,
             timer_path=presentation.timer_path,
         )
         environment.filters.update(
@@ -151,9 +154,14 @@ class Pages:
                 "insecure": self._keys.insecure,
                 "live": None,
                 "polled": False,
+                "outage": None,
                 **values,
             }
         )
+
+    def outage(self, outage: Outage | None) -> str:
+        """What is out, for the script of an open page; empty if nothing is."""
+        return "" if outage is None else self._environment.get_template("outage.html").render(outage=outage)
 
     def page(self, template: str, context: RequestContext, status: int = 200, **values: Any) -> Response:
         """The rendered template as a response."""

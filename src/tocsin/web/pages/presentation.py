@@ -113,6 +113,26 @@ def doing(explanation: Explanation | None) -> State | None:
     return state if state.word == "paused" else replace(state, note=_WAITS.get(explanation.waits_for, ""))
 
 
+#: What a due timer does without an attempt in flight, or one whose result is being stored.
+_WAITING = frozenset(
+    {TimerState.WAITING, TimerState.BLOCKED, TimerState.PAUSED, TimerState.SUSPENDED, TimerState.UNKNOWN}
+)
+
+
+def is_waiting(view: TimerView) -> bool:
+    """Whether a timer is due and, as far as its node answered, no attempt is in flight. Its explanation is needed."""
+    return view.explanation is not None and view.explanation.state in _WAITING
+
+
+def tabs_of(view: TimerView, now_us: int) -> str:
+    """The tabs that list the timer, and `due` or `next` for a pending one."""
+    if view.timer.status is not Status.PENDING:
+        return view.timer.status.value
+    if not view.is_due(now_us):
+        return "pending next"
+    return "pending due waiting" if is_waiting(view) else "pending due"
+
+
 def state_of(view: TimerView, now_us: int, *, paused: bool) -> State:
     """The state of a timer at an instant. `paused`: its namespace is. One whose instant has passed is due unless it has its
     explanation: only the owner of its shard knows its in-flight attempts."""

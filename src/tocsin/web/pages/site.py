@@ -22,6 +22,7 @@ from tocsin.web.pages.context import Handler, RequestContext
 from tocsin.web.pages.counts import Counts
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
+from tocsin.web.pages.outages import Outages
 from tocsin.web.pages.pages import Pages
 
 _H = TypeVar("_H", bound=Callable[..., Any])
@@ -47,6 +48,7 @@ class Site:
     keys: Keyring
     audit: AuditLog
     labels: TenantLabels
+    outages: Outages
     limits: UiLimits
 
 

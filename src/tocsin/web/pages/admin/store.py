@@ -7,7 +7,7 @@ import asyncio
 from starlette.responses import Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import Unavailable
+from tocsin.model.errors import OutcomeUnknown, Unavailable
 from tocsin.ports.store import StoreFacts
 from tocsin.statistics.reading import StatisticsReader
 from tocsin.timers.explaining import PAUSE_TEXTS
@@ -17,6 +17,8 @@ from tocsin.web.pages.site import Part, Site, route
 
 #: How long the page waits for what the database reports about itself.
 _FACTS_TIMEOUT_S = 1.5
+#: The same while the node knows that the database does not answer, or too slowly.
+_OUTAGE_FACTS_TIMEOUT_S = 0.5
 
 
 class StorePage(Part):
@@ -31,14 +33,14 @@ class StorePage(Part):
     async def show(self, context: RequestContext) -> Response:
         """Facts of the database, its latency as each node sees it, and the outages that are kept."""
         context.permit(Role.READ)
-        facts, problem = StoreFacts(), ""
+        facts, outage = StoreFacts(), await self._site.outages.present()
         try:
-            async with asyncio.timeout(_FACTS_TIMEOUT_S):
+            async with asyncio.timeout(_FACTS_TIMEOUT_S if outage is None else _OUTAGE_FACTS_TIMEOUT_S):
                 facts = await self._service.store_facts()
         except Unavailable as error:
-            problem = str(error)
+            outage = await self._site.outages.of(error)
         except TimeoutError:
-            problem = f"{self._database} does not answer now."
+            outage = await self._site.outages.of(OutcomeUnknown(""))
         await self._reader.refresh_for_page()
         return self._pages.page(
             "admin/store.html",
@@ -46,7 +48,7 @@ class StorePage(Part):
             title="Store",
             database=self._database,
             facts=facts_of(facts),
-            problem=problem,
+            outage=outage,
             nodes=[node for node in (await self._service.cluster()).nodes if node.vitals is not None],
             outages=self._reader.outages(context.now_us - self._reader.limits.kept_us, context.now_us),
             reasons=PAUSE_TEXTS,

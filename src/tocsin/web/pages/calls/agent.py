@@ -3,6 +3,7 @@ each URL contains."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from tocsin.web.http.hosts import Hosts
 from tocsin.web.http.parts import Relay, relay_request
 from tocsin.web.pages.context import Handler, Relayed, RequestContext, cookie_name, cookie_value
 from tocsin.web.pages.limits import UiLimits
+from tocsin.web.pages.outages import Outages
 from tocsin.web.pages.pages import Pages
 from tocsin.web.pages.presentation import sentence
 
@@ -43,6 +45,13 @@ STANDBY = AgentUnavailable(
 )
 
 
+#: How long another node may take to serve calls, while this one knows that the database does not answer.
+_OUTAGE_RELAY_S = 1.0
+UNREADABLE = AgentUnavailable(
+    "Service calls can’t be read now", "They are shown again once the database answers; those that come due wait.", 503
+)
+
+
 def standby(node: str) -> AgentUnavailable:
     """STANDBY with the name of the node that runs the agent; `node` is empty if it is unknown."""
     return replace(STANDBY, text=f"The service agent runs on node {node}. {STANDBY.text}") if node else STANDBY
@@ -55,14 +64,23 @@ AgentSource = Callable[[], ServiceCalls | AgentUnavailable]
 class Gate:
     """Gives handlers the agent. On a node without the agent it relays the request with `relay`, or explains why not."""
 
-    def __init__(self, source: AgentSource, pages: Pages, relay: Relay | None = None) -> None:
+    def __init__(self, source: AgentSource, pages: Pages, outages: Outages, relay: Relay | None = None) -> None:
         self.source = source
         self._pages = pages
+        self._outages = outages
         self._relay = relay
 
-    def __call__(self, handler: Handler, *, relayed: bool = True, otherwise: Handler | None = None) -> Handler:
+    def __call__(
+        self,
+        handler: Handler,
+        *,
+        relayed: bool = True,
+        otherwise: Handler | None = None,
+        in_outage: Handler | None = None,
+    ) -> Handler:
         """The handler for a route; `handler` finds the service calls in its context. Unless `relayed`, it needs none, and
-        handles the request instead of the relay. `otherwise` handles it where no node serves calls now."""
+        handles the request instead of the relay. `otherwise` handles it where no node serves calls now, `in_outage` where
+        that is so while this node's database does not answer."""
 
         async def handle(context: RequestContext) -> Response:
             calls = self.source()
@@ -71,10 +89,14 @@ class Gate:
                 return await handler(context)
             if self._relay is not None and not relayed:
                 return await handler(context)
+            outage = await self._outages.present()
             if self._relay is not None:
                 scope, correlation_id = context.request.scope, context.correlation_id
                 try:
-                    answer = await relay_request(self._relay, scope, context.body, correlation_id, context.address)
+                    async with asyncio.timeout(None if outage is None else _OUTAGE_RELAY_S):
+                        answer = await relay_request(self._relay, scope, context.body, correlation_id, context.address)
+                except TimeoutError:
+                    calls = UNREADABLE
                 except Unavailable as error:
                     if context.fragment and otherwise is None:
                         raise
@@ -84,7 +106,14 @@ class Gate:
                         return Relayed(*answer)
             if otherwise is not None:
                 return await otherwise(context)
-            return self._pages.page("calls/unavailable.html", context, calls.status, title="Calls", unavailable=calls)
+            if outage is not None and calls.status == 503:
+                # The agent needs the database, too: which node would serve the calls is not the point.
+                if in_outage is not None:
+                    return await in_outage(context)
+                calls = UNREADABLE
+            return self._pages.page(
+                "calls/unavailable.html", context, calls.status, title="Calls", unavailable=calls, outage=outage
+            )
 
         return handle
 

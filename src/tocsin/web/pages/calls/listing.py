@@ -21,7 +21,7 @@ from tocsin.statistics.counting import ChangeCounter
 from tocsin.web.http.access import listed_tenants
 from tocsin.web.http.errors import Forbidden
 from tocsin.web.pages.calls.presentation import STAR, key_of, list_path, version
-from tocsin.web.pages.context import Fields, RequestContext
+from tocsin.web.pages.context import Fields, Handler, RequestContext
 from tocsin.web.pages.counts import Numbers, of_calls
 from tocsin.web.pages.filters import ListFilters
 from tocsin.web.pages.lists import Listing, ListPart, TimeBudget
@@ -104,6 +104,12 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
     rows_path = "/ui/calls/rows"
     live_path = "/ui/live/calls"
     filters_type = CallFilters
+    no_choices: ClassVar = {"tenants": {}, "notice_text": ""}
+    of_calls = True
+
+    def _handler(self, handler: Handler, *, relayed: bool = True) -> Handler:
+        in_outage = self.unread if handler == self.list else None
+        return self._site.gate(handler, relayed=relayed, in_outage=in_outage)
 
     @staticmethod
     def version(row: CallRow) -> str:

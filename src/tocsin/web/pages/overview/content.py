@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import CallCounts, Counts
 from tocsin.web.pages.counts import BoundedCount
-from tocsin.web.pages.overview.incidents import was, why
+from tocsin.web.pages.outages import paused_words, was
 from tocsin.web.pages.overview.nodes import Present
 from tocsin.web.pages.overview.paused import PausedNamespace
 from tocsin.web.pages.presentation import count, milliseconds, span
@@ -38,54 +38,72 @@ def verdict(
     others: Sequence[str],
     outages: Sequence[Outage],
     database: str,
+    schedules: int = 0,
+    scoped: bool = False,
 ) -> Verdict:
-    """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next
-    hour; `failing`: places at which something failed in the last minutes; `others`: why this node is not ready, apart from
-    a pause; `outages`: those of the last hour."""
+    """The verdict on the scope's last minute, hour and calls of the last minute. `due`: timers of the next hour; `failing`:
+    places at which something failed in the last minutes; `others`: why this node is not ready, apart from a pause; `outages`:
+    those of the last hour; `schedules`: how many paused themselves; `scoped`: the scope is one namespace, and what is overdue
+    may be in another one."""
     if present.pauses:
         return _paused(present, others, database)
     if others:
         return Verdict(f"Degraded: {'; '.join(others)}.", _past(hour, outages, database), "alarm")
-    if present.overdue_s > _OVERDUE_S:
-        behind = span(round(present.overdue_s * 1e6), 1)
-        title = f"Timers are late: the oldest due one has waited {behind}."
-        return Verdict(title, f"{_rate(minute)}. {_past(hour, outages, database)}".strip(), "alarm")
-    troubles = _troubles(minute, failing, paused, present.silent, calls)
+    past = _past(hour, outages, database)
+    if (present.overdue_s or 0) > _OVERDUE_S:
+        behind, where = (
+            span(round((present.overdue_s or 0) * 1e6), 1),
+            ", here or in another namespace" if scoped else "",
+        )
+        title = f"Timers are late{where}: the oldest due one has waited {behind}."
+        return Verdict(title, f"{_rate(minute)}. {past}", "alarm")
+    troubles = _troubles(minute, failing, paused, schedules, present.silent, calls)
     if not minute.fires and not troubles:
-        soon = f"{due.short} {'timer is' if due.short == '1' else 'timers are'} due in the next 60 minutes, none is overdue"
-        if not due.number:
-            soon = "Nothing is overdue" if due.more else "No timer is due in the next 60 minutes, none is overdue"
-        return Verdict(
-            "Quiet: nothing fired in the last minute.",
-            f"{soon}. {_past(hour, outages, database)}".strip(),
-            "calm",
-        )
-    again = " again" if hour.late and not minute.late else ""
-    first = "Nothing is overdue" if not minute.fires else f"Timers fire on time{again}"
+        soon = _soon(due, known=present.overdue_s is not None)
+        return Verdict("Quiet: nothing fired in the last minute.", f"{soon}{past}", "calm")
+    first = _timely(minute, hour, known=present.overdue_s is not None, alone=not troubles)
+    title = f"{first}. {troubles}".strip()
+    return Verdict(title, past, "busy" if troubles or minute.late else "calm")
+
+
+def _soon(due: BoundedCount, *, known: bool) -> str:
+    """What is due within the hour, as a sentence; `known`: that nothing is overdue. Empty if neither is."""
+    words = f"{due.short} {'timer is' if due.short == '1' else 'timers are'} due in the next 60 minutes"
+    if not due.number:
+        words = "" if due.more else "No timer is due in the next 60 minutes"
+    if known:
+        words = f"{words}, none is overdue" if words else "Nothing is overdue"
+    return f"{words}. " if words else ""
+
+
+def _timely(minute: Counts, hour: Counts, *, known: bool, alone: bool) -> str:
+    """Whether what fires does so on time. `known`: nothing is overdue, otherwise that is unknown. `alone`: nothing else is
+    wrong."""
     if minute.late:
-        first = (
-            f"{count(minute.late)} of {_rate(minute)} came late, by up to {span(round(minute.lag.max_ms * 1_000), 1)}"
+        return (
+            f"{count(minute.late)} of {_rate(minute)} began late, by up to {span(round(minute.lag.max_ms * 1_000), 1)}"
         )
-    title = f"{first}. {troubles}" if troubles else f"{first}." if again or minute.late else "Everything fires on time."
-    return Verdict(title, _past(hour, outages, database), "busy" if troubles or minute.late else "calm")
+    if not minute.fires:
+        return "Nothing is overdue" if known else "Nothing fired in the last minute"
+    if not known:
+        return f"{_rate(minute)}, none of them late"
+    if hour.late:
+        return "Timers fire on time again"
+    return "Everything fires on time" if alone else "Timers fire on time"
 
 
 def _paused(present: Present, others: Sequence[str], database: str) -> Verdict:
-    reasons = list(dict.fromkeys(why(pause.reason, database) for pause in present.pauses))
-    if len(present.pauses) == present.nodes:
-        title = f"{'; '.join(reasons)}. Nothing fires."
-        meaning = "What comes due waits and fires afterwards; nothing is lost."
-    else:
-        names = ", ".join(pause.node for pause in present.pauses)
-        title = f"{'; '.join(reasons)}: {names} fires nothing."
-        meaning = "What comes due there waits until other nodes take over; nothing is lost."
-    if any(pause.reason == "lease" for pause in present.pauses):
-        meaning += " Creates and changes fail until the database answers."
+    title, meaning = paused_words(present.pauses, present.nodes, database)
     return Verdict(title, " ".join([meaning, *(f"Also: {each}." for each in others)]), "alarm")
 
 
 def _troubles(
-    minute: Counts, failing: int, paused: Sequence[PausedNamespace], silent: Sequence[str], calls: CallCounts
+    minute: Counts,
+    failing: int,
+    paused: Sequence[PausedNamespace],
+    schedules: int,
+    silent: Sequence[str],
+    calls: CallCounts,
 ) -> str:
     """What is wrong although nothing is overdue, as a sentence; empty if nothing is."""
     found = []
@@ -101,6 +119,10 @@ def _troubles(
         found.append(
             f"the namespace {paused[0].name} is paused" if len(paused) == 1 else f"{len(paused)} namespaces are paused"
         )
+    if schedules:
+        found.append(
+            "a schedule has paused itself" if schedules == 1 else f"{schedules} schedules have paused themselves"
+        )
     if silent:
         found.append(
             f"the node {silent[0]} does not respond" if len(silent) == 1 else f"{len(silent)} nodes do not respond"
@@ -112,7 +134,7 @@ def _troubles(
 
 
 def _rate(minute: Counts) -> str:
-    return f"{count(minute.fires)} {'fire' if minute.fires == 1 else 'fires'} in the last minute"
+    return f"{count(minute.fires)} {'attempt' if minute.fires == 1 else 'attempts'} in the last minute"
 
 
 def _past(hour: Counts, outages: Sequence[Outage], database: str) -> str:
@@ -121,14 +143,17 @@ def _past(hour: Counts, outages: Sequence[Outage], database: str) -> str:
     sentences = [outage_sentence(each, database) for each in ended[:1]]
     if not hour.fires:
         return " ".join([*sentences, "Nothing fired in the last 60 minutes."])
-    fired = f"{count(hour.fires)} {'timer' if hour.fires == 1 else 'timers'} fired in the last 60 minutes"
+    made = f"{count(hour.fires)} {'attempt' if hour.fires == 1 else 'attempts'} in the last 60 minutes"
     if hour.late:
         sentences.append(
-            f"{fired}, {count(hour.late)} of them late, by up to {span(round(hour.lag.max_ms * 1_000), 1)}."
+            f"{made}, {count(hour.late)} of them late, by up to {span(round(hour.lag.max_ms * 1_000), 1)}."
         )
     else:
+        if not hour.lag.counts:
+            # Of what was fired by hand there is no lag.
+            return " ".join([*sentences, f"{made}."])
         slowest = milliseconds(hour.lag.max_ms * 1_000).replace(" ", "\u00a0")
-        sentences.append(f"{fired}, every one within {slowest} of its due time.")
+        sentences.append(f"{made}, {'' if hour.fires == 1 else 'each '}within {slowest} of its due time.")
     return " ".join(sentences)
 
 
@@ -136,9 +161,10 @@ def outage_sentence(outage: Outage, database: str) -> str:
     """What an outage that has ended did to timers."""
     lasted = span((outage.to_us or outage.from_us) - outage.from_us, 1)
     late = (
-        f"{count(outage.late)} fired late, by at most {span(outage.late_max_us, 1)}{' so far' if outage.counting else ''}"
+        f"{count(outage.late)} {'attempt' if outage.late == 1 else 'attempts'} began late, by at most "
+        f"{span(outage.late_max_us, 1)}{' so far' if outage.counting else ''}"
         if outage.late
-        else "none fired late"
+        else "no attempt began late"
     )
     refused = f"; {count(outage.creates_refused)} creates were refused" if outage.creates_refused else ""
     return f"{was(outage.reason, database)}, for {lasted}: {late}, none early, none lost{refused}."

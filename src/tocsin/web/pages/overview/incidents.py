@@ -7,27 +7,26 @@ from dataclasses import dataclass, field
 
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import OTHER_DESTINATIONS, OTHER_NAMESPACES, Failures, Slot, split_place
-from tocsin.timers.explaining import PAUSE_TEXTS
 from tocsin.web.http.instants import format_instant
+from tocsin.web.pages.outages import RUNBOOK, was, why
 from tocsin.web.pages.overview.band import Link, Part, spark
 from tocsin.web.pages.overview.nodes import Pause
-from tocsin.web.pages.overview.paused import PausedNamespace
+from tocsin.web.pages.overview.paused import PausedNamespace, PausedSchedule
 from tocsin.web.pages.presentation import count, span
+from tocsin.web.pages.schedules.presentation import schedule_path
 
 _MINUTE_US = 60_000_000
 #: Groups of failures that are shown; the list of failed timers has all.
 _GROUPS_MAX = 8
 #: Minutes of the small chart of a group.
 _SPARK_MINUTES = 24
-_CALLS_MAX, _NAMESPACES_MAX = 3, 5
+_CALLS_MAX, _NAMESPACES_MAX, _SCHEDULES_MAX = 3, 5, 5
 _OUTAGES_MAX = 3
-#: The anchor of the runbook of nodes that fire nothing, below the docs.
-RUNBOOK = "runbooks/TocsinNothingFires"
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A row: what, where, how many, and one action: a link, or a form that resumes a namespace. `at` is an instant
+    """A row: what, where, how many, and one action: a link, or the form of a path with these fields. `at` is an instant
     (microseconds) that the words end with, as a relative time."""
 
     tone: str
@@ -37,7 +36,8 @@ class Incident:
     unit: str = ""
     action: str = ""
     link: str = ""
-    resumes: str = ""
+    form: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
     at: int | None = None
     chart: Sequence[Part] = field(default_factory=tuple)
 
@@ -48,35 +48,26 @@ def incidents(
     database: str,
     outages: Sequence[Outage],
     paused: Sequence[PausedNamespace],
+    schedules: Sequence[PausedSchedule],
     slots: Sequence[Slot],
     failing: Mapping[str, Failures],
     calls_failing: Mapping[str, Failures],
     wanted: Callable[[str], bool],
     may_admin: bool,
+    may_write: Callable[[str], bool],
     docs: str,
     now_us: int,
     link: Link,
 ) -> list[Incident]:
-    """All rows. `wanted` are the namespaces of the scope; `database` is the store's name and place."""
+    """All rows. `wanted` are the namespaces of the scope, `may_write` those of them in which the reader may change something;
+    `database` is the store's name and place."""
     rows = [_pause(each, database, docs, now_us) for each in pauses]
     rows += _groups(slots, failing, wanted, now_us, link)
     rows += _calls(calls_failing)
     rows += [_namespace(each, may_admin, link) for each in paused[:_NAMESPACES_MAX]]
+    rows += _schedules(schedules, may_write, link)
     ended = [each for each in outages if each.to_us is not None][:_OUTAGES_MAX]
     return [*rows, *(_outage(each, database, link) for each in ended)]
-
-
-def why(reason: str, database: str) -> str:
-    """The reason of a pause of dispatch, as the beginning of a sentence."""
-    if reason == "lease":
-        return f"{database} does not answer, or too slowly"
-    words = PAUSE_TEXTS.get(reason, reason)
-    return words[:1].upper() + words[1:]
-
-
-def was(reason: str, database: str) -> str:
-    """The reason of an outage that is over, as the beginning of a sentence."""
-    return f"{database} did not answer, or too slowly" if reason == "lease" else why(reason, database)
 
 
 def _pause(pause: Pause, database: str, docs: str, now_us: int) -> Incident:
@@ -107,7 +98,7 @@ def _groups(
         if namespace != OTHER_NAMESPACES:
             of["namespace"] = namespace
         if destination != OTHER_DESTINATIONS:
-            of["to_url"] = f"{destination}{path}"
+            of["destination"] = f"{destination}{path}"
         begins = now_us - now_us % _MINUTE_US
         by_minute = {slot.begins_us: slot.failing.get(place) for slot in slots}
         chart = [by_minute.get(begins - i * _MINUTE_US) for i in range(_SPARK_MINUTES)][::-1]
@@ -158,8 +149,37 @@ def _namespace(paused: PausedNamespace, may_admin: bool, link: Link) -> Incident
         "timer overdue" if paused.waiting.number == 1 else "timers overdue",
         "Resume" if may_admin else "Show",
         link({"namespace": paused.name}),
-        resumes=paused.name if may_admin else "",
+        form="/namespaces/change" if may_admin else "",
+        fields={"name": paused.name, "paused": "no"},
     )
+
+
+def _schedules(paused: Sequence[PausedSchedule], may_write: Callable[[str], bool], link: Link) -> list[Incident]:
+    """Schedules that paused themselves, the latest first; one row leads to those that have none."""
+    latest = sorted(paused, key=lambda each: -each.ended_at)
+    rows = [
+        Incident(
+            "paused",
+            f"{each.schedule_id} has paused itself",
+            f"In {each.namespace}. It fires nothing until it is resumed. "
+            f"{'It paused itself' if each.at_once else 'Its last occurrence ended'}",
+            count(each.failures) if each.failures else "",
+            "failure in a row" if each.failures == 1 else "failures in a row" if each.failures else "",
+            "Resume" if may_write(each.namespace) else "Show",
+            schedule_path(each.namespace, each.schedule_id),
+            form="/schedules/resume" if may_write(each.namespace) else "",
+            fields={"namespace": each.namespace, "id": each.schedule_id},
+            at=each.ended_at,
+        )
+        for each in latest[:_SCHEDULES_MAX]
+    ]
+    if more := len(latest) - len(rows):
+        words = "Other schedules have paused themselves" if more > 1 else "Another schedule has paused itself"
+        everything = link({"view": "paused"}).replace("/timers", "/schedules", 1)
+        rows.append(
+            Incident("paused", words, "They are among the paused ones.", count(more), "more", "Show", everything)
+        )
+    return rows
 
 
 def _outage(outage: Outage, database: str, link: Link) -> Incident:

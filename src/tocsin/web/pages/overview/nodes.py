@@ -21,11 +21,12 @@ class Pause(NamedTuple):
 
 
 class Present(NamedTuple):
-    """The present state of all nodes that answer; `silent` are the names of the living others."""
+    """The present state of all nodes that answer; `silent` are the names of the living others. `overdue_s`: how long the
+    oldest due timer of the whole service has waited; None: not the reader's business."""
 
     nodes: int
     silent: list[str]
-    overdue_s: float
+    overdue_s: float | None
     window_timers: int
     in_flight: int
     agent: bool

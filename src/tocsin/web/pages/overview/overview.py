@@ -15,10 +15,11 @@ from tocsin.statistics.reading import Hour, StatisticsReader
 from tocsin.statistics.slots import CallCounts, split_place, total
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import BoundedCount
+from tocsin.web.pages.outages import RUNBOOK
 from tocsin.web.pages.overview import band, content
-from tocsin.web.pages.overview.incidents import RUNBOOK, incidents
+from tocsin.web.pages.overview.incidents import incidents
 from tocsin.web.pages.overview.nodes import Nodes, Present
-from tocsin.web.pages.overview.paused import Paused
+from tocsin.web.pages.overview.paused import Paused, PausedSchedule, PausedSchedules
 from tocsin.web.pages.overview.upcoming import Upcoming
 from tocsin.web.pages.overview.welcome import Welcome
 from tocsin.web.pages.pages import DOCS_URL
@@ -53,6 +54,7 @@ class Overview(Part):
         reader: StatisticsReader,
         nodes: Nodes,
         paused: Paused,
+        schedules: PausedSchedules,
         upcoming: Upcoming,
         welcome: Welcome,
         database: str,
@@ -61,6 +63,7 @@ class Overview(Part):
         self._reader = reader
         self._nodes = nodes
         self._paused = paused
+        self._schedules = schedules
         self._upcoming = upcoming
         self._welcome = welcome
         self._database = database
@@ -99,6 +102,10 @@ class Overview(Part):
         """Instants of the scope's timers that are due within the hour, as far as they were counted."""
         return [at for namespace, at in self._upcoming.due if at >= hour.at_us and scope.wanted(namespace)]
 
+    def _paused_schedules(self, scope: _Scope) -> list[PausedSchedule]:
+        """The scope's schedules that paused themselves."""
+        return [each for each in self._schedules.all if scope.wanted(each.namespace)]
+
     def _outages(self, hour: Hour) -> list[Outage]:
         """The outages of the last hour."""
         return self._reader.outages(hour.at_us - _HOUR_US, hour.at_us)
@@ -111,7 +118,7 @@ class Overview(Part):
         return not (used or present.window_timers or present.silent or self._upcoming.due or self._paused.namespaces)
 
     async def _refresh(self) -> None:
-        each = (self._reader, self._paused, self._upcoming)
+        each = (self._reader, self._paused, self._schedules, self._upcoming)
         await asyncio.gather(self._nodes.refresh(), *(part.refresh_for_page() for part in each))
 
     def _verdict(self, scope: _Scope, hour: Hour, present: Present) -> content.Verdict:
@@ -126,13 +133,15 @@ class Overview(Part):
             minute=hour.last_minute.counts(scope.wanted),
             hour=sums.counts(scope.wanted),
             calls=hour.last_minute.calls if scope.whole else CallCounts(),
-            present=present if scope.whole else present._replace(silent=[]),
+            present=present if scope.whole else present._replace(silent=[], overdue_s=None),
             due=BoundedCount(len(self._due(scope, hour)), more=self._upcoming.until_us is not None),
             failing=len(failing),
             paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
             others=others if scope.whole else [],
             outages=self._outages(hour) if scope.whole else [],
             database=self._database,
+            schedules=len(self._paused_schedules(scope)),
+            scoped=bool(scope.namespace),
         )
 
     def _values(self, context: RequestContext, scope: _Scope, hour: Hour, present: Present) -> dict[str, Any]:
@@ -146,21 +155,25 @@ class Overview(Part):
             "band": drawn,
             "stats": [(tone, number, link(filters)) for tone, number, filters in band.outcomes(drawn.sums)],
             "ahead": band.ahead(self._due(scope, hour), self._upcoming.until_us, hour.at_us, link),
+            "ahead_known": self._upcoming.known,
             "ahead_link": link({"view": "pending", "due": "next-1h"}),
             "incidents": incidents(
                 pauses=present.pauses if scope.whole else [],
                 database=self._database,
                 outages=outages if scope.whole else [],
                 paused=[each for each in self._paused.namespaces if scope.wanted(each.name)],
+                schedules=self._paused_schedules(scope),
                 slots=slots,
                 failing=sums.failing,
                 calls_failing=sums.calls_failing if scope.whole else {},
                 wanted=scope.wanted,
                 may_admin=context.principal.may(Role.ADMIN),
+                may_write=lambda name: context.principal.may(Role.WRITE, name),
                 docs=DOCS_URL,
                 now_us=hour.at_us,
                 link=link,
             ),
+            "schedules_known": self._schedules.complete,
             "minutes": [(slot.begins_us, slot.counts(scope.wanted)) for slot in slots[-_MINUTES_SHOWN:]],
             "present": present if scope.whole else None,
             "calls_hour": sums.calls,
@@ -197,6 +210,8 @@ class Overview(Part):
             sum(each.late for each in latest) if scope.whole else "",
             calls.submitted + calls.succeeded + calls.failed if scope.whole else "",
             len(self._due(scope, hour)),
+            len(schedules := self._paused_schedules(scope)),
+            max((each.ended_at // 1_000_000 for each in schedules), default=0),
             " ".join(
                 f"{each.name}:{each.waiting.number}" for each in self._paused.namespaces if scope.wanted(each.name)
             ),

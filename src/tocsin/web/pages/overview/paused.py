@@ -1,18 +1,27 @@
-"""The paused namespaces and the number of their overdue timers, read while an overview is open."""
+"""The paused namespaces with the number of their overdue timers, and the schedules that paused themselves: read while an
+overview is open."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from tocsin.model.errors import Unavailable
+from tocsin.model.errors import TocsinError, Unavailable
+from tocsin.model.schedule import PAUSED_AFTER_FAILURES, ScheduleStatus
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
 from tocsin.tasks import Refreshed
+from tocsin.timers.schedules import ScheduleListRequest, Schedules, ScheduleView
 from tocsin.timers.service import ListRequest, TimerService
 from tocsin.web.pages.counts import COUNTED_MAX, BoundedCount, count_timers
 
 #: The minimum time between two reads of the store, however many overviews are open.
 _READ_INTERVAL_S = 5.0
+#: Reads of a hundred schedules each with which one look goes on. No index has the paused ones.
+_LOOK_READS_MAX = 10
+#: Schedules that paused themselves of which something is kept.
+_KEPT_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +55,61 @@ class Paused(Refreshed):
             self.namespaces = [PausedNamespace(name, await count_due(self._service, name, now_us)) for name in names]
         except Unavailable:
             return
+
+
+class PausedSchedule(NamedTuple):
+    """A schedule that paused itself after failures in a row: how many these are by now, and when its last occurrence ended.
+    `at_once`: with that one it paused itself, as nothing was fired by hand since."""
+
+    namespace: str
+    schedule_id: str
+    failures: int
+    ended_at: int
+    at_once: bool
+
+
+class PausedSchedules(Refreshed):
+    """The schedules that paused themselves. Each look reads a bounded number of schedules, where the one before ended; so all
+    of them are known after some looks, and one that was resumed is known for as long. If the store does not respond, the
+    previous result stays."""
+
+    def __init__(self, schedules: Schedules) -> None:
+        super().__init__(_READ_INTERVAL_S)
+        self._schedules = schedules
+        self._cursor: str | None = None
+        self._found: list[PausedSchedule] = []
+        self._before: list[PausedSchedule] = []
+        #: Whether all schedules have been looked at once.
+        self.complete = False
+
+    @property
+    def all(self) -> Sequence[PausedSchedule]:
+        """What is known: what has been found on the way through all schedules, and on the way before."""
+        return list({(each.namespace, each.schedule_id): each for each in [*self._before, *self._found]}.values())
+
+    async def _read(self) -> None:
+        wanted = ScheduleListRequest(
+            None,
+            frozenset({ScheduleStatus.PAUSED}),
+            cursor=self._cursor,
+            limit=_KEPT_MAX,
+            reads_max=_LOOK_READS_MAX,
+        )
+        try:
+            listed, self._cursor = await self._schedules.list_answers(wanted, paused_itself)
+        except TocsinError:
+            return
+        self._found += [each for each in listed if each is not None]
+        del self._found[_KEPT_MAX:]
+        if self._cursor is None:
+            self.complete, self._found, self._before = True, [], self._found
+
+
+def paused_itself(view: ScheduleView) -> PausedSchedule | None:
+    """What is shown of a schedule if it paused itself."""
+    schedule, last = view.timer.schedule, view.last_occurrence
+    if schedule is None or last is None or view.paused != PAUSED_AFTER_FAILURES:
+        return None
+    failures = schedule.state.failures
+    at_once = failures == view.definition.pause_after_failures
+    return PausedSchedule(view.timer.namespace, view.timer.id, failures, last.finished_at, at_once)

@@ -28,6 +28,8 @@ class Upcoming(Refreshed):
         #: Namespace and instant (microseconds), the earliest first; complete up to `until_us`, None: for the whole hour.
         self.due: Sequence[tuple[str, int]] = ()
         self.until_us: int | None = None
+        #: Whether they have been read at all.
+        self.known = False
 
     async def _read(self) -> None:
         now_us = self._clock.now_us()
@@ -43,5 +45,6 @@ class Upcoming(Refreshed):
             views, cursor = await self._service.list(wanted)
         except TocsinError:
             return
+        self.known = True
         self.due = [(view.timer.namespace, view.next_attempt_at) for view in views if view.next_attempt_at is not None]
         self.until_us = self.due[-1][1] if cursor is not None and self.due else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
@@ -19,6 +19,8 @@ from tocsin.web.pages.schedules.presentation import version
 
 #: Strips in one response to an open page, which asks for the rows in view. Each is one read of the store.
 _STRIPS_MAX = 100
+#: Schedules that are sorted by their next instants at most. With more, the list is by id, and states that.
+SORTED_MAX = 2_000
 
 
 class ScheduleRow(NamedTuple):
@@ -35,8 +37,8 @@ class ScheduleRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFilters(ListFilters):
-    """The scope is a namespace. Live schedules are listed in the order of ids, by status, and by a prefix of the id if there
-    is one."""
+    """The scope is a namespace. Live schedules are listed in the order of ids, or of their next instants, by status, and by a
+    prefix of the id if there is one."""
 
     path = "/schedules"
     scope_name = "namespace"
@@ -49,6 +51,10 @@ class ScheduleFilters(ListFilters):
         "failing": ("Failing", ()),
     }
     ranges: ClassVar = {"": ("Any time", None, None)}
+    orders = frozenset({"asc", "next"})
+
+    def tab(self, view: str) -> str:
+        return self.link(view=view)
 
     @classmethod
     def _order(cls, view: str) -> str:
@@ -83,24 +89,43 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleRow]):
     async def count(self, context: RequestContext, scope: str) -> Numbers:
         return await of_schedules(self._site.schedules, listed_in(context.principal.key, scope))
 
+    async def choices(self, context: RequestContext, filters: ScheduleFilters) -> dict[str, Any]:
+        return {**await super().choices(context, filters), "sorted_max": SORTED_MAX}
+
     async def find(self, context: RequestContext, filters: ScheduleFilters) -> Listing[ScheduleRow]:
         """Ids that begin with the search text follow it in the order of ids."""
-        request = ScheduleListRequest(
+        request = self._request(context, filters)
+        exact = await self.named(context, filters) if filters.search and not filters.cursor else []
+        sorted_page = await self._site.schedules.soonest(request, SORTED_MAX) if filters.order == "next" else None
+        if sorted_page is not None:
+            found = Listing(*sorted_page)
+        else:
+            budget = TimeBudget(self._limits.list_search_timeout_s)
+            if not (filters.cursor or filters.several):
+                request = replace(request, cursor=filters.search or None)
+            found = await in_order(self._site.schedules.list, request, budget, str)
+        named = {key_of(row.view.timer) for row in exact}
+        rows = [ScheduleRow(view) for view in found.rows if key_of(view.timer) not in named]
+        unsorted = filters.order == "next" and sorted_page is None
+        return Listing(rows, found.cursor, found.reached, exact, unsorted=unsorted)
+
+    def _request(self, context: RequestContext, filters: ScheduleFilters) -> ScheduleListRequest:
+        return ScheduleListRequest(
             listed_in(context.principal.key, filters.scope),
             frozenset(filters.views[filters.view][1]),
             id_prefix=filters.search,
-            cursor=filters.cursor or ("" if filters.several else filters.search) or None,
+            cursor=filters.cursor or None,
             limit=filters.rows,
             failing=filters.view == "failing",
             explained=True,
         )
-        exact = await self.named(context, filters) if filters.search and not filters.cursor else []
-        budget = TimeBudget(self._limits.list_search_timeout_s)
-        found = await in_order(self._site.schedules.list, request, budget, str)
-        named = {key_of(row.view.timer) for row in exact}
-        rows = [ScheduleRow(view) for view in found.rows if key_of(view.timer) not in named]
-        return Listing(rows, found.cursor, found.reached, exact)
 
     async def find_ids(self, context: RequestContext, filters: ScheduleFilters) -> tuple[Sequence[str], bool]:
+        """In the order of next instants only if the page has all: in a part of it, what has moved would seem new."""
+        if filters.order == "next":
+            request = replace(self._request(context, filters), explained=False)
+            page = await self._site.schedules.soonest(request, filters.rows)
+            views, cursor = page or ((), None)
+            return [key_of(view.timer) for view in views if cursor is None], False
         found = await self.find(context, filters)
         return [key_of(row.view.timer) for row in found.rows], found.cursor is not None

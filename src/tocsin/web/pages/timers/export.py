@@ -19,6 +19,7 @@ from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.listing import TimerList
+from tocsin.web.pages.timers.search import ListFunction
 
 #: The columns, and the attributes of a timer as the API answers it: all but the attempts, which are many.
 _COLUMNS = {
@@ -53,15 +54,16 @@ class TimerExport(Part):
     async def _file(self, context: RequestContext, kind: str, media_type: str) -> Response:
         filters = replace(await self._lists.filters(context), cursor="", rows=self._limits.export_page_timers)
         request = replace(self._lists.request(context, filters), bytes_max=_PAGE_BYTES_MAX)
+        lists = self._lists.lists_of(filters)
         # The first page is read before the response starts, so that an error can still set its status.
-        views, cursor = await self._service.list(request)
-        body = (_csv if kind == "csv" else _json)(self._all(request, views, cursor))
+        views, cursor = await lists(request)
+        body = (_csv if kind == "csv" else _json)(self._all(lists, request, views, cursor))
         name = f"timers-{filters.scope}-{format_instant(context.now_us)[:19].replace(':', '')}.{kind}"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return StreamingResponse(body, media_type=media_type, headers=headers)
 
     async def _all(
-        self, request: ListRequest, views: list[TimerView], cursor: str | None
+        self, lists: ListFunction, request: ListRequest, views: list[TimerView], cursor: str | None
     ) -> AsyncIterator[list[TimerView]]:
         while True:
             for some in _turns(views):
@@ -72,7 +74,7 @@ class TimerExport(Part):
             # As many rows as have room if they are as large as these: reading more would be in vain.
             size = sum(map(_payload_chars, views))
             fitting = max(1, len(views) * _PAGE_BYTES_MAX // size) if size else request.limit
-            views, cursor = await self._service.list(replace(request, cursor=cursor, limit=min(request.limit, fitting)))
+            views, cursor = await lists(replace(request, cursor=cursor, limit=min(request.limit, fitting)))
 
 
 def _turns(views: list[TimerView]) -> Iterator[list[TimerView]]:

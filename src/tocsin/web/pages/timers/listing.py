@@ -8,17 +8,19 @@ from typing import ClassVar
 
 from msgspec import UNSET
 
+from tocsin.model.instants import parse_instant
 from tocsin.model.timer import Status
 from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import wire
 from tocsin.web.http.access import listed_in
+from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import Numbers, of_timers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
 from tocsin.web.pages.lists import Listing, NamespacedList, TimeBudget, in_order, key_of
-from tocsin.web.pages.presentation import shown_version
-from tocsin.web.pages.timers.search import latest
+from tocsin.web.pages.presentation import is_waiting, shown_version
+from tocsin.web.pages.timers.search import ListFunction, latest
 
 _MINUTE_US = 60_000_000
 _HOUR_US = 60 * _MINUTE_US
@@ -28,7 +30,7 @@ _DAY_US = 24 * _HOUR_US
 @dataclass(frozen=True, slots=True)
 class TimerFilters(ListFilters):
     """The scope is a namespace, the time range one of due times. Pending timers are listed earliest first, others latest
-    first."""
+    first. The waiting ones are those pending ones that are due and have no attempt in flight."""
 
     path = "/timers"
     scope_name = "namespace"
@@ -36,6 +38,7 @@ class TimerFilters(ListFilters):
     #: Each tab lists the timers with these statuses; none: all.
     views: ClassVar = {
         "pending": ("Pending", (Status.PENDING,)),
+        "waiting": ("Waiting", (Status.PENDING,)),
         "completed": ("Completed", (Status.COMPLETED,)),
         "failed": ("Failed", (Status.FAILED,)),
         "expired": ("Expired", (Status.EXPIRED,)),
@@ -53,7 +56,20 @@ class TimerFilters(ListFilters):
         "last-7d": ("Last 7 days", -7 * _DAY_US, 0),
     }
     words = frozenset({"tag", "to", "error"})
-    earliest_first = frozenset({"pending"})
+    orders = frozenset({"asc", "desc"})
+    earliest_first = frozenset({"pending", "waiting"})
+
+    def bounds(self, now_us: int) -> tuple[str, str]:
+        """Also those of the tab: what waits is due."""
+        after, before = super(TimerFilters, self).bounds(now_us)
+        if self.view != "waiting":
+            return after, before
+        try:
+            due = bool(before) and parse_instant(before) <= now_us
+        except ValueError:
+            # The API refuses it.
+            due = True
+        return after, before if due else format_instant(now_us)
 
     @property
     def conditions(self) -> list[str]:
@@ -114,7 +130,8 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
         request = self.request(context, filters)
         exact = await self.named(context, filters) if filters.search and not filters.cursor else []
         found = await self._search(filters, request, context.now_us)
-        found = replace(found, rows=await self._service.explained(found.rows))
+        if filters.view != "waiting":
+            found = replace(found, rows=await self._service.explained(found.rows))
         if not exact:
             return found
         named = {key_of(view.timer) for view in exact}
@@ -136,6 +153,16 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
 
     async def _search(self, filters: TimerFilters, request: ListRequest, now_us: int) -> Listing[TimerView]:
         budget = TimeBudget(self._limits.list_search_timeout_s)
+        lists = self.lists_of(filters)
         if filters.order == "desc":
-            return await latest(self._service.list, request, now_us, budget)
-        return await in_order(self._service.list, request, budget, cursor_instant)
+            return await latest(lists, request, now_us, budget)
+        return await in_order(lists, request, budget, cursor_instant)
+
+    def lists_of(self, filters: TimerFilters) -> ListFunction:
+        """What lists the timers of a tab, page by page."""
+        return self._waiting if filters.view == "waiting" else self._service.list
+
+    async def _waiting(self, request: ListRequest) -> tuple[list[TimerView], str | None]:
+        """A page of due timers, without those of which an attempt is in flight: only the owners of their shards know that."""
+        views, cursor = await self._service.list(request)
+        return [view for view in await self._service.explained(views) if is_waiting(view)], cursor
