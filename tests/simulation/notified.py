@@ -1,5 +1,5 @@
-"""Notifications in the simulation: each durable end is reported by a notification of the same batch, nothing else is, and each
-notification is sent."""
+"""Notifications in the simulation: each durable end is reported by a notification of the same batch, nothing else is, and
+each notification is sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.model.hooks import Hook, Hooks
 from tocsin.model.run import RunStatus, decode_run
 from tocsin.model.timer import Status, Timer, decode_record
 from tocsin.ports.http import Invocation
-from tocsin.ports.store import NOTIFICATIONS_SUFFIX, Applied, ShardBatch
+from tocsin.ports.store import NOTIFICATIONS_SUFFIX, Applied, HistoryRow, ShardBatch, StoredRow
 
 if TYPE_CHECKING:
     from .world import World
@@ -74,11 +74,8 @@ class NotificationLedger:
     def _ends(self, batch: ShardBatch) -> Iterator[tuple[str, str]]:
         """The ends in the batch, of subjects with hooks: id and verb."""
         wanted = self._world.notified_namespaces
-        subjects = {
-            row.uuid: row.timer_id
-            for row in (*batch.upserts, *batch.history)
-            if row.namespace.partition("/")[0] in wanted
-        }
+        rows: list[StoredRow | HistoryRow] = [*batch.upserts, *batch.history]
+        subjects = {row.uuid: row.timer_id for row in rows if row.namespace.partition("/")[0] in wanted}
         for row in batch.history:
             timer = decode_record(row.record)
             if self._is_subject(timer) and timer.schedule is None and timer.status is not Status.CANCELED:
@@ -104,4 +101,3 @@ class NotificationLedger:
         missing = self._durable.keys() - self._sent
         if missing:
             self._world.broken("NOT NOTIFIED", f"{len(missing)} of {len(self._durable)} notifications were never sent")
-

@@ -98,8 +98,8 @@ class WeakStore(MemoryStore):
         return Loaded(rows, entries.complete_to)
 
     def _first_chunk(self, batch: ShardBatch) -> ShardBatch | None:
-        """What is written of a batch that breaks off: all that happens to some of its timers, with what belongs to them, those
-        that are not deleted first. None if it doesn't break off."""
+        """What is written of a batch that breaks off: all that happens to some of its timers, with what belongs to them,
+        those that are not deleted first. None if it doesn't break off."""
         if self._rng_of_breaks.random() >= self.break_rate:
             return None
         shard = self._fenced(batch.shard_id, batch.epoch, batch.owner)

@@ -1,5 +1,5 @@
-"""Hooks: who is notified of what became of a timer or a schedule. Each notification is itself a timer, stored in the batch that
-makes durable what it reports (`tocsin.timers.engine.notifications`)."""
+"""Hooks: who is notified of what became of a timer or a schedule. Each notification is itself a timer, stored in the batch
+that makes durable what it reports (`tocsin.timers.engine.notifications`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from tocsin.model.errors import FieldError, InvalidInput
-from tocsin.model.redaction import redact_headers, redact_url, with_headers, with_url, withheld
+from tocsin.model.redaction import redact_headers, redact_url
 
 
 class Event(StrEnum):
@@ -63,34 +62,6 @@ def redacted(hook: Hook) -> Hook:
     return Hook(redact_url(hook.url), None if hook.headers is None else redact_headers(hook.headers))
 
 
-def with_secrets(changes: Mapping[str, Hook | None], stored: Hooks | None) -> dict[str, Hook | None]:
-    """The hooks by event, with the stored values in place of `[redacted]`. Raises InvalidInput with those that are not
-    stored."""
-    return {event: _with_secrets(event, hook, stored) for event, hook in changes.items()}
-
-
-def withhold(changes: Mapping[str, Hook | None]) -> bool:
-    """Whether a hook has `[redacted]` in place of a stored secret."""
-    return any(hook is not None and withheld(hook.url, hook.headers) for hook in changes.values())
-
-
-def _with_secrets(event: str, hook: Hook | None, stored: Hooks | None) -> Hook | None:
-    if hook is None or not withheld(hook.url, hook.headers):
-        return hook
-    known = None if stored is None else getattr(stored, event)
-    try:
-        url = with_url(hook.url, None if known is None else known.url)
-        headers = None
-        if hook.headers is not None:
-            headers = with_headers(hook.headers, None if known is None else known.headers)
-    except InvalidInput as error:
-        at = field_of(event)
-        raise InvalidInput(
-            *(FieldError(f"{at}.{bad.path.replace('callbackUrl', 'url')}", bad.reason) for bad in error.errors)
-        ) from None
-    return Hook(url, headers)
-
-
-def field_of(event: str) -> str:
+def field_of(event: Event | str) -> str:
     """The name of the event's field in requests and responses: onFailure, onSuccess …"""
     return f"on{event.capitalize()}"

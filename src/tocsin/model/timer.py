@@ -99,9 +99,9 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     `body` is not None, it is sent instead of the envelope with the payload. `retry` is None while the namespace's policy
     applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last. No
     attempt begins later than `expire_after_us` after `execute_at`; None: however late. `description` is for people.
-    `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `hooks` are
-    notified of its end. On a notification, which is a timer, too, `notifies` is what it reports about the timer or schedule
-    whose namespace and id it has. `failed_before`: it had failed, and was replayed.
+    `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `hooks`
+    are notified of its end. On a notification, which is a timer, too, `notifies` is what it reports about the timer or
+    schedule whose namespace and id it has. `failed_before`: it had failed, and was replayed.
     """
 
     namespace: str

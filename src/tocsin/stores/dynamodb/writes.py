@@ -75,8 +75,9 @@ def chunks_of(batch: ShardBatch, options: DynamoOptions) -> list[list[Item]]:
     actions = size = 0
     for atom in atoms_of(batch):
         if len(atom.actions) > actions_max or atom.bytes > bytes_max:
+            subject = next(iter(atom.uuids)).hex()
             raise DefiniteFailure(
-                f"what happens to {next(iter(atom.uuids)).hex()} takes {len(atom.actions)} writes of {atom.bytes} bytes; a transaction of "
+                f"what happens to {subject} takes {len(atom.actions)} writes of {atom.bytes} bytes; a transaction of "
                 f"DynamoDB has room for {actions_max} of {bytes_max}"
             )
         if actions + len(atom.actions) > actions_max or size + atom.bytes > bytes_max:

@@ -482,8 +482,8 @@ class Assembly:
             self._notify(row, ended_as, end_of_timer(timer))
 
     def _notify(self, row: Row, ended_as: bytes, reported: Iterable[tuple[Event, Subject]]) -> None:
-        """Adds the notifications of the events, as timers of the same chunk (rule 18). One that can't be encoded is left out and
-        reported, and keeps nothing else from being written."""
+        """Adds the notifications of the events, as timers of the same chunk (rule 18). One that can't be encoded is left out
+        and reported, and keeps nothing else from being written."""
         batch, now_us, subject_uuid = self._batch, self._now_us, row.key[1]
         defaults, at_us = self._hooks_of(row.timer.namespace), due_at(now_us, batch.store.delete_to)
         for event, subject in reported:

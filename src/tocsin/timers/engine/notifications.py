@@ -34,8 +34,8 @@ _encoder = msgspec.json.Encoder()
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What is reported: the timer or the occurrence, as it ended; its run; and of a schedule the instants that were missed, and
-    how many occurrences in a row have failed."""
+    """What is reported: the timer or the occurrence, as it ended; its run; and of a schedule the instants that were missed,
+    and how many occurrences in a row have failed."""
 
     timer: Timer
     run: Run | None = None
@@ -77,8 +77,8 @@ def turn_of_schedule(turn: Turn) -> Iterator[tuple[Event, Subject]]:
 def notification(
     event: Event, subject: Subject, defaults: Hooks | None, uuid: bytes, ended_as: bytes, at_us: int, now_us: int
 ) -> tuple[bytes, Timer] | None:
-    """The uuid and timer of the notification; None if no hook asks for it. `uuid` and `ended_as` are the subject's uuid and the
-    generation of what has ended. `at_us` is when it is due."""
+    """The uuid and timer of the notification; None if no hook asks for it. `uuid` and `ended_as` are the subject's uuid and
+    the generation of what has ended. `at_us` is when it is due."""
     hook = hook_for(event, subject.timer.hooks, defaults)
     if hook is None:
         return None

@@ -27,6 +27,11 @@ from tocsin.web.http.instants import format_instant, optional_instant, read_inst
 from tocsin.web.http.wire import (
     Instant,
     NamespaceName,
+    OnFailure,
+    OnMissed,
+    OnPaused,
+    OnRecovery,
+    OnSuccess,
     RequestStruct,
     ResponseStruct,
     RetryPolicy,
@@ -68,10 +73,16 @@ class CreateNamespace(RequestStruct):
     ) = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
+    on_failure: OnFailure | UnsetType = UNSET
+    on_success: OnSuccess | UnsetType = UNSET
+    on_recovery: OnRecovery | UnsetType = UNSET
+    on_missed: OnMissed | UnsetType = UNSET
+    on_paused: OnPaused | UnsetType = UNSET
 
 
 class UpdateNamespace(RequestStruct):
-    """Changes to a namespace; absent fields stay unchanged."""
+    """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their own for
+    the same event; null removes one."""
 
     name: NamespaceName
     history: History | UnsetType = UNSET
@@ -82,6 +93,11 @@ class UpdateNamespace(RequestStruct):
     paused: Annotated[bool | UnsetType, about("While true, none of its timers fires.")] = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
+    on_failure: OnFailure | UnsetType | None = UNSET
+    on_success: OnSuccess | UnsetType | None = UNSET
+    on_recovery: OnRecovery | UnsetType | None = UNSET
+    on_missed: OnMissed | UnsetType | None = UNSET
+    on_paused: OnPaused | UnsetType | None = UNSET
 
 
 class RotationSent(RequestStruct, kw_only=True):
@@ -258,6 +274,11 @@ class Namespace(ResponseStruct):
             "the namespace wait, and its operations are refused, until the record is restored from a backup."
         ),
     ] = UNSET
+    on_failure: OnFailure | UnsetType = UNSET
+    on_success: OnSuccess | UnsetType = UNSET
+    on_recovery: OnRecovery | UnsetType = UNSET
+    on_missed: OnMissed | UnsetType = UNSET
+    on_paused: OnPaused | UnsetType = UNSET
 
 
 class NamespaceList(ResponseStruct):

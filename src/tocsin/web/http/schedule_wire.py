@@ -23,6 +23,11 @@ from tocsin.web.http.wire import (
     Method,
     NamespaceName,
     Null,
+    OnFailure,
+    OnMissed,
+    OnPaused,
+    OnRecovery,
+    OnSuccess,
     RawBodyAnswer,
     RequestStruct,
     ResponseStruct,
@@ -118,6 +123,8 @@ class DefinitionFields(CallbackFields[Null], Generic[Null], kw_only=True):
     catch_up: CatchUpMode | UnsetType = UNSET
     catch_up_window: CatchUpWindow | Null | UnsetType = UNSET
     pause_after_failures: PauseAfterFailures | UnsetType = UNSET
+    on_missed: OnMissed | Null | UnsetType = UNSET
+    on_paused: OnPaused | Null | UnsetType = UNSET
 
 
 class CreateSchedule(DefinitionFields[UnsetType]):
@@ -137,8 +144,8 @@ class ScheduleName(RequestStruct):
 
 class UpdateSchedule(DefinitionFields[None]):
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
-    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers` and `description`, and restores the
-    default of `catchUpWindow` and `retryPolicy`."""
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description` and the hooks, and
+    restores the default of `catchUpWindow` and `retryPolicy`."""
 
     namespace: NamespaceName
     schedule_id: ScheduleId
@@ -309,6 +316,11 @@ class Schedule(ResponseStruct):
             "egress",
         ),
     ] = UNSET
+    on_failure: OnFailure | UnsetType = UNSET
+    on_success: OnSuccess | UnsetType = UNSET
+    on_recovery: OnRecovery | UnsetType = UNSET
+    on_missed: OnMissed | UnsetType = UNSET
+    on_paused: OnPaused | UnsetType = UNSET
 
 
 class SchedulePage(ResponseStruct):

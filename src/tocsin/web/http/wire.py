@@ -144,6 +144,31 @@ class RawBody(RequestStruct):
 Body = Annotated[RawBody, about("The whole body of the callback, instead of the envelope with the payload.")]
 
 
+class Hook(RequestStruct):
+    """Where a notification is sent, signed like a callback."""
+
+    url: Annotated[
+        str, about("The http or https URL to notify.", "https://shop.example/hooks/alerts"), limits.CALLBACK_URL
+    ]
+    headers: (
+        Annotated[
+            dict[str, str],
+            about("Additional headers of the notification. The value [redacted] keeps the stored value."),
+            limits.HEADERS,
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+OnFailure = Annotated[Hook, about("Who is notified when it has failed, or expired.")]
+OnSuccess = Annotated[Hook, about("Who is notified when it has succeeded.")]
+OnRecovery = Annotated[
+    Hook, about("Who is notified when it succeeds after a failure: of the previous occurrence, or before its replay.")
+]
+OnMissed = Annotated[Hook, about("Who is notified when instants did not fire, though the schedule was not paused.")]
+OnPaused = Annotated[Hook, about("Who is notified when the schedule has paused itself after failures in a row.")]
+
+
 #: Whether null clears a field: None where it does, and UnsetType where null is refused.
 Null = TypeVar("Null", UnsetType, None)
 
@@ -160,6 +185,9 @@ class CallbackFields(RequestStruct, Generic[Null], kw_only=True):
     tags: Tags | UnsetType = UNSET
     expire_after: ExpireAfter | Null | UnsetType = UNSET
     description: Description | UnsetType = UNSET
+    on_failure: OnFailure | Null | UnsetType = UNSET
+    on_success: OnSuccess | Null | UnsetType = UNSET
+    on_recovery: OnRecovery | Null | UnsetType = UNSET
 
 
 class CreateTimer(CallbackFields[UnsetType]):
@@ -208,9 +236,9 @@ class TimerHistory(TimerName):
 
 
 class UpdateTimer(CallbackFields[None]):
-    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter` and
-    `description`; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another. Send at
-    most one of `executeAt` and `delay`."""
+    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`,
+    `description` and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one
+    another. Send at most one of `executeAt` and `delay`."""
 
     namespace: NamespaceName
     timer_id: TimerId | UnsetType = UNSET
@@ -343,6 +371,9 @@ class Timer(ResponseStruct):
     explanation: Annotated[
         Explanation | UnsetType, about("What the due timer does now, or waits for; only in a list that asks for it.")
     ] = UNSET
+    on_failure: OnFailure | UnsetType = UNSET
+    on_success: OnSuccess | UnsetType = UNSET
+    on_recovery: OnRecovery | UnsetType = UNSET
 
 
 class Explanation(ResponseStruct):

@@ -13,8 +13,9 @@ import msgspec
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, NamespaceNotFound, ScheduleNotFound, TimerNotFound
 from tocsin.model.instants import US_PER_SECOND, format_duration
-from tocsin.model.redaction import redact_headers, redact_url, take_secrets, withheld
+from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy, next_attempt_at
+from tocsin.model.stored_secrets import take_secrets, withholds
 from tocsin.model.timer import NULL_PAYLOAD, Timer
 from tocsin.timers.schedules import ScheduleView
 from tocsin.timers.service import TimerView
@@ -166,7 +167,7 @@ async def copy_secrets(
 ) -> None:
     """Gives a copy the secrets of its original, which `get` returns. This requires the permission to change the original,
     which includes sending its secrets to another URL."""
-    if not form.like or not withheld(timer.url, timer.headers):
+    if not form.like or not withholds(timer):
         return
     context.permit(Role.WRITE, form.like_namespace)
     try:
