@@ -25,13 +25,15 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.instants import format_instant, optional_instant, read_instant
 from tocsin.web.http.wire import (
+    ON_FAILURE,
+    ON_MISSED,
+    ON_PAUSED,
+    ON_RECOVERY,
+    ON_SUCCESS,
+    Hook,
+    HookAnswer,
     Instant,
     NamespaceName,
-    OnFailure,
-    OnMissed,
-    OnPaused,
-    OnRecovery,
-    OnSuccess,
     RequestStruct,
     ResponseStruct,
     RetryPolicy,
@@ -73,11 +75,11 @@ class CreateNamespace(RequestStruct):
     ) = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
-    on_failure: OnFailure | UnsetType = UNSET
-    on_success: OnSuccess | UnsetType = UNSET
-    on_recovery: OnRecovery | UnsetType = UNSET
-    on_missed: OnMissed | UnsetType = UNSET
-    on_paused: OnPaused | UnsetType = UNSET
+    on_failure: Annotated[Hook | UnsetType, ON_FAILURE] = UNSET
+    on_success: Annotated[Hook | UnsetType, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[Hook | UnsetType, ON_RECOVERY] = UNSET
+    on_missed: Annotated[Hook | UnsetType, ON_MISSED] = UNSET
+    on_paused: Annotated[Hook | UnsetType, ON_PAUSED] = UNSET
 
 
 class UpdateNamespace(RequestStruct):
@@ -93,11 +95,11 @@ class UpdateNamespace(RequestStruct):
     paused: Annotated[bool | UnsetType, about("While true, none of its timers fires.")] = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
-    on_failure: OnFailure | UnsetType | None = UNSET
-    on_success: OnSuccess | UnsetType | None = UNSET
-    on_recovery: OnRecovery | UnsetType | None = UNSET
-    on_missed: OnMissed | UnsetType | None = UNSET
-    on_paused: OnPaused | UnsetType | None = UNSET
+    on_failure: Annotated[Hook | UnsetType | None, ON_FAILURE] = UNSET
+    on_success: Annotated[Hook | UnsetType | None, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[Hook | UnsetType | None, ON_RECOVERY] = UNSET
+    on_missed: Annotated[Hook | UnsetType | None, ON_MISSED] = UNSET
+    on_paused: Annotated[Hook | UnsetType | None, ON_PAUSED] = UNSET
 
 
 class RotationSent(RequestStruct, kw_only=True):
@@ -274,11 +276,11 @@ class Namespace(ResponseStruct):
             "the namespace wait, and its operations are refused, until the record is restored from a backup."
         ),
     ] = UNSET
-    on_failure: OnFailure | UnsetType = UNSET
-    on_success: OnSuccess | UnsetType = UNSET
-    on_recovery: OnRecovery | UnsetType = UNSET
-    on_missed: OnMissed | UnsetType = UNSET
-    on_paused: OnPaused | UnsetType = UNSET
+    on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
+    on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET
+    on_missed: Annotated[HookAnswer | UnsetType, ON_MISSED] = UNSET
+    on_paused: Annotated[HookAnswer | UnsetType, ON_PAUSED] = UNSET
 
 
 class NamespaceList(ResponseStruct):

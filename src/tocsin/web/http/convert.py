@@ -354,7 +354,7 @@ def set_hooks(answer: msgspec.Struct, hooks: Hooks | None) -> None:
         hook: Hook | None = getattr(hooks or NO_HOOKS, event)
         if hook is not None:
             shown = redacted(hook)
-            setattr(answer, name, wire.Hook(shown.url, UNSET if shown.headers is None else shown.headers))
+            setattr(answer, name, wire.HookAnswer(shown.url, shown.headers or {}))
 
 
 def history_answer(page: RunPage) -> wire.RunPageAnswer:

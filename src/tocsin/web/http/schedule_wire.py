@@ -13,21 +13,23 @@ from tocsin.model.run import RunStatus
 from tocsin.model.schedule import OCCURRENCES_MAX, CatchUp, ScheduleStatus, Source
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.wire import (
+    ON_FAILURE,
+    ON_MISSED,
+    ON_PAUSED,
+    ON_RECOVERY,
+    ON_SUCCESS,
     AttemptLog,
     CallbackFields,
     CallbackUrl,
     Cursor,
     ExpireAfter,
+    Hook,
+    HookAnswer,
     Instant,
     ListedNamespace,
     Method,
     NamespaceName,
     Null,
-    OnFailure,
-    OnMissed,
-    OnPaused,
-    OnRecovery,
-    OnSuccess,
     RawBodyAnswer,
     RequestStruct,
     ResponseStruct,
@@ -123,8 +125,8 @@ class DefinitionFields(CallbackFields[Null], Generic[Null], kw_only=True):
     catch_up: CatchUpMode | UnsetType = UNSET
     catch_up_window: CatchUpWindow | Null | UnsetType = UNSET
     pause_after_failures: PauseAfterFailures | UnsetType = UNSET
-    on_missed: OnMissed | Null | UnsetType = UNSET
-    on_paused: OnPaused | Null | UnsetType = UNSET
+    on_missed: Annotated[Hook | Null | UnsetType, ON_MISSED] = UNSET
+    on_paused: Annotated[Hook | Null | UnsetType, ON_PAUSED] = UNSET
 
 
 class CreateSchedule(DefinitionFields[UnsetType]):
@@ -316,11 +318,11 @@ class Schedule(ResponseStruct):
             "egress",
         ),
     ] = UNSET
-    on_failure: OnFailure | UnsetType = UNSET
-    on_success: OnSuccess | UnsetType = UNSET
-    on_recovery: OnRecovery | UnsetType = UNSET
-    on_missed: OnMissed | UnsetType = UNSET
-    on_paused: OnPaused | UnsetType = UNSET
+    on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
+    on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET
+    on_missed: Annotated[HookAnswer | UnsetType, ON_MISSED] = UNSET
+    on_paused: Annotated[HookAnswer | UnsetType, ON_PAUSED] = UNSET
 
 
 class SchedulePage(ResponseStruct):

@@ -160,14 +160,21 @@ class Hook(RequestStruct):
     ) = UNSET
 
 
-OnFailure = Annotated[Hook, about("Who is notified when it has failed, or expired.")]
-OnSuccess = Annotated[Hook, about("Who is notified when it has succeeded.")]
-OnRecovery = Annotated[
-    Hook, about("Who is notified when it succeeds after a failure: of the previous occurrence, or before its replay.")
-]
-OnMissed = Annotated[Hook, about("Who is notified when instants did not fire, though the schedule was not paused.")]
-OnPaused = Annotated[Hook, about("Who is notified when the schedule has paused itself after failures in a row.")]
+class HookAnswer(ResponseStruct, rename="camel", omit_defaults=True):
+    """Where notifications are sent."""
 
+    url: Annotated[str, about("The URL; its secrets are [redacted].", "https://shop.example/hooks/alerts")]
+    headers: Annotated[dict[str, str], about("Additional headers; secret values are [redacted].")] = {}
+
+
+#: What hooks are for.
+ON_FAILURE = about("Who is notified when it has failed, or expired.")
+ON_SUCCESS = about("Who is notified when it has succeeded.")
+ON_RECOVERY = about(
+    "Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay."
+)
+ON_MISSED = about("Who is notified when instants did not fire, though the schedule was not paused.")
+ON_PAUSED = about("Who is notified when the schedule has paused itself after failures in a row.")
 
 #: Whether null clears a field: None where it does, and UnsetType where null is refused.
 Null = TypeVar("Null", UnsetType, None)
@@ -185,9 +192,9 @@ class CallbackFields(RequestStruct, Generic[Null], kw_only=True):
     tags: Tags | UnsetType = UNSET
     expire_after: ExpireAfter | Null | UnsetType = UNSET
     description: Description | UnsetType = UNSET
-    on_failure: OnFailure | Null | UnsetType = UNSET
-    on_success: OnSuccess | Null | UnsetType = UNSET
-    on_recovery: OnRecovery | Null | UnsetType = UNSET
+    on_failure: Annotated[Hook | Null | UnsetType, ON_FAILURE] = UNSET
+    on_success: Annotated[Hook | Null | UnsetType, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[Hook | Null | UnsetType, ON_RECOVERY] = UNSET
 
 
 class CreateTimer(CallbackFields[UnsetType]):
@@ -371,9 +378,9 @@ class Timer(ResponseStruct):
     explanation: Annotated[
         Explanation | UnsetType, about("What the due timer does now, or waits for; only in a list that asks for it.")
     ] = UNSET
-    on_failure: OnFailure | UnsetType = UNSET
-    on_success: OnSuccess | UnsetType = UNSET
-    on_recovery: OnRecovery | UnsetType = UNSET
+    on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
+    on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET
 
 
 class Explanation(ResponseStruct):
