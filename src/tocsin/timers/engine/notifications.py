@@ -169,7 +169,7 @@ def _run(run: Run, timer: Timer) -> dict[str, object]:
 def _sentence(event: Event, subject: Subject) -> str:
     timer = subject.timer
     name = f"{'Timer' if timer.schedule is None else 'Schedule'} {timer.namespace}/{timer.id}"
-    error = f": {timer.last_error}" if timer.last_error else ""
+    error = f": {timer.last_error}" if timer.last_error else "."
     if event is Event.MISSED:
         instants = sum(each.instants for each in subject.missed)
         first, last = format_instant(subject.missed[0].first_at), format_instant(subject.missed[-1].last_at)
