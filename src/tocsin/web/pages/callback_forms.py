@@ -4,7 +4,7 @@ and the plan of the attempts."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ import msgspec
 
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, NamespaceNotFound, ScheduleNotFound, TimerNotFound
+from tocsin.model.hooks import NO_HOOKS, Event, Hook, field_of, redacted
 from tocsin.model.instants import US_PER_SECOND, format_duration
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy, next_attempt_at
@@ -48,6 +49,11 @@ LABELS = {
     **RETRY_LABELS,
     "callbackTimeoutSeconds": "Timeout",
     "headers": "Headers",
+    "onFailure": "When it fails",
+    "onSuccess": "When it succeeds",
+    "onRecovery": "When it succeeds after a failure",
+    "onMissed": "When it misses an instant",
+    "onPaused": "When it pauses itself",
 }
 
 
@@ -63,12 +69,21 @@ class CallbackForm(RequestForm):
     retry: str = "namespace"
     expire_after: str = ""
     description: str = ""
+    on_failure: str = ""
+    on_success: str = ""
+    on_recovery: str = ""
+    on_missed: str = ""
+    on_paused: str = ""
+    #: The stored hooks in the format of the API: one whose URL is not changed keeps its headers.
+    hooks: str = "{}"
     #: What this is a copy of, which has the secrets that the form doesn't show.
     like: str = ""
     like_namespace: str = ""
 
     #: Fields that are read exactly as sent.
-    exact: ClassVar[tuple[str, ...]] = ("namespace", "id", "raw", "like", "like_namespace")
+    exact: ClassVar[tuple[str, ...]] = ("namespace", "id", "raw", "hooks", "like", "like_namespace")
+    #: What hooks may be notified of.
+    events: ClassVar[Sequence[Event]] = (Event.FAILURE, Event.SUCCESS, Event.RECOVERY)
 
     @classmethod
     def read(cls, form: Fields) -> Self:
@@ -80,6 +95,7 @@ class CallbackForm(RequestForm):
     def callback_texts(cls, timer: Timer) -> dict[str, Any]:
         """The fields of what is stored. Its secrets are redacted; a field that is sent back redacted keeps its secret."""
         single = timer.retry is not None and timer.retry.max_attempts == 1
+        hooks = {event: redacted(hook) for event in cls.events if (hook := getattr(timer.hooks or NO_HOOKS, event))}
         return {
             "namespace": timer.namespace,
             "id": timer.id,
@@ -92,6 +108,8 @@ class CallbackForm(RequestForm):
             "timeout": f"{timer.timeout_us / US_PER_SECOND:g}",
             "expire_after": "" if timer.expire_after_us is None else format_duration(timer.expire_after_us),
             "description": timer.description or "",
+            **{f"on_{event}": hook.url for event, hook in hooks.items()},
+            "hooks": msgspec.json.encode(hooks).decode(),
             "retry": "namespace" if timer.retry is None else "none" if single else "custom",
             **cls.policy_texts(DEFAULT_POLICY if timer.retry is None or single else timer.retry),
         }
@@ -107,8 +125,15 @@ class CallbackForm(RequestForm):
             "payload": payload or ("A raw body" if self.raw else "None"),
             "headers": f"{words['headers']}; {self.timeout} s to respond",
             "details": " · ".join(filter(None, [self.description, self.tags])) or "None",
+            "hooks": ", ".join(LABELS[field_of(each)].lower() for each in self.events if getattr(self, f"on_{each}"))
+            or "Nobody is notified",
             "expiry": f"{duration_words(self.expire_after)} after its time" if self.expire_after else "Never",
         }
+
+    @property
+    def hook_fields(self) -> dict[str, str]:
+        """The names of the hooks' fields here, with those in the API."""
+        return {f"on_{event}": field_of(event) for event in self.events}
 
     def special(self, errors: list[FieldError]) -> Body:
         """The members of an API request to create it that other forms don't have. Raises InvalidInput."""
@@ -156,7 +181,21 @@ class CallbackForm(RequestForm):
             body["description"] = self.description
         if tags := split_tags(self.tags):
             body["tags"] = tags
-        return body
+        return body | self._hooks(errors)
+
+    def _hooks(self, errors: list[FieldError]) -> Body:
+        wanted = {event: url for event in self.events if (url := getattr(self, f"on_{event}"))}
+        try:
+            stored = msgspec.json.decode(self.hooks or "{}", type=dict[str, Hook])
+        except (msgspec.DecodeError, UnicodeEncodeError) as error:
+            errors.append(FieldError("hooks", f"can't be read: {error}; load the page again"))
+            stored = {}
+        hooks: Body = {}
+        for event, url in wanted.items():
+            known = stored.get(event)
+            same = known is not None and known.url == url
+            hooks[field_of(event)] = msgspec.to_builtins(known) if same else {"url": url}
+        return hooks
 
 
 async def copy_secrets(
@@ -177,7 +216,7 @@ async def copy_secrets(
     take_secrets(timer, original.timer)
 
 
-def with_empty_callback(body: Body) -> Body:
+def with_empty_callback(body: Body, events: Sequence[Event]) -> Body:
     """A request with all members that `CallbackForm.callback` leaves out at their defaults."""
     empty: Body = {
         "payload": NULL_PAYLOAD,
@@ -188,6 +227,7 @@ def with_empty_callback(body: Body) -> Body:
         "expireAfter": None,
         "description": None,
         "tags": [],
+        **{field_of(event): None for event in events},
     }
     if "body" in body:
         del empty["payload"]
@@ -206,6 +246,8 @@ def callback_flags(body: Mapping[str, Any]) -> list[str]:
         parts += flags(body, {"expireAfter": "--expire-after"})
     # An empty one removes it.
     parts += flags(body, {"description": "--description"}, lambda text: text or "")
+    hooks = {field_of(event): f"--on-{event}" for event in Event}
+    parts += flags(body, hooks, lambda hook: hook["url"] if hook else "")
     return parts + policy_flags(body.get("retryPolicy") or {})
 
 
