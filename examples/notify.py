@@ -93,5 +93,5 @@ class Handler(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 9100), Handler)
-    print(f"http://127.0.0.1:{server.server_port}/", flush=True)
+    print(f"listening on http://127.0.0.1:{server.server_port}/", flush=True)
     server.serve_forever()

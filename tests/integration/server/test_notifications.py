@@ -113,7 +113,7 @@ def relay(**settings: str) -> Iterator[str]:
     )
     try:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
+        yield process.stdout.readline().split()[-1]
     finally:
         process.terminate()
         process.wait()
