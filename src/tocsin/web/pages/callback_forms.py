@@ -40,6 +40,13 @@ from tocsin.web.pages.presentation import initial, pretty_json, span
 
 DEFAULT_TIMEOUT = "10"
 
+HOOK_LABELS = {
+    "onFailure": "When it fails",
+    "onSuccess": "When it succeeds",
+    "onRecovery": "When it succeeds after a failure",
+    "onMissed": "When it misses an instant",
+    "onPaused": "When it pauses itself",
+}
 #: The labels of the fields that the forms of timers and of schedules end with, by their names in the API.
 LABELS = {
     "description": "Description",
@@ -49,11 +56,7 @@ LABELS = {
     **RETRY_LABELS,
     "callbackTimeoutSeconds": "Timeout",
     "headers": "Headers",
-    "onFailure": "When it fails",
-    "onSuccess": "When it succeeds",
-    "onRecovery": "When it succeeds after a failure",
-    "onMissed": "When it misses an instant",
-    "onPaused": "When it pauses itself",
+    **HOOK_LABELS,
 }
 
 
