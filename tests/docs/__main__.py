@@ -32,6 +32,7 @@ SERVERS = {
     r"tocsin echo": "listening on",
     r"nats-server": "server is ready",
     r"\S*python3? examples/receiver\.py": "listening on",
+    r"\S* ?python3? examples/notify\.py": "listening on",
 }
 NAMES = ("db.internal", "tocsin.example")
 

@@ -7,6 +7,7 @@ from .mutation_operators import Edit, drop, leave_out, rewrite
 
 ASSEMBLY = "tocsin.timers.engine.assembly:Assembly."
 RUNS = "tocsin.timers.engine.runs:"
+NOTIFICATIONS = "tocsin.timers.engine.notifications:"
 
 
 def _simulated(name: str, *edits: Edit, caught_by: str = "") -> Mutation:
@@ -38,5 +39,14 @@ MUTATIONS = [
         "a run that leaves memory is not kept",
         rewrite(RUNS + "attempted_run", "after.attempts", to="if after.attempts:\n    return None"),
         caught_by="tests/unit/test_runs.py::test_plain_create_keeps_the_run_of_a_retry_that_is_not_in_memory",
+    ),
+    _simulated("an end is not reported to its hook", drop(ASSEMBLY + "_notify", "self._write")),
+    _simulated(
+        "a notification is written apart from what it reports", drop(ASSEMBLY + "_notify", "batch.store.together")
+    ),
+    _simulated(
+        "a notification is deleted by the range of its own batch",
+        rewrite(NOTIFICATIONS + "due_at", "delete_to is None", to="return now_us"),
+        caught_by="tests/unit/test_notifications.py::test_notification_lies_above_the_delete_watermark_although_the_clock_was_set_back",
     ),
 ]

@@ -68,6 +68,9 @@ class Receiver:
     def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """Decides at once how this call ends."""
         world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
+        if invocation.body is not None:
+            self._invoke_hook(invocation, done)
+            return
         if invocation.namespace == world.scheduled_namespace:
             self._invoke_scheduled(invocation, done)
             return
@@ -129,6 +132,17 @@ class Receiver:
                 done(exchange)
 
         loop.call_later(max(delay_s, 0.0001), end)
+
+    def _invoke_hook(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        """A notification; some are refused once."""
+        world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
+        if not world.healed and rng.random() < world.unsent_rate:
+            self._report_unsent(done)
+            return
+        world.notifications.called(invocation, self._node.name)
+        status = 500 if invocation.attempt == 1 and rng.random() < 0.2 and not world.healed else 200
+        exchange, delay_s = Exchange(Response(status), self._now_us(), 1_000), rng.choice((0.001, rng.uniform(0, 0.3)))
+        loop.call_later(delay_s, self._report, done, exchange)
 
     def _report_unsent(self, done: Callable[[Exchange], None]) -> None:
         """This machine can't send the request, or its settings forbid the address."""

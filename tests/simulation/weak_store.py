@@ -98,14 +98,18 @@ class WeakStore(MemoryStore):
         return Loaded(rows, entries.complete_to)
 
     def _first_chunk(self, batch: ShardBatch) -> ShardBatch | None:
-        """What is written of a batch that breaks off: all that happens to some of its timers, those that are not deleted
-        first. None if it doesn't break off."""
+        """What is written of a batch that breaks off: all that happens to some of its timers, with what belongs to them,
+        those that are not deleted first. None if it doesn't break off."""
         if self._rng_of_breaks.random() >= self.break_rate:
             return None
         shard = self._fenced(batch.shard_id, batch.epoch, batch.owner)
         if shard is None:
             return None
-        written = [row.uuid for rows in (batch.upserts, batch.history, batch.runs) for row in rows]
+
+        def subject(uuid: bytes) -> bytes:
+            return batch.together.get(uuid, uuid)
+
+        written = [subject(row.uuid) for rows in (batch.upserts, batch.history, batch.runs) for row in rows]
         covered = () if batch.delete_to is None else shard.keys[: bisect_right(shard.keys, batch.delete_to)]
         deleted = {*batch.deletes, *(uuid for _, uuid in covered)} - {row.uuid for row in batch.upserts}
         uuids = list(dict.fromkeys([*(uuid for uuid in written if uuid not in deleted), *sorted(deleted)]))
@@ -116,7 +120,7 @@ class WeakStore(MemoryStore):
             batch.shard_id,
             batch.epoch,
             batch.owner,
-            upserts=[row for row in batch.upserts if row.uuid in made],
+            upserts=[row for row in batch.upserts if subject(row.uuid) in made],
             deletes=sorted(deleted & made),
             history=[row for row in batch.history if row.uuid in made],
             runs=[row for row in batch.runs if row.uuid in made],

@@ -30,6 +30,7 @@ from .departure import Departure
 from .ledger import NAMESPACE_POLICY, Ledger, Violation, is_expired
 from .network import Network
 from .node import Node
+from .notified import HOOKS, NotificationLedger
 from .receiver import CROWD_NAMESPACE, secret_number, token_of
 from .repeaters import FORGETFUL_NAMESPACE, Repeater
 from .run_ledger import RunLedger
@@ -133,6 +134,11 @@ class World:
         if self.repeated:
             self.exists[FORGETFUL_NAMESPACE] = asyncio.Event()
             self.clients += [Repeater(self, 80, "a"), Repeater(self, 81, FORGETFUL_NAMESPACE)]
+        #: The namespaces whose timers and schedules have hooks.
+        self.notified_namespaces: tuple[str, ...] = ()
+        if self.rng("notified").random() < 0.3:
+            self.notified_namespaces = (*self.namespaces[:-1], SCHEDULED_NAMESPACE)
+        self.notifications = NotificationLedger(self)
         self.schedules = ScheduleLedger(self)
         self.scheduled_namespace = SCHEDULED_NAMESPACE
         if self.scheduled:
@@ -258,7 +264,7 @@ class World:
         for row in self.live_rows():
             try:
                 timer = decode_record(row.record)
-                if timer.schedule is None:
+                if timer.schedule is None and timer.notifies is None:
                     tokens[row.uuid] = token_of(timer.payload)
             except RecordUndecodable:
                 continue
@@ -301,10 +307,9 @@ class World:
 
     async def _life(self) -> None:
         for name in self.namespaces[:-1]:
-            await put_namespace(
-                self.store, Namespace(name, self.total_shards, 0, 0, retry=NAMESPACE_POLICY), create=True
-            )
+            await put_namespace(self.store, self._namespace(name), create=True)
             self.exists[name].set()
+        self.notifications.watch()
         if self.repeated:
             forgetful = Namespace(
                 FORGETFUL_NAMESPACE, self.total_shards, 0, 0, HistoryMode.NONE, retry=NAMESPACE_POLICY
@@ -312,8 +317,7 @@ class World:
             await put_namespace(self.store, forgetful, create=True)
             self.exists[FORGETFUL_NAMESPACE].set()
         if self.scheduled:
-            every = Namespace(SCHEDULED_NAMESPACE, self.total_shards, 0, 0, retry=NAMESPACE_POLICY)
-            await put_namespace(self.store, every, create=True)
+            await put_namespace(self.store, self._namespace(SCHEDULED_NAMESPACE), create=True)
             self.exists[SCHEDULED_NAMESPACE].set()
             self.schedules.watch()
         if self.crowded:
@@ -338,6 +342,10 @@ class World:
         owned = [state for state in await self.store.shards() if state.owner in orderly]
         if owned:
             self.broken("KEPT", f"shards not handed back: {owned}")
+
+    def _namespace(self, name: str) -> Namespace:
+        hooks = HOOKS if name in self.notified_namespaces else None
+        return Namespace(name, self.total_shards, 0, 0, retry=NAMESPACE_POLICY, hooks=hooks)
 
     async def _crowd(self) -> None:
         """Writes the rows that a node finds when it restarts while a receiver hangs."""
@@ -386,6 +394,7 @@ class World:
                 self.broken("LEAKED", leak)
         self._check_history()
         self.runs.check(self.store)
+        self.notifications.check()
 
     def _check_history(self) -> None:
         """Checks that every finished timer has its history row, and that every history row is true."""

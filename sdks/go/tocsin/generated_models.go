@@ -303,6 +303,12 @@ type CreateTimer struct {
 	ExpireAfter time.Duration
 	// What it is for, in one line; shown in lists and never sent to the callback.
 	Description Opt[string]
+	// Who is notified when it has failed, or expired.
+	OnFailure *Hook
+	// Who is notified when it has succeeded.
+	OnSuccess *Hook
+	// Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+	OnRecovery *Hook
 }
 
 func (v *CreateTimer) members(to []member) []member {
@@ -323,6 +329,9 @@ func (v *CreateTimer) members(to []member) []member {
 		member{"tags", &v.Tags, false},
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
+		member{"onFailure", &v.OnFailure, false},
+		member{"onSuccess", &v.OnSuccess, false},
+		member{"onRecovery", &v.OnRecovery, false},
 	)
 }
 
@@ -404,6 +413,31 @@ func (v *RetryPolicy) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
+// Hook: Where a notification is sent, signed like a callback.
+type Hook struct {
+	// The http or https URL to notify.
+	URL string
+	// Additional headers of the notification. The value [redacted] keeps the stored value.
+	Headers map[string]string
+}
+
+func (v *Hook) members(to []member) []member {
+	return append(to,
+		member{"url", &v.URL, true},
+		member{"headers", &v.Headers, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Hook) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *Hook) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
 // TimerName: Identifies a timer.
 type TimerName struct {
 	// The namespace's name.
@@ -460,9 +494,9 @@ func (v *TimerHistory) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// UpdateTimer: Changes to a pending timer; absent fields stay unchanged. Null removes headers, expireAfter and
-// description; a null retryPolicy returns to the namespace's policy. payload and body replace one another. Send at
-// most one of executeAt and delay.
+// UpdateTimer: Changes to a pending timer; absent fields stay unchanged. Null removes headers, expireAfter,
+// description and the hooks; a null retryPolicy returns to the namespace's policy. payload and body replace one
+// another. Send at most one of executeAt and delay.
 type UpdateTimer struct {
 	// The namespace's name.
 	Namespace string
@@ -494,6 +528,12 @@ type UpdateTimer struct {
 	ExpireAfter Opt[time.Duration]
 	// What it is for, in one line; shown in lists and never sent to the callback.
 	Description Opt[string]
+	// Who is notified when it has failed, or expired.
+	OnFailure Opt[Hook]
+	// Who is notified when it has succeeded.
+	OnSuccess Opt[Hook]
+	// Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+	OnRecovery Opt[Hook]
 }
 
 func (v *UpdateTimer) members(to []member) []member {
@@ -512,6 +552,9 @@ func (v *UpdateTimer) members(to []member) []member {
 		member{"tags", &v.Tags, false},
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
+		member{"onFailure", &v.OnFailure, false},
+		member{"onSuccess", &v.OnSuccess, false},
+		member{"onRecovery", &v.OnRecovery, false},
 	)
 }
 
@@ -627,6 +670,12 @@ type CreateSchedule struct {
 	ExpireAfter time.Duration
 	// What it is for, in one line; shown in lists and never sent to the callback.
 	Description Opt[string]
+	// Who is notified when it has failed, or expired.
+	OnFailure *Hook
+	// Who is notified when it has succeeded.
+	OnSuccess *Hook
+	// Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+	OnRecovery *Hook
 	// A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
 	// first, or @hourly, @daily, @weekly, @monthly, @yearly.
 	Cron string
@@ -652,6 +701,10 @@ type CreateSchedule struct {
 	CatchUpWindow Opt[time.Duration]
 	// Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures int
+	// Who is notified when instants did not fire, though the schedule was not paused.
+	OnMissed *Hook
+	// Who is notified when the schedule has paused itself after failures in a row.
+	OnPaused *Hook
 }
 
 func (v *CreateSchedule) members(to []member) []member {
@@ -668,6 +721,9 @@ func (v *CreateSchedule) members(to []member) []member {
 		member{"tags", &v.Tags, false},
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
+		member{"onFailure", &v.OnFailure, false},
+		member{"onSuccess", &v.OnSuccess, false},
+		member{"onRecovery", &v.OnRecovery, false},
 		member{"cron", &v.Cron, false},
 		member{"timeZone", &v.TimeZone, false},
 		member{"every", &v.Every, false},
@@ -679,6 +735,8 @@ func (v *CreateSchedule) members(to []member) []member {
 		member{"catchUp", &v.CatchUp, false},
 		member{"catchUpWindow", &v.CatchUpWindow, false},
 		member{"pauseAfterFailures", &v.PauseAfterFailures, false},
+		member{"onMissed", &v.OnMissed, false},
+		member{"onPaused", &v.OnPaused, false},
 	)
 }
 
@@ -718,8 +776,8 @@ func (v *ScheduleName) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateSchedule: Changes to a schedule; absent fields stay unchanged. A new cron replaces every and the other way
-// round. Null removes anchor, startAt, endAt, maxOccurrences, expireAfter, headers and description, and restores
-// the default of catchUpWindow and retryPolicy.
+// round. Null removes anchor, startAt, endAt, maxOccurrences, expireAfter, headers, description and the hooks, and
+// restores the default of catchUpWindow and retryPolicy.
 type UpdateSchedule struct {
 	// The namespace's name.
 	Namespace string
@@ -747,6 +805,12 @@ type UpdateSchedule struct {
 	ExpireAfter Opt[time.Duration]
 	// What it is for, in one line; shown in lists and never sent to the callback.
 	Description Opt[string]
+	// Who is notified when it has failed, or expired.
+	OnFailure Opt[Hook]
+	// Who is notified when it has succeeded.
+	OnSuccess Opt[Hook]
+	// Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+	OnRecovery Opt[Hook]
 	// A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
 	// first, or @hourly, @daily, @weekly, @monthly, @yearly.
 	Cron Opt[string]
@@ -772,6 +836,10 @@ type UpdateSchedule struct {
 	CatchUpWindow Opt[time.Duration]
 	// Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures Opt[int]
+	// Who is notified when instants did not fire, though the schedule was not paused.
+	OnMissed Opt[Hook]
+	// Who is notified when the schedule has paused itself after failures in a row.
+	OnPaused Opt[Hook]
 }
 
 func (v *UpdateSchedule) members(to []member) []member {
@@ -788,6 +856,9 @@ func (v *UpdateSchedule) members(to []member) []member {
 		member{"tags", &v.Tags, false},
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
+		member{"onFailure", &v.OnFailure, false},
+		member{"onSuccess", &v.OnSuccess, false},
+		member{"onRecovery", &v.OnRecovery, false},
 		member{"cron", &v.Cron, false},
 		member{"timeZone", &v.TimeZone, false},
 		member{"every", &v.Every, false},
@@ -799,6 +870,8 @@ func (v *UpdateSchedule) members(to []member) []member {
 		member{"catchUp", &v.CatchUp, false},
 		member{"catchUpWindow", &v.CatchUpWindow, false},
 		member{"pauseAfterFailures", &v.PauseAfterFailures, false},
+		member{"onMissed", &v.OnMissed, false},
+		member{"onPaused", &v.OnPaused, false},
 	)
 }
 
@@ -969,6 +1042,16 @@ type CreateNamespace struct {
 	Answers CallbackAnswers
 	// The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
 	RetryPolicy *RetryPolicy
+	// Who is notified when it has failed, or expired.
+	OnFailure *Hook
+	// Who is notified when it has succeeded.
+	OnSuccess *Hook
+	// Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+	OnRecovery *Hook
+	// Who is notified when instants did not fire, though the schedule was not paused.
+	OnMissed *Hook
+	// Who is notified when the schedule has paused itself after failures in a row.
+	OnPaused *Hook
 }
 
 func (v *CreateNamespace) members(to []member) []member {
@@ -980,6 +1063,11 @@ func (v *CreateNamespace) members(to []member) []member {
 		member{"secret", &v.Secret, false},
 		member{"answers", &v.Answers, false},
 		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"onFailure", &v.OnFailure, false},
+		member{"onSuccess", &v.OnSuccess, false},
+		member{"onRecovery", &v.OnRecovery, false},
+		member{"onMissed", &v.OnMissed, false},
+		member{"onPaused", &v.OnPaused, false},
 	)
 }
 
@@ -993,7 +1081,8 @@ func (v *CreateNamespace) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// UpdateNamespace: Changes to a namespace; absent fields stay unchanged.
+// UpdateNamespace: Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and
+// schedules without their own for the same event; null removes one.
 type UpdateNamespace struct {
 	// The namespace's name.
 	Name string
@@ -1010,6 +1099,16 @@ type UpdateNamespace struct {
 	Answers Opt[CallbackAnswers]
 	// The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
 	RetryPolicy Opt[RetryPolicy]
+	// Who is notified when it has failed, or expired.
+	OnFailure Opt[Hook]
+	// Who is notified when it has succeeded.
+	OnSuccess Opt[Hook]
+	// Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+	OnRecovery Opt[Hook]
+	// Who is notified when instants did not fire, though the schedule was not paused.
+	OnMissed Opt[Hook]
+	// Who is notified when the schedule has paused itself after failures in a row.
+	OnPaused Opt[Hook]
 }
 
 func (v *UpdateNamespace) members(to []member) []member {
@@ -1021,6 +1120,11 @@ func (v *UpdateNamespace) members(to []member) []member {
 		member{"paused", &v.Paused, false},
 		member{"answers", &v.Answers, false},
 		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"onFailure", &v.OnFailure, false},
+		member{"onSuccess", &v.OnSuccess, false},
+		member{"onRecovery", &v.OnRecovery, false},
+		member{"onMissed", &v.OnMissed, false},
+		member{"onPaused", &v.OnPaused, false},
 	)
 }
 
@@ -1352,6 +1456,12 @@ type Timer struct {
 	Suspended string
 	// What the due timer does now, or waits for; only in a list that asks for it.
 	Explanation *Explanation
+	// Who is notified when it has failed, or expired.
+	OnFailure *HookAnswer
+	// Who is notified when it has succeeded.
+	OnSuccess *HookAnswer
+	// Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+	OnRecovery *HookAnswer
 }
 
 func (v *Timer) members(to []member) []member {
@@ -1381,6 +1491,9 @@ func (v *Timer) members(to []member) []member {
 		member{"description", &v.Description, false},
 		member{"suspended", &v.Suspended, false},
 		member{"explanation", &v.Explanation, false},
+		member{"onFailure", &v.OnFailure, false},
+		member{"onSuccess", &v.OnSuccess, false},
+		member{"onRecovery", &v.OnRecovery, false},
 	)
 }
 
@@ -1530,6 +1643,31 @@ func (v Explanation) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Explanation) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// HookAnswer: Where notifications are sent.
+type HookAnswer struct {
+	// The URL; its secrets are [redacted].
+	URL string
+	// Additional headers; secret values are [redacted].
+	Headers map[string]string
+}
+
+func (v *HookAnswer) members(to []member) []member {
+	return append(to,
+		member{"url", &v.URL, true},
+		member{"headers", &v.Headers, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v HookAnswer) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *HookAnswer) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
@@ -1809,6 +1947,16 @@ type Schedule struct {
 	// Why the current occurrence is suspended although the schedule is active: as in a timer's suspended; absent
 	// unless it is.
 	Suspended string
+	// Who is notified when it has failed, or expired.
+	OnFailure *HookAnswer
+	// Who is notified when it has succeeded.
+	OnSuccess *HookAnswer
+	// Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+	OnRecovery *HookAnswer
+	// Who is notified when instants did not fire, though the schedule was not paused.
+	OnMissed *HookAnswer
+	// Who is notified when the schedule has paused itself after failures in a row.
+	OnPaused *HookAnswer
 }
 
 func (v *Schedule) members(to []member) []member {
@@ -1854,6 +2002,11 @@ func (v *Schedule) members(to []member) []member {
 		member{"lastError", &v.LastError, false},
 		member{"lastOccurrence", &v.LastOccurrence, false},
 		member{"suspended", &v.Suspended, false},
+		member{"onFailure", &v.OnFailure, false},
+		member{"onSuccess", &v.OnSuccess, false},
+		member{"onRecovery", &v.OnRecovery, false},
+		member{"onMissed", &v.OnMissed, false},
+		member{"onPaused", &v.OnPaused, false},
 	)
 }
 
@@ -2072,6 +2225,16 @@ type Namespace struct {
 	// Why the stored record can't be read; absent if it can. The fields besides name are then placeholders. Timers of
 	// the namespace wait, and its operations are refused, until the record is restored from a backup.
 	Damaged string
+	// Who is notified when it has failed, or expired.
+	OnFailure *HookAnswer
+	// Who is notified when it has succeeded.
+	OnSuccess *HookAnswer
+	// Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+	OnRecovery *HookAnswer
+	// Who is notified when instants did not fire, though the schedule was not paused.
+	OnMissed *HookAnswer
+	// Who is notified when the schedule has paused itself after failures in a row.
+	OnPaused *HookAnswer
 }
 
 func (v *Namespace) members(to []member) []member {
@@ -2088,6 +2251,11 @@ func (v *Namespace) members(to []member) []member {
 		member{"updatedAt", &v.UpdatedAt, true},
 		member{"previousSecretUntil", &v.PreviousSecretUntil, false},
 		member{"damaged", &v.Damaged, false},
+		member{"onFailure", &v.OnFailure, false},
+		member{"onSuccess", &v.OnSuccess, false},
+		member{"onRecovery", &v.OnRecovery, false},
+		member{"onMissed", &v.OnMissed, false},
+		member{"onPaused", &v.OnPaused, false},
 	)
 }
 

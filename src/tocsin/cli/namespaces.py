@@ -12,9 +12,11 @@ from tocsin.cli.command import WrongUsage, command, group
 from tocsin.cli.options import (
     LOCAL_SERVER,
     NO_RETRIES,
+    NO_SCHEDULE_HOOKS,
     AsJson,
     RetryDefault,
     RetryOptions,
+    ScheduleHookOptions,
     ServerOptions,
     checked_duration,
     given,
@@ -118,11 +120,13 @@ def create(
     settings: SettingOptions = NO_SETTINGS,
     answers: AnswersMode = None,
     retries: RetryOptions = NO_RETRIES,
+    hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create a namespace."""
-    body = given(name=name, **settings.fields(), answers=answers, numShards=shards) | retries.policy()
+    fields = {**settings.fields(), **hooks.fields()}
+    body = given(name=name, **fields, answers=answers, numShards=shards) | retries.policy()
     _show(server.post("/namespaces/create", body), body, as_json, shown_secret=settings.secret == "new")
 
 
@@ -138,6 +142,7 @@ def update(
     ] = None,
     answers: AnswersMode = None,
     retries: RetryOptions = NO_RETRIES,
+    hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
     retry_default: RetryDefault = False,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
@@ -145,7 +150,8 @@ def update(
     """Change a namespace's settings; options not given keep their value."""
     if remove_secret and settings.secret is not None:
         raise WrongUsage("--secret and --remove-secret conflict; give only one of them")
-    changes = given(**settings.fields(), answers=answers, paused=paused) | retries.policy(remove=retry_default)
+    fields = {**settings.fields(), **hooks.fields()}
+    changes = given(**fields, answers=answers, paused=paused) | retries.policy(remove=retry_default)
     if remove_secret:
         changes["secret"] = None
     if not changes:

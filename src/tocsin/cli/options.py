@@ -324,6 +324,56 @@ NO_RETRIES = RetryOptions()
 PLAIN_CALLBACK = CallbackOptions()
 
 
+@dataclass(frozen=True)
+class HookOptions:
+    """Who is notified of what becomes of a timer or a schedule. Those with headers are set through the API."""
+
+    on_failure: Annotated[
+        str | None,
+        typer.Option("--on-failure", metavar="URL", help="Notified when it has failed, or expired; '' removes it."),
+    ] = None
+    on_success: Annotated[
+        str | None, typer.Option("--on-success", metavar="URL", help="Notified when it has succeeded; '' removes it.")
+    ] = None
+    on_recovery: Annotated[
+        str | None,
+        typer.Option("--on-recovery", metavar="URL", help="Notified when it succeeds after a failure; '' removes it."),
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the request; None for those that are not given."""
+        return {name: _hook(url) for name, url in self._urls().items()}
+
+    def _urls(self) -> dict[str, str | None]:
+        return {"onFailure": self.on_failure, "onSuccess": self.on_success, "onRecovery": self.on_recovery}
+
+
+@dataclass(frozen=True)
+class ScheduleHookOptions(HookOptions):
+    """The same, with what happens to schedules only."""
+
+    on_missed: Annotated[
+        str | None,
+        typer.Option("--on-missed", metavar="URL", help="Notified of a schedule's missed instants; '' removes it."),
+    ] = None
+    on_paused: Annotated[
+        str | None,
+        typer.Option("--on-paused", metavar="URL", help="Notified when a schedule pauses itself; '' removes it."),
+    ] = None
+
+    def _urls(self) -> dict[str, str | None]:
+        return {**super()._urls(), "onMissed": self.on_missed, "onPaused": self.on_paused}
+
+
+def _hook(url: str | None) -> Any:
+    import msgspec
+
+    return msgspec.Raw(b"null") if url == "" else url and {"url": url}
+
+
+NO_HOOKS, NO_SCHEDULE_HOOKS = HookOptions(), ScheduleHookOptions()
+
+
 def given(**fields: Any) -> dict[str, Any]:
     """The fields of a request whose option was given."""
     return {name: value for name, value in fields.items() if value is not None}

@@ -13,6 +13,7 @@ from tocsin.cli.command import WrongUsage, command, group
 from tocsin.cli.options import (
     LOCAL_SERVER,
     NO_RETRIES,
+    NO_SCHEDULE_HOOKS,
     PLAIN_CALLBACK,
     AsJson,
     CallbackOptions,
@@ -20,6 +21,7 @@ from tocsin.cli.options import (
     Namespace,
     RetryDefault,
     RetryOptions,
+    ScheduleHookOptions,
     ServerOptions,
     checked_duration,
     checked_instant,
@@ -151,12 +153,13 @@ def create(
     lateness: LatenessOptions = NO_LATENESS,
     namespace: Namespace = "default",
     callback: CallbackOptions = PLAIN_CALLBACK,
+    hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
     retries: RetryOptions = NO_RETRIES,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create a schedule, or give the one with the same id this definition: it keeps its counts and history."""
-    fields = {**rule.fields(), **lateness.fields(), **callback.fields(), **retries.policy()}
+    fields = {**rule.fields(), **lateness.fields(), **callback.fields(), **hooks.fields(), **retries.policy()}
     if fields["cron"] is None and fields["every"] is None:
         raise WrongUsage('give exactly one of --cron, such as --cron "0 9 * * *", and --every, such as --every 15m')
     request = given(namespace=namespace, id=schedule_id, callbackUrl=url, **fields)
@@ -229,13 +232,14 @@ def update(
     ] = None,
     namespace: Namespace = "default",
     callback: CallbackOptions = PLAIN_CALLBACK,
+    hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
     retries: RetryOptions = NO_RETRIES,
     retry_default: RetryDefault = False,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Change a schedule; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
-    changes = given(callbackUrl=url, **rule.fields(), **lateness.fields(), **callback.fields())
+    changes = given(callbackUrl=url, **rule.fields(), **lateness.fields(), **callback.fields(), **hooks.fields())
     changes |= retries.policy(remove=retry_default)
     for name in clear or []:
         if name not in _CLEARED:

@@ -14,10 +14,12 @@ from tocsin.cli.command import Refused, WrongUsage, command, group
 from tocsin.cli.options import (
     ALL_TIMERS,
     LOCAL_SERVER,
+    NO_HOOKS,
     NO_RETRIES,
     PLAIN_CALLBACK,
     AsJson,
     CallbackOptions,
+    HookOptions,
     Namespace,
     RetryDefault,
     RetryOptions,
@@ -147,6 +149,7 @@ def create(
     ] = None,
     namespace: Namespace = "default",
     callback: CallbackOptions = PLAIN_CALLBACK,
+    hooks: HookOptions = NO_HOOKS,
     retries: RetryOptions = NO_RETRIES,
     on_conflict: OnConflict = None,
     idempotency_key: IdempotencyKey = None,
@@ -166,6 +169,7 @@ def create(
         "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **callback.fields(),
+        **hooks.fields(),
         **retries.policy(),
         "onConflict": on_conflict,
         # The client retries after a 503, whose outcome may be unknown: the timer must not fire twice.
@@ -292,6 +296,7 @@ def update(
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="URL to call.")] = None,
     namespace: Namespace = "default",
     callback: CallbackOptions = PLAIN_CALLBACK,
+    hooks: HookOptions = NO_HOOKS,
     no_expiry: Annotated[bool, typer.Option("--no-expiry", help="Remove the limit set with --expire-after.")] = False,
     retries: RetryOptions = NO_RETRIES,
     retry_default: RetryDefault = False,
@@ -308,6 +313,7 @@ def update(
         "delay": checked_duration("--in", in_),
         "callbackUrl": url,
         **callback.fields(),
+        **hooks.fields(),
     }
     changes = given(**changes) | retries.policy(remove=retry_default) | ({"expireAfter": None} if no_expiry else {})
     if not changes:

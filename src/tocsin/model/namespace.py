@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tocsin.model.hooks import Hooks
 from tocsin.model.instants import US_PER_DAY
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
 from tocsin.model.secrets import PreviousSecret, SigningSecrets
@@ -42,7 +43,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     `num_shards` never changes. `secret` signs callbacks (Standard Webhooks, `whsec_…`), and so does each of
     `previous_secrets` until its instant. `version` is its record's: 1, and one more with each change. `retry` is
     the policy of timers without one of their own; None: the default policy. `answers` is how responses to callbacks are
-    judged."""
+    judged. `hooks` are those of timers and schedules without their own."""
 
     name: str
     num_shards: int
@@ -56,6 +57,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     previous_secrets: tuple[PreviousSecret, ...] = ()
     answers: Answers = Answers.STANDARD
     retry: RetryPolicy | None = None
+    hooks: Hooks | None = None
 
     @property
     def signing(self) -> SigningSecrets:

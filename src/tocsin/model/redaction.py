@@ -8,14 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, unquote_plus
 
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.visible import visible
-
-if TYPE_CHECKING:
-    from tocsin.model.timer import Timer
 
 #: What is shown in a secret's place.
 REDACTED = "[redacted]"
@@ -202,22 +198,14 @@ def with_headers(headers: Mapping[str, str], stored: Mapping[str, str] | None) -
     return {name: known[name.lower()] if _is_mark(value) else value for name, value in headers.items()}
 
 
-def with_url(url: str, stored: str | None) -> str:
-    """The URL, or the stored one if this is its redacted form. Raises InvalidInput for any other URL with `[redacted]`: the
-    stored secrets would be sent to another destination."""
+def with_url(url: str, stored: str | None, path: str = "callbackUrl") -> str:
+    """The URL, or the stored one if this is its redacted form. Raises InvalidInput, which names the field `path`, for any
+    other URL with `[redacted]`: the stored secrets would be sent to another destination."""
     if not _in_url(url):
         return url
     if stored is not None and not _in_url(stored) and _IN_URL.sub(REDACTED, url) == redact_url(stored):
         return stored
-    raise InvalidInput(FieldError("callbackUrl", f"{_REASON}; send the whole URL"))
-
-
-def take_secrets(timer: Timer, stored: Timer | None) -> None:
-    """Gives a timer the secrets of a stored one where its URL and headers have `[redacted]`. Raises InvalidInput like
-    `with_url` and `with_headers`."""
-    timer.url = with_url(timer.url, None if stored is None else stored.url)
-    if timer.headers is not None:
-        timer.headers = with_headers(timer.headers, None if stored is None else stored.headers)
+    raise InvalidInput(FieldError(path, f"{_REASON}; send the whole URL"))
 
 
 def _is_mark(value: str) -> bool:

@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from tocsin.model.errors import FieldError, InvalidInput, RecordTooNew, RecordUndecodable
+from tocsin.model.hooks import NO_HOOKS, Event, Hook, Hooks
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.schedule import Schedule, Source
 from tocsin.model.validation import folded
@@ -98,7 +99,9 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     `body` is not None, it is sent instead of the envelope with the payload. `retry` is None while the namespace's policy
     applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last. No
     attempt begins later than `expire_after_us` after `execute_at`; None: however late. `description` is for people.
-    `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence.
+    `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `hooks`
+    are notified of its end. On a notification, which is a timer, too, `notifies` is what it reports about the timer or
+    schedule whose namespace and id it has. `failed_before`: it had failed, and was replayed.
     """
 
     namespace: str
@@ -126,6 +129,9 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     expire_after_us: int | None = None
     description: str | None = None
     schedule: Schedule | None = None
+    hooks: Hooks | None = None
+    notifies: Event | None = None
+    failed_before: bool = False
 
     @property
     def expires_at(self) -> int | None:
@@ -208,6 +214,8 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     body: RawBody | msgspec.UnsetType = msgspec.UNSET
     expire_after_us: int | msgspec.UnsetType | None = msgspec.UNSET
     description: str | msgspec.UnsetType | None = msgspec.UNSET
+    #: Those of some events, by `Hooks`'s names; None removes one.
+    hooks: dict[str, Hook | None] | msgspec.UnsetType = msgspec.UNSET
 
     def apply(self, timer: Timer, now_us: int) -> Timer:
         """The changed timer. A new instant starts the attempts over; payload and raw body replace each other. Raises
@@ -220,6 +228,8 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
             wanted["payload"] = NULL_PAYLOAD
         elif "payload" in wanted:
             wanted["body"] = None
+        if "hooks" in wanted:
+            wanted["hooks"] = (timer.hooks or NO_HOOKS).changed(wanted["hooks"])
         changed = msgspec.structs.replace(timer, updated_at=now_us, **wanted)
         if changed.body is not None and changed.headers and ("body" in wanted or "headers" in wanted):
             errors = header_conflicts(changed.headers)

@@ -37,9 +37,10 @@ def generation(epoch: int, incarnation: bytes, sequence: int) -> bytes:
     return epoch.to_bytes(8, "big") + incarnation + sequence.to_bytes(8, "big")
 
 
-#: The end of the name under which a namespace's schedules are stored. No namespace has such a name, so lists of timers have
-#: no schedules.
+#: The ends of the names under which a namespace's schedules, and the notifications about its timers and schedules, are
+#: stored. No namespace has a name with a slash, and lists of timers have no rows with one.
 SCHEDULES_SUFFIX = "/schedule"
+NOTIFICATIONS_SUFFIX = "/notify"
 
 
 def schedules_of(namespace: str) -> str:
@@ -122,7 +123,8 @@ class ShardBatch:
     idempotent). No uuid is in both `upserts` and `deletes`, and no upsert that is not suspended lies at or below `delete_to`.
 
     A store whose transactions are too small splits the batch into chunks, each with the fence, upserts, history and runs
-    before deletes, all rows of one uuid in one chunk.
+    before deletes, all rows of one uuid in one chunk. `together` names uuids whose rows belong to another uuid's chunk: a
+    notification's, with its subject.
     """
 
     shard_id: int
@@ -133,6 +135,7 @@ class ShardBatch:
     delete_to: FireKey | None = None
     history: list[HistoryRow] = field(default_factory=list)
     runs: list[RunRow] = field(default_factory=list)
+    together: dict[bytes, bytes] = field(default_factory=dict)
 
 
 class Applied(Enum):
@@ -198,8 +201,8 @@ ListCursor = tuple[int, bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """Which rows to list, in (execute_at, uuid, generation) order: timers of these `namespaces`, or of all (None), schedules
-    excluded.
+    """Which rows to list, in (execute_at, uuid, generation) order: timers of these `namespaces`, or of all (None), without
+    what is stored under a name with a slash.
 
     `execute_after` is inclusive, `execute_before` exclusive, in microseconds. A row must have all of `tags`. Suspended rows
     count as pending. The store reads at most `scan_rows_max` rows that don't match. A page ends with the row with which its
@@ -220,7 +223,7 @@ class ListQuery:
 
     def covers(self, namespace: str) -> bool:
         """Whether the list has the timers that are stored under this name."""
-        return not namespace.endswith(SCHEDULES_SUFFIX) if self.namespaces is None else namespace in self.namespaces
+        return "/" not in namespace if self.namespaces is None else namespace in self.namespaces
 
 
 class Listed(NamedTuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
@@ -19,6 +20,7 @@ from tocsin.model.errors import (
     StoreError,
     Unavailable,
 )
+from tocsin.model.hooks import NO_HOOKS, Hook
 from tocsin.model.ids import namespace_hash, shards_of_namespace
 from tocsin.model.ids import shard_of as shard_in
 from tocsin.model.namespace import (
@@ -32,6 +34,7 @@ from tocsin.model.namespace import (
 )
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
+from tocsin.model.stored_secrets import with_hooks
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import Peers
 from tocsin.timers.engine.context import Context
@@ -39,6 +42,8 @@ from tocsin.timers.engine.membership import Membership, address_of
 from tocsin.timers.engine.supervisor import Supervisor
 
 T = TypeVar("T")
+
+_NO_CHANGES: Mapping[str, Hook | None] = MappingProxyType({})
 
 #: When to repeat a request for a namespace whose record is damaged: an operator has to restore it first.
 _DAMAGED_RETRY_AFTER_S = 60.0
@@ -133,10 +138,11 @@ class Namespaces:
         secret: str | None = None,
         answers: Answers = Answers.STANDARD,
         retry: RetryPolicy | None = None,
+        hooks: Mapping[str, Hook | None] = _NO_CHANGES,
         reserved: bool = False,
     ) -> Namespace:
-        """Creates a namespace. Only with `reserved` may the name begin with the server's prefix. Raises NamespaceExists,
-        InvalidInput, Unavailable."""
+        """Creates a namespace, with hooks by their events. Only with `reserved` may the name begin with the server's prefix.
+        Raises NamespaceExists, InvalidInput, Unavailable."""
         if name.startswith(RESERVED_PREFIX) and not reserved:
             reason = f"begins with {RESERVED_PREFIX!r}, which is reserved for the server; choose another name"
             raise InvalidInput(FieldError("name", reason))
@@ -155,6 +161,7 @@ class Namespaces:
             version=1,
             answers=answers,
             retry=retry,
+            hooks=NO_HOOKS.changed(with_hooks(hooks, None)),
         )
         if not await self.read(put_namespace(self._context.store, namespace, create=True)):
             raise NamespaceExists(f"a namespace {name!r} already exists")
@@ -172,8 +179,10 @@ class Namespaces:
         paused: bool | None = None,
         answers: Answers | None = None,
         retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
+        hooks: Mapping[str, Hook | None] = _NO_CHANGES,
     ) -> Namespace:
-        """Changes the fields that are not None; a `retry` of None restores the default policy. A new secret signs alone at
+        """Changes the fields that are not None; a `retry` of None restores the default policy. Of the hooks, those of the
+        given events change, or are removed where None. A new secret signs alone at
         once, which ends a rotation.
 
         When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
@@ -190,6 +199,7 @@ class Namespaces:
                 paused=known.paused if paused is None else paused,
                 answers=known.answers if answers is None else answers,
                 retry=known.retry if retry is msgspec.UNSET else retry,
+                hooks=(known.hooks or NO_HOOKS).changed(with_hooks(hooks, known.hooks)),
             )
 
         return await self._change_everywhere(name, change)

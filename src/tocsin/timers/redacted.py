@@ -9,7 +9,7 @@ import msgspec
 
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import IdempotencyConflict, InvalidInput, TocsinError
-from tocsin.model.redaction import take_secrets
+from tocsin.model.stored_secrets import take_secrets
 from tocsin.model.timer import Timer
 from tocsin.timers.listing import TimerView
 

@@ -23,7 +23,6 @@ from tocsin.model.errors import (
 from tocsin.model.explanation import Explanation
 from tocsin.model.ids import schedule_uuid
 from tocsin.model.instants import INSTANT_MAX
-from tocsin.model.redaction import take_secrets, with_headers, with_url, withheld
 from tocsin.model.schedule import (
     Definition,
     DefinitionChanges,
@@ -42,6 +41,7 @@ from tocsin.model.schedule import (
     next_instants,
     status_of,
 )
+from tocsin.model.stored_secrets import take_secrets, with_secrets, withholds
 from tocsin.model.timer import Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, Scope, TimerView
@@ -140,7 +140,7 @@ class Schedules:
         `[redacted]` in the URL and headers stands for the secrets of the stored schedule. The timer's instants are ignored.
 
         Raises InvalidInput, and ScheduleEnded if the definition has no instant left."""
-        if withheld(timer.url, timer.headers):
+        if withholds(timer):
             stored = await self._stored(timer.namespace, timer.id)
             take_secrets(timer, None if stored is None else stored.timer)
         timer.schedule = Schedule(definition, State(0))
@@ -165,20 +165,16 @@ class Schedules:
         `create`. Raises ScheduleEnded, and InvalidInput, also if the changed definition is invalid."""
         if changes.execute_at is not msgspec.UNSET:
             raise InvalidInput(FieldError("executeAt", "does not apply to schedules; change cron, every or anchor"))
-        url, headers, definition = changes.url or None, changes.headers or None, definition or DefinitionChanges()
+        definition = definition or DefinitionChanges()
         timed = definition != DefinitionChanges()
-        stored = (await self._existing(namespace, schedule_id)).timer if timed or withheld(url, headers) else None
+        stored = (await self._existing(namespace, schedule_id)).timer if timed or withholds(changes) else None
         if timed and stored is not None and stored.status is Status.PENDING and stored.schedule is not None:
             # The commit checks it again, by the definition of that moment. What takes long to refuse must not get there.
             wanted = definition.apply(stored.schedule.definition)
             if errors := await self.turns.run(check, wanted, self._timers.now_us()):
                 raise InvalidInput(*errors)
         if stored is not None:
-            changes = msgspec.structs.replace(
-                changes,
-                url=changes.url if url is None else with_url(url, stored.url),
-                headers=changes.headers if headers is None else with_headers(headers, stored.headers),
-            )
+            changes = with_secrets(changes, stored)
         return await self._change(namespace, schedule_id, Edit(definition), changes=changes)
 
     async def delete(self, namespace: str, schedule_id: str) -> None:

@@ -17,8 +17,8 @@ from tocsin.model.condition import Condition
 from tocsin.model.errors import NamespaceNotFound, TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.model.explanation import Explanation
 from tocsin.model.ids import timer_uuid
-from tocsin.model.redaction import with_headers, with_url, withheld
 from tocsin.model.run import Run
+from tocsin.model.stored_secrets import with_secrets, withholds
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
 from tocsin.ports.forward import Forwarder, Located, NodeReport, NodeVitals, Peers, Whereabouts, Write, WriteCompletion
@@ -126,7 +126,7 @@ class TimerService:
         """Like `create`, for a client that waits in no coroutine: it gets the view when the timer is durable, perhaps at
         once. Raises NamespaceNotFound."""
         unknown = self._shared and timer.namespace not in self._context.namespaces
-        if unknown or withheld(timer.url, timer.headers):
+        if unknown or withholds(timer):
             task = asyncio.get_running_loop().create_task(client.follow(self.create(timer, condition)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -141,7 +141,7 @@ class TimerService:
         for namespace in {timer.namespace for timer in timers}:
             await self.namespaces.ensure_known(namespace)
         wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))
-        incomplete = [each for each in wanted if withheld(each[0].url, each[0].headers)]
+        incomplete = [each for each in wanted if withholds(each[0])]
         known = await restore_secrets(incomplete, self.get_many) if incomplete else {}
         outcomes, shards, writes = Outcomes(len(wanted)), dict[int, list[EngineWrite]](), self._writes
         for position, (timer, condition) in enumerate(wanted):
@@ -245,14 +245,8 @@ class TimerService:
         """Changes a pending timer; `[redacted]` has the same meaning as in `create`. Raises TimerNotFound, TimerNotPending,
         InvalidInput, Unavailable."""
         shard_id, uuid = await self._locate(namespace, timer_id)
-        url, headers = changes.url or None, changes.headers or None
-        if withheld(url, headers):
-            stored = (await self.get(namespace, timer_id)).timer
-            changes = msgspec.structs.replace(
-                changes,
-                url=changes.url if url is None else with_url(url, stored.url),
-                headers=changes.headers if headers is None else with_headers(headers, stored.headers),
-            )
+        if withholds(changes):
+            changes = with_secrets(changes, (await self.get(namespace, timer_id)).timer)
         view = await self._change(timer_id, shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
         assert view is not None
         return view

@@ -100,3 +100,21 @@ async def test_errors_are_shown_beside_their_fields_and_keep_the_input(node: Nod
     (default,) = (await browser.client.post("/api/v1/namespaces/list")).json()["namespaces"]
     assert default["retryPolicy"]["maxAttempts"] == 10
     assert (await browser.get("/namespaces/nobody")).status_code == 404
+
+
+async def test_hooks_are_set_kept_and_removed_by_their_urls(node: Node) -> None:
+    browser = node.browser()
+    secret = {"url": "http://127.0.0.1:9/alerts", "headers": {"x-key": "of-the-hook"}}
+    await create(browser, "billing", onFailure=secret, onSuccess={"url": "http://127.0.0.1:9/done"})
+    page = (await browser.get("/namespaces/billing")).text
+    assert 'name="onFailure"' in page and "of-the-hook" not in page
+    fields = {"name": "billing", "onFailure": secret["url"], "onSuccess": "", "onPaused": "http://127.0.0.1:9/paused"}
+    assert (await browser.post("/namespaces/change", fields)).status_code == 303
+    listed = (await browser.client.post("/api/v1/namespaces/list")).json()["namespaces"]
+    (billing,) = [each for each in listed if each["name"] == "billing"]
+    assert {name: value for name, value in billing.items() if name.startswith("on")} == {
+        "onFailure": {"url": secret["url"], "headers": {"x-key": "[redacted]"}},
+        "onPaused": {"url": "http://127.0.0.1:9/paused"},
+    }
+    refused = await browser.post("/namespaces/change", {**fields, "onMissed": "nowhere"})
+    assert refused.status_code == 400 and 'id="wrong-onMissed">' in refused.text and 'value="nowhere"' in refused.text

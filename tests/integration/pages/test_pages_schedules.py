@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import re
 from typing import Any
@@ -142,14 +143,16 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
     browser = node.browser()
     secret = {"authorization": "Bearer of-the-receiver"}
     await create(
-        browser, "report-1", headers=secret, jitter="5m", catchUp="all", payload={"report": 1}, description="A report"
-    )
+        browser, "report-1", headers=secret, jitter="5m", catchUp="all", payload={"report": 1}, description="A report",
+        onFailure={"url": "http://127.0.0.1:9/alerts", "headers": {"x-key": "of-the-hook"}},
+    )  # fmt: skip
     shown = await browser.get("/schedules/new?namespace=default&like=report-1")
     assert shown.status_code == 200
-    form = dict(re.findall(r'<input(?: type="hidden")? name="(\w+)"[^>]* value="([^"]*)"', shown.text))
+    fields = re.findall(r'<input(?: type="hidden")? name="(\w+)"[^>]* value="([^"]*)"', shown.text)
+    form = {name: html.unescape(value) for name, value in fields}
     assert re.fullmatch(r"report-1-[0-9a-f]{8}", form["id"])
     assert (form["like"], form["jitter"]) == ("report-1", "5m")
-    assert "of-the-receiver" not in shown.text
+    assert "of-the-receiver" not in shown.text and "of-the-hook" not in shown.text
     assert 'title="A report"' in (await browser.get("/schedules")).text
     assert ">A report</p>" in (await browser.get("/schedules/default/report-1")).text
     form |= {"namespace": "default", "catch_up": "all", "payload": '{"report": 1}'}
@@ -160,7 +163,7 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
         (await browser.client.post("/api/v1/schedules/get", json={"namespace": "default", "scheduleId": name})).json()
         for name in ("report-1", form["id"])
     ]
-    for field in ("cron", "jitter", "catchUp", "description", "callbackUrl", "headers", "payload"):
+    for field in ("cron", "jitter", "catchUp", "description", "callbackUrl", "headers", "payload", "onFailure"):
         assert first[field] == second[field], field
     # Without its original, a copy's secrets are unknown.
     refused = await browser.post("/schedules/new", {**form, "id": "other", "like": "report-9"})

@@ -17,7 +17,7 @@ from tocsin_client._core.batches import ItemResult
 from tocsin_client._core.ids import new_tenant_id
 from tocsin_client._core.tries import Try
 from tocsin_client._error_bases import ApiError, TocsinError, TransportError
-from tocsin_client._generated.models import CreateTimer, RawBody, RetryPolicy, Schedule, ServiceCall, Timer
+from tocsin_client._generated.models import CreateTimer, Hook, RawBody, RetryPolicy, Schedule, ServiceCall, Timer
 from tocsin_client._sync.batcher import Batcher
 from tocsin_client._sync.client import Client
 from tocsin_client._sync.pages import Pages
@@ -42,6 +42,7 @@ __all__ = [
     "Client",
     "CreateTimer",
     "Duration",
+    "Hook",
     "Instant",
     "ItemResult",
     "JsonValue",

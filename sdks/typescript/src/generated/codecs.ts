@@ -25,6 +25,8 @@ import type {
   Explanation,
   FailingDestination,
   GetStatistics,
+  Hook,
+  HookAnswer,
   ItemError,
   KeyList,
   ListAudit,
@@ -158,6 +160,11 @@ export function encodeRotateSecret(source: RotateSecret): Sent {
 const ofUpdateNamespace: Converters<UpdateNamespace> = {
   retention: encodeDuration,
   retryPolicy: encodeRetryPolicy,
+  onFailure: encodeHook,
+  onSuccess: encodeHook,
+  onRecovery: encodeHook,
+  onMissed: encodeHook,
+  onPaused: encodeHook,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -168,6 +175,11 @@ export function encodeUpdateNamespace(source: UpdateNamespace): Sent {
 const ofCreateNamespace: Converters<CreateNamespace> = {
   retention: encodeDuration,
   retryPolicy: encodeRetryPolicy,
+  onFailure: encodeHook,
+  onSuccess: encodeHook,
+  onRecovery: encodeHook,
+  onMissed: encodeHook,
+  onPaused: encodeHook,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -211,12 +223,17 @@ const ofUpdateSchedule: Converters<UpdateSchedule> = {
   body: encodeRawBody,
   retryPolicy: encodeRetryPolicy,
   expireAfter: encodeDuration,
+  onFailure: encodeHook,
+  onSuccess: encodeHook,
+  onRecovery: encodeHook,
   every: encodeDuration,
   anchor: encodeInstant,
   startAt: encodeInstant,
   endAt: encodeInstant,
   jitter: encodeDuration,
   catchUpWindow: encodeDuration,
+  onMissed: encodeHook,
+  onPaused: encodeHook,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -233,12 +250,17 @@ const ofCreateSchedule: Converters<CreateSchedule> = {
   body: encodeRawBody,
   retryPolicy: encodeRetryPolicy,
   expireAfter: encodeDuration,
+  onFailure: encodeHook,
+  onSuccess: encodeHook,
+  onRecovery: encodeHook,
   every: encodeDuration,
   anchor: encodeInstant,
   startAt: encodeInstant,
   endAt: encodeInstant,
   jitter: encodeDuration,
   catchUpWindow: encodeDuration,
+  onMissed: encodeHook,
+  onPaused: encodeHook,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -271,6 +293,9 @@ const ofUpdateTimer: Converters<UpdateTimer> = {
   body: encodeRawBody,
   retryPolicy: encodeRetryPolicy,
   expireAfter: encodeDuration,
+  onFailure: encodeHook,
+  onSuccess: encodeHook,
+  onRecovery: encodeHook,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -285,6 +310,11 @@ export function encodeTimerHistory(source: TimerHistory): Sent {
 
 /** What is sent; members that are undefined stay out. */
 export function encodeTimerName(source: TimerName): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeHook(source: Hook): Sent {
   return encode(source);
 }
 
@@ -310,6 +340,9 @@ const ofCreateTimer: Converters<CreateTimer> = {
   body: encodeRawBody,
   retryPolicy: encodeRetryPolicy,
   expireAfter: encodeDuration,
+  onFailure: encodeHook,
+  onSuccess: encodeHook,
+  onRecovery: encodeHook,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -324,6 +357,7 @@ export interface Answers {
   RetryPolicyAnswer: RetryPolicyAnswer;
   RawBodyAnswer: RawBodyAnswer;
   Explanation: Explanation;
+  HookAnswer: HookAnswer;
   RunPageAnswer: RunPageAnswer;
   RunAnswer: RunAnswer;
   TimerPage: TimerPage;
@@ -382,7 +416,7 @@ export interface Shape<Answer> {
 export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } = {
   Timer: {
     required: ["namespace", "id", "timerUuid", "shardId", "status", "executeAt", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "attempts", "attemptLog", "createdAt", "updatedAt"],
-    nested: [["attemptLog", "Attempt", true], ["retryPolicy", "RetryPolicyAnswer", false], ["body", "RawBodyAnswer", false], ["explanation", "Explanation", false]],
+    nested: [["attemptLog", "Attempt", true], ["retryPolicy", "RetryPolicyAnswer", false], ["body", "RawBodyAnswer", false], ["explanation", "Explanation", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false]],
   },
   Attempt: {
     required: ["startedAt", "durationMs"],
@@ -398,6 +432,10 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   Explanation: {
     required: ["state", "shard", "owner", "sentence"],
+    nested: [],
+  },
+  HookAnswer: {
+    required: ["url", "headers"],
     nested: [],
   },
   RunPageAnswer: {
@@ -430,7 +468,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   Schedule: {
     required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt"],
-    nested: [["body", "RawBodyAnswer", false], ["retryPolicy", "RetryPolicyAnswer", false], ["lastOccurrence", "Occurrence", false]],
+    nested: [["body", "RawBodyAnswer", false], ["retryPolicy", "RetryPolicyAnswer", false], ["lastOccurrence", "Occurrence", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
   },
   Occurrence: {
     required: ["instant", "source", "outcome", "finishedAt", "attempts"],
@@ -458,7 +496,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   Namespace: {
     required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt"],
-    nested: [["retryPolicy", "RetryPolicyAnswer", false]],
+    nested: [["retryPolicy", "RetryPolicyAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
   },
   NamespaceList: {
     required: ["namespaces"],

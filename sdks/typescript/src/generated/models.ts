@@ -119,6 +119,15 @@ export interface CreateTimer {
   readonly expireAfter?: DurationLike | undefined;
   /** What it is for, in one line; shown in lists and never sent to the callback. */
   readonly description?: string | null | undefined;
+  /** Who is notified when it has failed, or expired. */
+  readonly onFailure?: Hook | undefined;
+  /** Who is notified when it has succeeded. */
+  readonly onSuccess?: Hook | undefined;
+  /**
+   * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its
+   * replay.
+   */
+  readonly onRecovery?: Hook | undefined;
 }
 
 /**
@@ -154,6 +163,14 @@ export interface RetryPolicy {
   readonly maxInterval?: DurationLike | undefined;
 }
 
+/** Where a notification is sent, signed like a callback. */
+export interface Hook {
+  /** The http or https URL to notify. */
+  readonly url: string;
+  /** Additional headers of the notification. The value [redacted] keeps the stored value. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
 /** Identifies a timer. */
 export interface TimerName {
   /** The namespace's name. */
@@ -175,8 +192,8 @@ export interface TimerHistory {
 }
 
 /**
- * Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter` and
- * `description`; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one
+ * Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`, `description`
+ * and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one
  * another. Send at most one of `executeAt` and `delay`.
  */
 export interface UpdateTimer {
@@ -214,6 +231,15 @@ export interface UpdateTimer {
   readonly expireAfter?: DurationLike | null | undefined;
   /** What it is for, in one line; shown in lists and never sent to the callback. */
   readonly description?: string | null | undefined;
+  /** Who is notified when it has failed, or expired. */
+  readonly onFailure?: Hook | null | undefined;
+  /** Who is notified when it has succeeded. */
+  readonly onSuccess?: Hook | null | undefined;
+  /**
+   * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its
+   * replay.
+   */
+  readonly onRecovery?: Hook | null | undefined;
 }
 
 /** Filters of a list of timers; a timer must match all of them. */
@@ -280,6 +306,15 @@ export interface CreateSchedule {
   readonly expireAfter?: DurationLike | undefined;
   /** What it is for, in one line; shown in lists and never sent to the callback. */
   readonly description?: string | null | undefined;
+  /** Who is notified when it has failed, or expired. */
+  readonly onFailure?: Hook | undefined;
+  /** Who is notified when it has succeeded. */
+  readonly onSuccess?: Hook | undefined;
+  /**
+   * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its
+   * replay.
+   */
+  readonly onRecovery?: Hook | undefined;
   /**
    * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
    * first, or @hourly, @daily, @weekly, @monthly, @yearly.
@@ -311,6 +346,10 @@ export interface CreateSchedule {
   readonly catchUpWindow?: DurationLike | undefined;
   /** Pauses the schedule when this many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
+  /** Who is notified when instants did not fire, though the schedule was not paused. */
+  readonly onMissed?: Hook | undefined;
+  /** Who is notified when the schedule has paused itself after failures in a row. */
+  readonly onPaused?: Hook | undefined;
 }
 
 /** Identifies a schedule. */
@@ -323,8 +362,8 @@ export interface ScheduleName {
 
 /**
  * Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round.
- * Null removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers` and `description`, and
- * restores the default of `catchUpWindow` and `retryPolicy`.
+ * Null removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description` and the
+ * hooks, and restores the default of `catchUpWindow` and `retryPolicy`.
  */
 export interface UpdateSchedule {
   /** The namespace's name. */
@@ -357,6 +396,15 @@ export interface UpdateSchedule {
   readonly expireAfter?: DurationLike | null | undefined;
   /** What it is for, in one line; shown in lists and never sent to the callback. */
   readonly description?: string | null | undefined;
+  /** Who is notified when it has failed, or expired. */
+  readonly onFailure?: Hook | null | undefined;
+  /** Who is notified when it has succeeded. */
+  readonly onSuccess?: Hook | null | undefined;
+  /**
+   * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its
+   * replay.
+   */
+  readonly onRecovery?: Hook | null | undefined;
   /**
    * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
    * first, or @hourly, @daily, @weekly, @monthly, @yearly.
@@ -388,6 +436,10 @@ export interface UpdateSchedule {
   readonly catchUpWindow?: DurationLike | null | undefined;
   /** Pauses the schedule when this many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
+  /** Who is notified when instants did not fire, though the schedule was not paused. */
+  readonly onMissed?: Hook | null | undefined;
+  /** Who is notified when the schedule has paused itself after failures in a row. */
+  readonly onPaused?: Hook | null | undefined;
 }
 
 /** Which schedules are listed. */
@@ -470,9 +522,25 @@ export interface CreateNamespace {
   readonly answers?: CallbackAnswers | undefined;
   /** The policy of timers without their own; null for the default: 10 attempts in 8.5 h. */
   readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** Who is notified when it has failed, or expired. */
+  readonly onFailure?: Hook | undefined;
+  /** Who is notified when it has succeeded. */
+  readonly onSuccess?: Hook | undefined;
+  /**
+   * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its
+   * replay.
+   */
+  readonly onRecovery?: Hook | undefined;
+  /** Who is notified when instants did not fire, though the schedule was not paused. */
+  readonly onMissed?: Hook | undefined;
+  /** Who is notified when the schedule has paused itself after failures in a row. */
+  readonly onPaused?: Hook | undefined;
 }
 
-/** Changes to a namespace; absent fields stay unchanged. */
+/**
+ * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without
+ * their own for the same event; null removes one.
+ */
 export interface UpdateNamespace {
   /** The namespace's name. */
   readonly name: string;
@@ -491,6 +559,19 @@ export interface UpdateNamespace {
   readonly answers?: CallbackAnswers | undefined;
   /** The policy of timers without their own; null for the default: 10 attempts in 8.5 h. */
   readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** Who is notified when it has failed, or expired. */
+  readonly onFailure?: Hook | null | undefined;
+  /** Who is notified when it has succeeded. */
+  readonly onSuccess?: Hook | null | undefined;
+  /**
+   * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its
+   * replay.
+   */
+  readonly onRecovery?: Hook | null | undefined;
+  /** Who is notified when instants did not fire, though the schedule was not paused. */
+  readonly onMissed?: Hook | null | undefined;
+  /** Who is notified when the schedule has paused itself after failures in a row. */
+  readonly onPaused?: Hook | null | undefined;
 }
 
 /** The rotation of a namespace's signing secret. */
@@ -667,6 +748,15 @@ export interface Timer {
   suspended?: string;
   /** What the due timer does now, or waits for; only in a list that asks for it. */
   explanation?: Explanation;
+  /** Who is notified when it has failed, or expired. */
+  onFailure?: HookAnswer;
+  /** Who is notified when it has succeeded. */
+  onSuccess?: HookAnswer;
+  /**
+   * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its
+   * replay.
+   */
+  onRecovery?: HookAnswer;
 }
 
 /** One attempt. `status` is absent if there was no response, `error` if the attempt succeeded. */
@@ -728,6 +818,14 @@ export interface Explanation {
    * owner has not answered. Absent if the timer is not due, or that is not known.
    */
   since?: string;
+}
+
+/** Where notifications are sent. */
+export interface HookAnswer {
+  /** The URL; its secrets are [redacted]. */
+  url: string;
+  /** Additional headers; secret values are [redacted]. */
+  headers: Record<string, string>;
 }
 
 /** A page of runs, newest first. A page without `nextCursor` is the last. */
@@ -895,6 +993,19 @@ export interface Schedule {
    * unless it is.
    */
   suspended?: string;
+  /** Who is notified when it has failed, or expired. */
+  onFailure?: HookAnswer;
+  /** Who is notified when it has succeeded. */
+  onSuccess?: HookAnswer;
+  /**
+   * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its
+   * replay.
+   */
+  onRecovery?: HookAnswer;
+  /** Who is notified when instants did not fire, though the schedule was not paused. */
+  onMissed?: HookAnswer;
+  /** Who is notified when the schedule has paused itself after failures in a row. */
+  onPaused?: HookAnswer;
 }
 
 /** An occurrence that has ended. */
@@ -996,6 +1107,19 @@ export interface Namespace {
    * of the namespace wait, and its operations are refused, until the record is restored from a backup.
    */
   damaged?: string;
+  /** Who is notified when it has failed, or expired. */
+  onFailure?: HookAnswer;
+  /** Who is notified when it has succeeded. */
+  onSuccess?: HookAnswer;
+  /**
+   * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its
+   * replay.
+   */
+  onRecovery?: HookAnswer;
+  /** Who is notified when instants did not fire, though the schedule was not paused. */
+  onMissed?: HookAnswer;
+  /** Who is notified when the schedule has paused itself after failures in a row. */
+  onPaused?: HookAnswer;
 }
 
 /** All namespaces that the key has access to, sorted by name. */

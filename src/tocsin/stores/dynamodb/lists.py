@@ -64,8 +64,7 @@ def _filter(query: ListQuery, *, finished: bool) -> tuple[str, dict[str, str], d
     """The condition on namespaces, id, tags and status, with its names and values."""
     names, values = {"#n": "n"}, {}
     if query.namespaces is None:
-        # DynamoDB has no condition on the end of a text. No namespace has a slash in its name.
-        parts, values[":n"] = ["NOT contains(#n, :n)"], {"S": SCHEDULES_SUFFIX}
+        parts, values[":n"] = ["NOT contains(#n, :n)"], {"S": "/"}
     else:
         # No list is empty in a condition; the empty name is no namespace's.
         values = {f":n{number}": {"S": name} for number, name in enumerate(query.namespaces or ("",))}

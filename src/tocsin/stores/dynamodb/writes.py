@@ -26,10 +26,10 @@ _GIB = 1 << 30
 
 
 class Atom:
-    """The actions on one uuid, which stay in one transaction (rule 18)."""
+    """The actions on one uuid and on those that belong to it, which stay in one transaction (rule 18)."""
 
     def __init__(self, uuid: bytes) -> None:
-        self.uuid = uuid
+        self.uuids = {uuid: None}
         self.actions: dict[bytes, Item] = {}
         self.bytes = 0
         self.deletes = False
@@ -50,14 +50,21 @@ def atoms_of(batch: ShardBatch) -> list[Atom]:
     """The batch by uuid, atoms without deletes first. Raises DefiniteFailure for a row that exceeds a limit."""
     atoms: dict[bytes, Atom] = {}
     shard_id = batch.shard_id
+
+    def atom_of(uuid: bytes) -> Atom:
+        subject = batch.together.get(uuid, uuid)
+        atom = atoms.setdefault(subject, Atom(subject))
+        atom.uuids[uuid] = None
+        return atom
+
     for row in batch.upserts:
-        atoms.setdefault(row.uuid, Atom(row.uuid)).put(stored_item(shard_id, row))
+        atom_of(row.uuid).put(stored_item(shard_id, row))
     for ended in batch.history:
-        atoms.setdefault(ended.uuid, Atom(ended.uuid)).put(history_item(shard_id, ended))
+        atom_of(ended.uuid).put(history_item(shard_id, ended))
     for run in batch.runs:
-        atoms.setdefault(run.uuid, Atom(run.uuid)).put(run_item(shard_id, run))
+        atom_of(run.uuid).put(run_item(shard_id, run))
     for uuid in batch.deletes:
-        atoms.setdefault(uuid, Atom(uuid)).delete(timer_key(shard_id, uuid))
+        atom_of(uuid).delete(timer_key(shard_id, uuid))
     return sorted(atoms.values(), key=lambda atom: atom.deletes)
 
 
@@ -68,8 +75,9 @@ def chunks_of(batch: ShardBatch, options: DynamoOptions) -> list[list[Item]]:
     actions = size = 0
     for atom in atoms_of(batch):
         if len(atom.actions) > actions_max or atom.bytes > bytes_max:
+            subject = next(iter(atom.uuids)).hex()
             raise DefiniteFailure(
-                f"what happens to {atom.uuid.hex()} takes {len(atom.actions)} writes of {atom.bytes} bytes; a transaction of "
+                f"what happens to {subject} takes {len(atom.actions)} writes of {atom.bytes} bytes; a transaction of "
                 f"DynamoDB has room for {actions_max} of {bytes_max}"
             )
         if actions + len(atom.actions) > actions_max or size + atom.bytes > bytes_max:
@@ -94,7 +102,7 @@ def _fence(batch: ShardBatch, chunk: Iterable[Atom]) -> Item:
             "UpdateExpression": "SET u = :u ADD c :one",
             "ConditionExpression": "v = :v AND w = :w",
             "ExpressionAttributeValues": {
-                ":u": {"B": b"".join(atom.uuid for atom in chunk)},
+                ":u": {"B": b"".join(uuid for atom in chunk for uuid in atom.uuids)},
                 ":one": {"N": "1"},
                 ":v": {"N": str(batch.epoch)},
                 ":w": {"B": batch.owner},

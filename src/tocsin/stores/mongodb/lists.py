@@ -12,7 +12,6 @@ from bson import Int64, Regex
 
 from tocsin.ports.store import (
     GENERATION_END,
-    SCHEDULES_SUFFIX,
     HistoryRow,
     ListCursor,
     Listed,
@@ -29,8 +28,8 @@ from tocsin.stores.mongodb.reads import instants_between
 
 _CODE_POINT_MAX = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
-#: Names under which schedules are stored.
-_OF_SCHEDULES = Regex(f"{SCHEDULES_SUFFIX}$")
+#: Names under which other rows than timers are stored.
+_WITH_SLASH = Regex("/")
 
 
 async def _walked(client: MongoClient, session: Session, walk: Walk) -> Listed:
@@ -133,7 +132,7 @@ def _sources(walk: Walk) -> list[_Source]:
 def _matching(walk: Walk, *, finished: bool) -> Document:
     """The condition on namespaces, id, tags and status."""
     query = walk.query
-    condition: dict[str, Any] = {"namespace": {"$not": _OF_SCHEDULES}}
+    condition: dict[str, Any] = {"namespace": {"$not": _WITH_SLASH}}
     if query.namespaces is not None:
         condition["namespace"] = {"$in": list(query.namespaces)}
     if query.id_prefix:

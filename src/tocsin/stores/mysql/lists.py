@@ -104,7 +104,7 @@ def matches(query: ListQuery) -> bytes:
     """The condition on namespaces, id and tags. It compares bytes, because texts that differ only in trailing spaces are
     equal."""
     if query.namespaces is None:
-        parts = [b" AND RIGHT(timer_namespace, 9) <> '/schedule'"]
+        parts = [b" AND LOCATE('/', timer_namespace) = 0"]
     else:
         # No list is empty in SQL; the empty name is no namespace's.
         names = listed(hexed(name.encode()) for name in query.namespaces or ("",))

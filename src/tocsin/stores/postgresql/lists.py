@@ -13,7 +13,7 @@ from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.reads import TIMER_COLUMNS
 
 _MATCHES = (
-    "CASE WHEN $9::text[] IS NULL THEN right(timer_namespace, 9) <> '/schedule' ELSE timer_namespace = ANY ($9) END "
+    "CASE WHEN $9::text[] IS NULL THEN strpos(timer_namespace, '/') = 0 ELSE timer_namespace = ANY ($9) END "
     "AND starts_with(timer_id, $10) AND NOT EXISTS "
     "(SELECT FROM unnest($11::text[]) AS wanted (tag) WHERE strpos(coalesce(timer_tags, ''), wanted.tag) = 0)"
 )

@@ -53,7 +53,7 @@ def matches_sql(*, history: bool, ended: bool, namespaces: int | None, prefix: b
     else:
         rows += "AND (timer_execute_at, timer_uuid) <= (:end_at, :end_uuid) "
     if namespaces is None:
-        rows += "AND substr(timer_namespace, -9) <> '/schedule' "
+        rows += "AND instr(timer_namespace, '/') = 0 "
     else:
         rows += f"AND timer_namespace IN ({','.join(f':namespace{i}' for i in range(namespaces))}) "
     if prefix:

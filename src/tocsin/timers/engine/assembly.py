@@ -6,7 +6,7 @@ Pure, like the window: nothing here waits or reads a clock.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 
 import msgspec
@@ -23,6 +23,7 @@ from tocsin.model.errors import (
     TimerNotPending,
     TocsinError,
 )
+from tocsin.model.hooks import Event, Hooks
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import Run
 from tocsin.model.schedule import Put
@@ -31,6 +32,14 @@ from tocsin.ports.observer import TimerSuspended
 from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, ShardBatch
 from tocsin.timers.engine import recurring
 from tocsin.timers.engine.idempotency import create_if, keeps, kept_for_its_keys
+from tocsin.timers.engine.notifications import (
+    Subject,
+    due_at,
+    end_of_timer,
+    is_notified,
+    notification,
+    turn_of_schedule,
+)
 from tocsin.timers.engine.rows import (
     Batch,
     ExistingRow,
@@ -64,6 +73,8 @@ _key_of_stored = itemgetter(0, 1)
 RECKONING_MAX, _RECKONING_OF_CHANGE = 250, 5
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
+#: The hooks of a namespace, for its timers without their own.
+HooksOf = Callable[[str], Hooks | None]
 #: What was read from the store: None for a timer that it doesn't have.
 Fetched = Mapping[bytes, Found | None]
 
@@ -79,6 +90,7 @@ class Assembly:
         now_us: int,
         boot_us: int,
         history_rule: HistoryRule,
+        hooks_of: HooksOf = lambda namespace: None,
         fetched: Fetched | None = None,
         row_bytes_max: int = sys.maxsize,
         row_reserve_bytes: int = 0,
@@ -87,6 +99,7 @@ class Assembly:
         self._now_us = now_us
         self._boot_us = boot_us
         self._history_rule = history_rule
+        self._hooks_of = hooks_of
         self._fetched: Fetched = {} if fetched is None else fetched
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
         self._row_bytes_max, self._client_bytes_max = row_bytes_max, row_bytes_max - row_reserve_bytes
@@ -129,18 +142,21 @@ class Assembly:
             batch.ops.append(op)
             batch.answers.append(answer)
         batch.store.deletes += [uuid for uuid, row in batch.final.items() if row is None]
-        batch.store.upserts = sorted(batch.upserts.values(), key=_key_of_stored)
         if finished_max and window.finished:
             self._take_finished(finished_max, exact_after_us)
         elif window.finished:
             for uuid in (*batch.final, *sorted(batch.relied_on)):
                 if uuid in window.finished:
                     self._take(window.finished[uuid])
-        return batch
+        return self._with_upserts()
 
     def only(self, entry: Finished) -> Batch:
-        """A batch with only the exact delete of one finished timer."""
+        """A batch with only the exact delete of one finished timer, and what reports its end."""
         self._take(entry)
+        return self._with_upserts()
+
+    def _with_upserts(self) -> Batch:
+        self._batch.store.upserts = sorted(self._batch.upserts.values(), key=_key_of_stored)
         return self._batch
 
     # ------------------------------------------------------------------ operations
@@ -201,6 +217,7 @@ class Assembly:
                     Row((op.execute_at, uuid), op.generation, op.timer, 0), run=self._attempted_run(present, op)
                 )
             self._end(op, present, op.timer)
+            self._notify_end(present, op.timer, op.generation)
             return None
         if kind is OpKind.SUSPEND:
             row = Row(present.key, op.generation, present.timer, 0, present.raw)
@@ -313,6 +330,8 @@ class Assembly:
             if run is not None:
                 self._add_run(run)
         batch.events += events_of(shard_id, turn)
+        if is_notified(row, self._hooks_of(timer.namespace)):
+            self._notify(row, op.generation, turn_of_schedule(turn))
         return row
 
     def _write(self, row: Row, suspended: str | None = None, run: RunRow | None = None) -> Row:
@@ -403,7 +422,7 @@ class Assembly:
         watermark = None
         if window.delete_watermark:
             limit = window.first_unfinished(batch.final)
-            for upsert in batch.store.upserts:
+            for upsert in batch.upserts.values():
                 if upsert.suspended is None and (upsert.execute_at, upsert.uuid) < limit:
                     limit = (upsert.execute_at, upsert.uuid)
             if len(chosen) < len(candidates):
@@ -430,6 +449,7 @@ class Assembly:
             except UNUSABLE as error:
                 entry.with_history = False
                 batch.unusable.append((key[1], f"history: {type(error).__name__}: {error}"[:REASON_CHARS_MAX]))
+            self._notify_end(entry.row, entry.timer, entry.row.generation)
         watermark = batch.store.delete_to
         in_range = self._window.range_delete and watermark is not None and key <= watermark
         if key[1] not in batch.final and not in_range:
@@ -438,6 +458,8 @@ class Assembly:
     def _record(self, row: Row, timer: Timer) -> None:
         """Adds what is kept of a finished timer."""
         batch, (mode, retention_us) = self._batch, self._history_rule(timer.namespace)
+        if timer.notifies is not None and timer.status is Status.COMPLETED:
+            return
         if timer.schedule is not None:
             # Kept in every mode, so that creating an ended schedule again does not begin it again.
             pass
@@ -452,6 +474,31 @@ class Assembly:
         )  # fmt: skip
         batch.store.history.append(kept)
         batch.bytes += len(kept.record)
+
+    # ------------------------------------------------------------------ notifications
+
+    def _notify_end(self, row: Row, timer: Timer, ended_as: bytes) -> None:
+        if is_notified(row, self._hooks_of(timer.namespace)):
+            self._notify(row, ended_as, end_of_timer(timer))
+
+    def _notify(self, row: Row, ended_as: bytes, reported: Iterable[tuple[Event, Subject]]) -> None:
+        """Adds the notifications of the events, as timers of the same chunk (rule 18). One that can't be encoded is left out
+        and reported, and keeps nothing else from being written."""
+        batch, now_us, subject_uuid = self._batch, self._now_us, row.key[1]
+        defaults, at_us = self._hooks_of(row.timer.namespace), due_at(now_us, batch.store.delete_to)
+        for event, subject in reported:
+            try:
+                made = notification(event, subject, defaults, subject_uuid, ended_as, at_us, now_us)
+                if made is None:
+                    continue
+                uuid, timer = made
+                self._bytes_max = self._row_bytes_max
+                self._write(Row((at_us, uuid), self._window.next_generation(), timer, 0))
+            except (PayloadTooLarge, *UNUSABLE) as error:
+                reason = f"notification: {type(error).__name__}: {error}"[:REASON_CHARS_MAX]
+                batch.unusable.append((subject_uuid, reason))
+                continue
+            batch.store.together[uuid] = subject_uuid
 
 
 def _order_of_finished(entry: Finished) -> FireKey:

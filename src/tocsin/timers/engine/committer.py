@@ -228,6 +228,7 @@ class CommitLane:
             now_us=clock.now_us(),
             boot_us=clock.boottime_us(),
             history_rule=self._context.history_rule,
+            hooks_of=self._context.hooks_of,
             fetched=fetched,
             row_bytes_max=self._context.row_bytes_max,
             row_reserve_bytes=self._context.limits.row_reserve_bytes,

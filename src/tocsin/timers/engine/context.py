@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from tocsin.administration import NAMESPACES, namespaces
 from tocsin.model.errors import OutcomeUnknown, StoreError, StoreFull
+from tocsin.model.hooks import Hooks
 from tocsin.model.namespace import RETENTION_DEFAULT_US, DamagedNamespace, HistoryMode, Namespace
 from tocsin.ports.clock import Clock, WakeUp
 from tocsin.ports.http import Caller
@@ -215,3 +216,8 @@ class Context:
         """Whether and how long finished timers of the namespace stay visible."""
         known = self.namespaces.get(namespace)
         return (known.history, known.retention_us) if known else (HistoryMode.ALL, RETENTION_DEFAULT_US)
+
+    def hooks_of(self, namespace: str) -> Hooks | None:
+        """The hooks of the namespace."""
+        known = self.namespaces.get(namespace)
+        return None if known is None else known.hooks

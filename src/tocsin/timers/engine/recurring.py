@@ -49,7 +49,7 @@ _INTERVAL_MIN_US = US_PER_SECOND
 #: Fields of a timer that are no part of what a client defines.
 _NOT_DEFINED = {
     "namespace", "id", "execute_at", "created_at", "updated_at", "traceparent", "firing", "attempts", "first_attempt_at",
-    "last_error", "attempt_log", "status", "executed_at", "keys", "schedule",
+    "last_error", "attempt_log", "status", "executed_at", "keys", "schedule", "notifies", "failed_before",
 }  # fmt: skip
 _DEFINED = [name for name in Timer.__struct_fields__ if name not in _NOT_DEFINED]
 

@@ -14,7 +14,7 @@ from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.completion import Completion
 from tocsin.ports.observer import Event
-from tocsin.ports.store import FireKey, ShardBatch, StoredRow, schedules_of
+from tocsin.ports.store import NOTIFICATIONS_SUFFIX, FireKey, ShardBatch, StoredRow, schedules_of
 
 
 class Row:
@@ -249,6 +249,8 @@ def stored(row: Row, suspended: str | None = None) -> StoredRow:
 
 def stored_namespace(timer: Timer) -> str:
     """The name by which the store lists the row."""
+    if timer.notifies is not None:
+        return timer.namespace + NOTIFICATIONS_SUFFIX
     return timer.namespace if timer.schedule is None else schedules_of(timer.namespace)
 
 

@@ -123,8 +123,7 @@ class Window:
 
     def accept(self, op: WriteOp) -> None:
         """Queues an operation for the next batch and assigns its generation. The window itself changes at the commit."""
-        self._sequence += 1
-        op.generation = self._claim + self._sequence.to_bytes(8, "big")
+        op.generation = self.next_generation()
         if op.kind <= LAST_SUPERSEDING:
             uuid = op.uuid
             self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1
@@ -137,6 +136,11 @@ class Window:
         if op.timer is not None and not op.timer.firing:
             op.timer.firing = self.firing_of(op)
         self.pending.append(op)
+
+    def next_generation(self) -> bytes:
+        """A generation greater than all before."""
+        self._sequence += 1
+        return self._claim + self._sequence.to_bytes(8, "big")
 
     def firing_of(self, op: WriteOp) -> str:
         """The name of the firing that an accepted operation begins."""

@@ -25,6 +25,13 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.instants import format_instant, optional_instant, read_instant
 from tocsin.web.http.wire import (
+    ON_FAILURE,
+    ON_MISSED,
+    ON_PAUSED,
+    ON_RECOVERY,
+    ON_SUCCESS,
+    Hook,
+    HookAnswer,
     Instant,
     NamespaceName,
     RequestStruct,
@@ -68,10 +75,16 @@ class CreateNamespace(RequestStruct):
     ) = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
+    on_failure: Annotated[Hook | UnsetType, ON_FAILURE] = UNSET
+    on_success: Annotated[Hook | UnsetType, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[Hook | UnsetType, ON_RECOVERY] = UNSET
+    on_missed: Annotated[Hook | UnsetType, ON_MISSED] = UNSET
+    on_paused: Annotated[Hook | UnsetType, ON_PAUSED] = UNSET
 
 
 class UpdateNamespace(RequestStruct):
-    """Changes to a namespace; absent fields stay unchanged."""
+    """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their own for
+    the same event; null removes one."""
 
     name: NamespaceName
     history: History | UnsetType = UNSET
@@ -82,6 +95,11 @@ class UpdateNamespace(RequestStruct):
     paused: Annotated[bool | UnsetType, about("While true, none of its timers fires.")] = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
+    on_failure: Annotated[Hook | UnsetType | None, ON_FAILURE] = UNSET
+    on_success: Annotated[Hook | UnsetType | None, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[Hook | UnsetType | None, ON_RECOVERY] = UNSET
+    on_missed: Annotated[Hook | UnsetType | None, ON_MISSED] = UNSET
+    on_paused: Annotated[Hook | UnsetType | None, ON_PAUSED] = UNSET
 
 
 class RotationSent(RequestStruct, kw_only=True):
@@ -258,6 +276,11 @@ class Namespace(ResponseStruct):
             "the namespace wait, and its operations are refused, until the record is restored from a backup."
         ),
     ] = UNSET
+    on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
+    on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET
+    on_missed: Annotated[HookAnswer | UnsetType, ON_MISSED] = UNSET
+    on_paused: Annotated[HookAnswer | UnsetType, ON_PAUSED] = UNSET
 
 
 class NamespaceList(ResponseStruct):

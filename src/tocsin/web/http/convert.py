@@ -6,11 +6,13 @@ import re
 from functools import lru_cache
 from typing import TypeVar
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.explanation import Explanation
+from tocsin.model.hooks import NO_HOOKS, Event, Hook, Hooks, field_of, redacted
 from tocsin.model.instants import US_PER_SECOND, format_duration, parse_duration
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy, resolved
@@ -46,6 +48,8 @@ from tocsin.web.http.instants import (
 
 T = TypeVar("T")
 D = TypeVar("D")
+#: Fields of hooks in structs, with the event and the field's path.
+_HOOKS = tuple((f"on_{event}", event.value, field_of(event)) for event in Event)
 #: Requests that define what is sent to a callback.
 SentCall = wire.CreateTimer | wire.UpdateTimer | schedule_wire.CreateSchedule | schedule_wire.UpdateSchedule
 
@@ -199,8 +203,26 @@ class RequestParser:
             errors += rules.new_tags(sent.tags, "tags")
         return Changes(
             execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body,
-            self._expire_after(sent.expire_after, errors), sent.description,
+            self._expire_after(sent.expire_after, errors), sent.description, self.hooks(sent, errors),
         )  # fmt: skip
+
+    def hooks(self, sent: msgspec.Struct, errors: list[FieldError]) -> dict[str, Hook | None] | UnsetType:
+        """The hooks in a request's fields, by their events; None for those to be removed."""
+        found: dict[str, Hook | None] = {}
+        for name, event, path in _HOOKS:
+            hook: wire.Hook | UnsetType | None = getattr(sent, name, UNSET)
+            if hook is UNSET:
+                continue
+            found[event] = None
+            if hook is None:
+                continue
+            bad = bad_fields(hook, self.rules)
+            headers = _or(hook.headers, None)
+            if headers:
+                bad += [*self.rules.headers(headers, "headers"), *header_conflicts(headers)]
+            errors += [FieldError(f"{path}.{each.path}", each.reason) for each in bad]
+            found[event] = Hook(hook.url, headers)
+        return found or UNSET
 
     def _expire_after(self, text: str | UnsetType | None, errors: list[FieldError]) -> int | UnsetType | None:
         if text is UNSET or text is None:
@@ -283,6 +305,7 @@ def new_timer(
         body=None if call.body is UNSET else call.body,
         expire_after_us=None if call.expire_after_us is UNSET else call.expire_after_us,
         description=None if call.description is UNSET else call.description,
+        hooks=None if call.hooks is UNSET else NO_HOOKS.changed(call.hooks),
     )
 
 
@@ -293,7 +316,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
     created_at = _created.format(timer.created_at)
     next_at = view.next_attempt_at
     uuid = view.uuid.hex()
-    return wire.Timer(
+    answer = wire.Timer(
         timer.namespace,
         timer.id,
         f"{uuid[:8]}-{uuid[8:12]}-{uuid[12:16]}-{uuid[16:20]}-{uuid[20:]}",
@@ -320,6 +343,18 @@ def timer_answer(view: TimerView) -> wire.Timer:
         UNSET if view.suspended is None else view.suspended,
         UNSET if view.explanation is None else explanation_answer(view.explanation),
     )
+    if timer.hooks is not None:
+        set_hooks(answer, timer.hooks)
+    return answer
+
+
+def set_hooks(answer: msgspec.Struct, hooks: Hooks | None) -> None:
+    """Sets the answer's fields of the hooks that there are, without their secrets."""
+    for name, event, _ in _HOOKS:
+        hook: Hook | None = getattr(hooks or NO_HOOKS, event)
+        if hook is not None:
+            shown = redacted(hook)
+            setattr(answer, name, wire.HookAnswer(shown.url, shown.headers or {}))
 
 
 def history_answer(page: RunPage) -> wire.RunPageAnswer:

@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.hooks import Event, Hook, field_of
 from tocsin.model.instants import format_duration
 from tocsin.model.namespace import Answers, Namespace, policy_in_force
 from tocsin.model.retry import RetryPolicy
@@ -15,7 +16,7 @@ from tocsin.timers.service import TimerService
 from tocsin.web.http import administration as wire
 from tocsin.web.http.administration import Rotation, rotation_details
 from tocsin.web.http.constraints import bad_fields
-from tocsin.web.http.convert import RequestParser, retry_answer
+from tocsin.web.http.convert import RequestParser, retry_answer, set_hooks
 from tocsin.web.http.instants import format_instant, optional_instant, read_duration
 
 
@@ -29,7 +30,7 @@ class NamespaceRequests:
 
     async def create(self, sent: wire.CreateNamespace, actor: Actor) -> Namespace:
         """Creates a namespace."""
-        retention_us, retry = self._converted(sent)
+        retention_us, retry, hooks = self._converted(sent)
         namespace = await self._service.namespaces.create(
             sent.name,
             num_shards=None if sent.num_shards is UNSET else sent.num_shards,
@@ -38,13 +39,14 @@ class NamespaceRequests:
             secret=None if sent.secret is UNSET else sent.secret,
             answers=Answers.STANDARD if sent.answers is UNSET else sent.answers,
             retry=None if retry is UNSET else retry,
+            hooks=hooks,
         )
         await self._audit.write(AuditAction.NAMESPACE_CREATED, actor, sent.name, _details(sent))
         return namespace
 
     async def update(self, sent: wire.UpdateNamespace, actor: Actor) -> Namespace:
         """Changes the fields that are sent."""
-        retention_us, retry = self._converted(sent)
+        retention_us, retry, hooks = self._converted(sent)
         namespace = await self._service.namespaces.update(
             sent.name,
             history=None if sent.history is UNSET else sent.history,
@@ -54,6 +56,7 @@ class NamespaceRequests:
             paused=None if sent.paused is UNSET else sent.paused,
             answers=None if sent.answers is UNSET else sent.answers,
             retry=retry,
+            hooks=hooks,
         )
         await self._audit.write(AuditAction.NAMESPACE_CHANGED, actor, sent.name, _details(sent))
         return namespace
@@ -69,17 +72,18 @@ class NamespaceRequests:
 
     def _converted(
         self, sent: wire.CreateNamespace | wire.UpdateNamespace
-    ) -> tuple[int | None, RetryPolicy | UnsetType | None]:
-        """The retention, None if it is absent, and the policy: UNSET if it is absent, None to remove the namespace's."""
+    ) -> tuple[int | None, RetryPolicy | UnsetType | None, dict[str, Hook | None]]:
+        """The retention, None if it is absent; the policy: UNSET if it is absent, None to remove the namespace's; and the
+        hooks that are set or removed."""
         rules = self._parser.rules
         errors = bad_fields(sent, rules)
         retention_us = read_duration("retention", sent.retention, errors)
         if retention_us is not None and (reason := rules.retention(retention_us)):
             errors.append(FieldError("retention", reason))
-        retry = self._parser.policy(sent.retry_policy, errors)
+        retry, hooks = self._parser.policy(sent.retry_policy, errors), self._parser.hooks(sent, errors)
         if errors:
             raise InvalidInput(*errors)
-        return retention_us, retry
+        return retention_us, retry, {} if hooks is UNSET else hooks
 
 
 def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Detail]:
@@ -92,6 +96,7 @@ def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Det
         "answers": sent.answers,
         "retryPolicy": _whether_set(sent.retry_policy),
         "secret": _whether_set(sent.secret),
+        **{field_of(event): _whether_set(getattr(sent, f"on_{event}")) for event in Event},
     }
     return {name: value for name, value in given.items() if value is not UNSET}
 
@@ -102,7 +107,7 @@ def _whether_set(value: object) -> str | UnsetType:
 
 def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
     """The namespace as clients see it: without its secrets."""
-    return wire.Namespace(
+    answer = wire.Namespace(
         name=namespace.name,
         num_shards=namespace.num_shards,
         history=namespace.history,
@@ -116,3 +121,5 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
         previous_secret_until=optional_instant(namespace.signing.previous_until(now_us)),
         damaged=UNSET if namespace.damaged is None else namespace.damaged,
     )
+    set_hooks(answer, namespace.hooks)
+    return answer

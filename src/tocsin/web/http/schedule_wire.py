@@ -13,11 +13,18 @@ from tocsin.model.run import RunStatus
 from tocsin.model.schedule import OCCURRENCES_MAX, CatchUp, ScheduleStatus, Source
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.wire import (
+    ON_FAILURE,
+    ON_MISSED,
+    ON_PAUSED,
+    ON_RECOVERY,
+    ON_SUCCESS,
     AttemptLog,
     CallbackFields,
     CallbackUrl,
     Cursor,
     ExpireAfter,
+    Hook,
+    HookAnswer,
     Instant,
     ListedNamespace,
     Method,
@@ -118,6 +125,8 @@ class DefinitionFields(CallbackFields[Null], Generic[Null], kw_only=True):
     catch_up: CatchUpMode | UnsetType = UNSET
     catch_up_window: CatchUpWindow | Null | UnsetType = UNSET
     pause_after_failures: PauseAfterFailures | UnsetType = UNSET
+    on_missed: Annotated[Hook | Null | UnsetType, ON_MISSED] = UNSET
+    on_paused: Annotated[Hook | Null | UnsetType, ON_PAUSED] = UNSET
 
 
 class CreateSchedule(DefinitionFields[UnsetType]):
@@ -137,8 +146,8 @@ class ScheduleName(RequestStruct):
 
 class UpdateSchedule(DefinitionFields[None]):
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
-    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers` and `description`, and restores the
-    default of `catchUpWindow` and `retryPolicy`."""
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description` and the hooks, and
+    restores the default of `catchUpWindow` and `retryPolicy`."""
 
     namespace: NamespaceName
     schedule_id: ScheduleId
@@ -309,6 +318,11 @@ class Schedule(ResponseStruct):
             "egress",
         ),
     ] = UNSET
+    on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
+    on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET
+    on_missed: Annotated[HookAnswer | UnsetType, ON_MISSED] = UNSET
+    on_paused: Annotated[HookAnswer | UnsetType, ON_PAUSED] = UNSET
 
 
 class SchedulePage(ResponseStruct):

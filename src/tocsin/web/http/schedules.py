@@ -32,6 +32,7 @@ from tocsin.web.http.convert import (
     raw_body_answer,
     retry_answer,
     seconds_answer,
+    set_hooks,
 )
 from tocsin.web.http.instants import format_instant, optional_instant, parse_instant, read, read_instant
 
@@ -184,7 +185,7 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
     """The schedule as clients of every role see it: without the secrets in its URL and headers."""
     timer, definition = view.timer, view.definition
     live = view.status is not ScheduleStatus.ENDED
-    return wire.Schedule(
+    answer = wire.Schedule(
         namespace=timer.namespace,
         id=timer.id,
         schedule_uuid=str(UUID(bytes=view.uuid)),
@@ -227,6 +228,8 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
         last_occurrence=UNSET if view.last_occurrence is None else _occurrence_answer(view.last_occurrence),
         suspended=_if_any(view.suspended),
     )
+    set_hooks(answer, timer.hooks)
+    return answer
 
 
 def history_answer(page: RunPage) -> wire.OccurrencePage:

@@ -144,6 +144,38 @@ class RawBody(RequestStruct):
 Body = Annotated[RawBody, about("The whole body of the callback, instead of the envelope with the payload.")]
 
 
+class Hook(RequestStruct):
+    """Where a notification is sent, signed like a callback."""
+
+    url: Annotated[
+        str, about("The http or https URL to notify.", "https://shop.example/hooks/alerts"), limits.CALLBACK_URL
+    ]
+    headers: (
+        Annotated[
+            dict[str, str],
+            about("Additional headers of the notification. The value [redacted] keeps the stored value."),
+            limits.HEADERS,
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class HookAnswer(ResponseStruct, rename="camel", omit_defaults=True):
+    """Where notifications are sent."""
+
+    url: Annotated[str, about("The URL; its secrets are [redacted].", "https://shop.example/hooks/alerts")]
+    headers: Annotated[dict[str, str], about("Additional headers; secret values are [redacted].")] = {}
+
+
+#: What hooks are for.
+ON_FAILURE = about("Who is notified when it has failed, or expired.")
+ON_SUCCESS = about("Who is notified when it has succeeded.")
+ON_RECOVERY = about(
+    "Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay."
+)
+ON_MISSED = about("Who is notified when instants did not fire, though the schedule was not paused.")
+ON_PAUSED = about("Who is notified when the schedule has paused itself after failures in a row.")
+
 #: Whether null clears a field: None where it does, and UnsetType where null is refused.
 Null = TypeVar("Null", UnsetType, None)
 
@@ -160,6 +192,9 @@ class CallbackFields(RequestStruct, Generic[Null], kw_only=True):
     tags: Tags | UnsetType = UNSET
     expire_after: ExpireAfter | Null | UnsetType = UNSET
     description: Description | UnsetType = UNSET
+    on_failure: Annotated[Hook | Null | UnsetType, ON_FAILURE] = UNSET
+    on_success: Annotated[Hook | Null | UnsetType, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[Hook | Null | UnsetType, ON_RECOVERY] = UNSET
 
 
 class CreateTimer(CallbackFields[UnsetType]):
@@ -208,9 +243,9 @@ class TimerHistory(TimerName):
 
 
 class UpdateTimer(CallbackFields[None]):
-    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter` and
-    `description`; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another. Send at
-    most one of `executeAt` and `delay`."""
+    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`,
+    `description` and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one
+    another. Send at most one of `executeAt` and `delay`."""
 
     namespace: NamespaceName
     timer_id: TimerId | UnsetType = UNSET
@@ -343,6 +378,9 @@ class Timer(ResponseStruct):
     explanation: Annotated[
         Explanation | UnsetType, about("What the due timer does now, or waits for; only in a list that asks for it.")
     ] = UNSET
+    on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
+    on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET
+    on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET
 
 
 class Explanation(ResponseStruct):

@@ -4,7 +4,7 @@ and the plan of the attempts."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -12,9 +12,11 @@ import msgspec
 
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, NamespaceNotFound, ScheduleNotFound, TimerNotFound
+from tocsin.model.hooks import NO_HOOKS, Event, Hook, field_of, redacted
 from tocsin.model.instants import US_PER_SECOND, format_duration
-from tocsin.model.redaction import redact_headers, redact_url, take_secrets, withheld
+from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy, next_attempt_at
+from tocsin.model.stored_secrets import take_secrets, withholds
 from tocsin.model.timer import NULL_PAYLOAD, Timer
 from tocsin.timers.schedules import ScheduleView
 from tocsin.timers.service import TimerView
@@ -38,6 +40,13 @@ from tocsin.web.pages.presentation import initial, pretty_json, span
 
 DEFAULT_TIMEOUT = "10"
 
+HOOK_LABELS = {
+    "onFailure": "When it fails",
+    "onSuccess": "When it succeeds",
+    "onRecovery": "When it succeeds after a failure",
+    "onMissed": "When it misses an instant",
+    "onPaused": "When it pauses itself",
+}
 #: The labels of the fields that the forms of timers and of schedules end with, by their names in the API.
 LABELS = {
     "description": "Description",
@@ -47,6 +56,7 @@ LABELS = {
     **RETRY_LABELS,
     "callbackTimeoutSeconds": "Timeout",
     "headers": "Headers",
+    **HOOK_LABELS,
 }
 
 
@@ -62,12 +72,21 @@ class CallbackForm(RequestForm):
     retry: str = "namespace"
     expire_after: str = ""
     description: str = ""
+    on_failure: str = ""
+    on_success: str = ""
+    on_recovery: str = ""
+    on_missed: str = ""
+    on_paused: str = ""
+    #: The stored hooks in the format of the API: one whose URL is not changed keeps its headers.
+    hooks: str = "{}"
     #: What this is a copy of, which has the secrets that the form doesn't show.
     like: str = ""
     like_namespace: str = ""
 
     #: Fields that are read exactly as sent.
-    exact: ClassVar[tuple[str, ...]] = ("namespace", "id", "raw", "like", "like_namespace")
+    exact: ClassVar[tuple[str, ...]] = ("namespace", "id", "raw", "hooks", "like", "like_namespace")
+    #: What hooks may be notified of.
+    events: ClassVar[Sequence[Event]] = (Event.FAILURE, Event.SUCCESS, Event.RECOVERY)
 
     @classmethod
     def read(cls, form: Fields) -> Self:
@@ -79,6 +98,7 @@ class CallbackForm(RequestForm):
     def callback_texts(cls, timer: Timer) -> dict[str, Any]:
         """The fields of what is stored. Its secrets are redacted; a field that is sent back redacted keeps its secret."""
         single = timer.retry is not None and timer.retry.max_attempts == 1
+        hooks = {event: redacted(hook) for event in cls.events if (hook := getattr(timer.hooks or NO_HOOKS, event))}
         return {
             "namespace": timer.namespace,
             "id": timer.id,
@@ -91,6 +111,8 @@ class CallbackForm(RequestForm):
             "timeout": f"{timer.timeout_us / US_PER_SECOND:g}",
             "expire_after": "" if timer.expire_after_us is None else format_duration(timer.expire_after_us),
             "description": timer.description or "",
+            **{f"on_{event}": hook.url for event, hook in hooks.items()},
+            "hooks": msgspec.json.encode(hooks).decode(),
             "retry": "namespace" if timer.retry is None else "none" if single else "custom",
             **cls.policy_texts(DEFAULT_POLICY if timer.retry is None or single else timer.retry),
         }
@@ -106,8 +128,15 @@ class CallbackForm(RequestForm):
             "payload": payload or ("A raw body" if self.raw else "None"),
             "headers": f"{words['headers']}; {self.timeout} s to respond",
             "details": " · ".join(filter(None, [self.description, self.tags])) or "None",
+            "hooks": ", ".join(LABELS[field_of(each)].lower() for each in self.events if getattr(self, f"on_{each}"))
+            or "Nobody is notified",
             "expiry": f"{duration_words(self.expire_after)} after its time" if self.expire_after else "Never",
         }
+
+    @property
+    def hook_fields(self) -> dict[str, str]:
+        """The names of the hooks' fields here, with those in the API."""
+        return {f"on_{event}": field_of(event) for event in self.events}
 
     def special(self, errors: list[FieldError]) -> Body:
         """The members of an API request to create it that other forms don't have. Raises InvalidInput."""
@@ -155,7 +184,21 @@ class CallbackForm(RequestForm):
             body["description"] = self.description
         if tags := split_tags(self.tags):
             body["tags"] = tags
-        return body
+        return body | self._hooks(errors)
+
+    def _hooks(self, errors: list[FieldError]) -> Body:
+        wanted = {event: url for event in self.events if (url := getattr(self, f"on_{event}"))}
+        try:
+            stored = msgspec.json.decode(self.hooks or "{}", type=dict[str, Hook])
+        except (msgspec.DecodeError, UnicodeEncodeError) as error:
+            errors.append(FieldError("hooks", f"can't be read: {error}; load the page again"))
+            stored = {}
+        hooks: Body = {}
+        for event, url in wanted.items():
+            known = stored.get(event)
+            same = known is not None and known.url == url
+            hooks[field_of(event)] = msgspec.to_builtins(known) if same else {"url": url}
+        return hooks
 
 
 async def copy_secrets(
@@ -166,7 +209,7 @@ async def copy_secrets(
 ) -> None:
     """Gives a copy the secrets of its original, which `get` returns. This requires the permission to change the original,
     which includes sending its secrets to another URL."""
-    if not form.like or not withheld(timer.url, timer.headers):
+    if not form.like or not withholds(timer):
         return
     context.permit(Role.WRITE, form.like_namespace)
     try:
@@ -176,7 +219,7 @@ async def copy_secrets(
     take_secrets(timer, original.timer)
 
 
-def with_empty_callback(body: Body) -> Body:
+def with_empty_callback(body: Body, events: Sequence[Event]) -> Body:
     """A request with all members that `CallbackForm.callback` leaves out at their defaults."""
     empty: Body = {
         "payload": NULL_PAYLOAD,
@@ -187,6 +230,7 @@ def with_empty_callback(body: Body) -> Body:
         "expireAfter": None,
         "description": None,
         "tags": [],
+        **{field_of(event): None for event in events},
     }
     if "body" in body:
         del empty["payload"]
@@ -205,6 +249,8 @@ def callback_flags(body: Mapping[str, Any]) -> list[str]:
         parts += flags(body, {"expireAfter": "--expire-after"})
     # An empty one removes it.
     parts += flags(body, {"description": "--description"}, lambda text: text or "")
+    hooks = {field_of(event): f"--on-{event}" for event in Event}
+    parts += flags(body, hooks, lambda hook: hook["url"] if hook else "")
     return parts + policy_flags(body.get("retryPolicy") or {})
 
 

@@ -14,6 +14,7 @@ from tocsin_client._generated.models import (
     CallbackMethod,
     CatchUp,
     CreateSchedule,
+    Hook,
     ListSchedules,
     OccurrencePage,
     OccurrenceRun,
@@ -58,6 +59,11 @@ class AsyncSchedules(Part):
         callback_timeout_seconds: float | Unset = UNSET,
         expire_after: Duration | Unset = UNSET,
         description: str | Unset = UNSET,
+        on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_success: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_missed: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_paused: Hook | Mapping[str, Any] | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
     ) -> Schedule:
         """Creates a schedule, or changes the one with this id to this definition; an identical one writes nothing. Call it
@@ -85,6 +91,11 @@ class AsyncSchedules(Part):
             callback_timeout_seconds=callback_timeout_seconds,
             expire_after=expire_after,
             description=description,
+            on_failure=on_failure,
+            on_success=on_success,
+            on_recovery=on_recovery,
+            on_missed=on_missed,
+            on_paused=on_paused,
             tags=tags,
         )
         return await self._run(self._ask("createSchedule", Schedule.from_json, schedule.to_json()))
@@ -118,6 +129,11 @@ class AsyncSchedules(Part):
         callback_timeout_seconds: float | Unset = UNSET,
         expire_after: Duration | None | Unset = UNSET,
         description: str | None | Unset = UNSET,
+        on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_success: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
     ) -> Schedule:
         """Changes the given fields; None removes those that allow it. ScheduleEnded: it has no more instants."""
@@ -144,6 +160,11 @@ class AsyncSchedules(Part):
             callback_timeout_seconds=callback_timeout_seconds,
             expire_after=expire_after,
             description=description,
+            on_failure=on_failure,
+            on_success=on_success,
+            on_recovery=on_recovery,
+            on_missed=on_missed,
+            on_paused=on_paused,
             tags=tags,
         )
         return await self._run(flows.update_schedule(self._session, change, self._options))

@@ -16,6 +16,7 @@ from tocsin_client._generated.models import (
     CallbackMethod,
     CreateTimer,
     Explanation,
+    Hook,
     ListTimers,
     OnConflict,
     RawBody,
@@ -52,6 +53,9 @@ class AsyncTimers(Part):
         tags: Sequence[str] | Unset = UNSET,
         expire_after: Duration | Unset = UNSET,
         description: str | Unset = UNSET,
+        on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_success: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
         on_conflict: OnConflict | Unset = UNSET,
         idempotency_key: str | Unset = UNSET,
     ) -> Timer:
@@ -76,6 +80,9 @@ class AsyncTimers(Part):
             tags=tags,
             expire_after=expire_after,
             description=description,
+            on_failure=on_failure,
+            on_success=on_success,
+            on_recovery=on_recovery,
             on_conflict=on_conflict,
             idempotency_key=idempotency_key,
         )
@@ -103,9 +110,12 @@ class AsyncTimers(Part):
         tags: Sequence[str] | Unset = UNSET,
         expire_after: Duration | None | Unset = UNSET,
         description: str | None | Unset = UNSET,
+        on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_success: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET,
     ) -> Timer:
-        """Changes the given fields of a pending timer; None removes `headers`, `retry_policy`, `expire_after`
-        and `description`. TimerNotPending: it has finished."""
+        """Changes the given fields of a pending timer; None removes `headers`, `retry_policy`, `expire_after`,
+        `description` and the hooks. TimerNotPending: it has finished."""
         change = UpdateTimer(
             namespace=namespace,
             timer_id=timer_id,
@@ -121,6 +131,9 @@ class AsyncTimers(Part):
             tags=tags,
             expire_after=expire_after,
             description=description,
+            on_failure=on_failure,
+            on_success=on_success,
+            on_recovery=on_recovery,
         )
         return await self._run(flows.update_timer(self._session, change, self._options))
 

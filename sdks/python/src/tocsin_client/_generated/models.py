@@ -162,6 +162,12 @@ class CreateTimer:
     expire_after: Duration | Unset = UNSET
     #: What it is for, in one line; shown in lists and never sent to the callback.
     description: str | None | Unset = UNSET
+    #: Who is notified when it has failed, or expired.
+    on_failure: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when it has succeeded.
+    on_success: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+    on_recovery: Hook | Mapping[str, Any] | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -198,6 +204,12 @@ class CreateTimer:
             sent["expireAfter"] = duration_text("expire_after", self.expire_after)
         if self.description is not UNSET:
             sent["description"] = self.description
+        if self.on_failure is not UNSET:
+            sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
+        if self.on_success is not UNSET:
+            sent["onSuccess"] = object_json("on_success", self.on_success, Hook)
+        if self.on_recovery is not UNSET:
+            sent["onRecovery"] = object_json("on_recovery", self.on_recovery, Hook)
         return sent
 
 
@@ -267,6 +279,25 @@ class RetryPolicy:
 
 
 @dataclass(kw_only=True, slots=True)
+class Hook:
+    """Where a notification is sent, signed like a callback."""
+
+    #: The http or https URL to notify.
+    url: str
+    #: Additional headers of the notification. The value [redacted] keeps the stored value.
+    headers: Mapping[str, str] | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "url": self.url,
+        }
+        if self.headers is not UNSET:
+            sent["headers"] = map_json("headers", self.headers)
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
 class TimerName:
     """Identifies a timer."""
 
@@ -312,8 +343,8 @@ class TimerHistory:
 
 @dataclass(kw_only=True, slots=True)
 class UpdateTimer:
-    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter` and
-    `description`; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another.
+    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`, `description`
+    and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another.
     Send at most one of `executeAt` and `delay`."""
 
     #: The namespace's name.
@@ -346,6 +377,12 @@ class UpdateTimer:
     expire_after: Duration | None | Unset = UNSET
     #: What it is for, in one line; shown in lists and never sent to the callback.
     description: str | None | Unset = UNSET
+    #: Who is notified when it has failed, or expired.
+    on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when it has succeeded.
+    on_success: Hook | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+    on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -381,6 +418,14 @@ class UpdateTimer:
             )
         if self.description is not UNSET:
             sent["description"] = self.description
+        if self.on_failure is not UNSET:
+            sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
+        if self.on_success is not UNSET:
+            sent["onSuccess"] = None if self.on_success is None else object_json("on_success", self.on_success, Hook)
+        if self.on_recovery is not UNSET:
+            sent["onRecovery"] = (
+                None if self.on_recovery is None else object_json("on_recovery", self.on_recovery, Hook)
+            )
         return sent
 
 
@@ -484,6 +529,12 @@ class CreateSchedule:
     expire_after: Duration | Unset = UNSET
     #: What it is for, in one line; shown in lists and never sent to the callback.
     description: str | None | Unset = UNSET
+    #: Who is notified when it has failed, or expired.
+    on_failure: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when it has succeeded.
+    on_success: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+    on_recovery: Hook | Mapping[str, Any] | Unset = UNSET
     #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
     #: or @hourly, @daily, @weekly, @monthly, @yearly.
     cron: str | Unset = UNSET
@@ -509,6 +560,10 @@ class CreateSchedule:
     catch_up_window: Duration | Unset = UNSET
     #: Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
+    #: Who is notified when instants did not fire, though the schedule was not paused.
+    on_missed: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when the schedule has paused itself after failures in a row.
+    on_paused: Hook | Mapping[str, Any] | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -537,6 +592,12 @@ class CreateSchedule:
             sent["expireAfter"] = duration_text("expire_after", self.expire_after)
         if self.description is not UNSET:
             sent["description"] = self.description
+        if self.on_failure is not UNSET:
+            sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
+        if self.on_success is not UNSET:
+            sent["onSuccess"] = object_json("on_success", self.on_success, Hook)
+        if self.on_recovery is not UNSET:
+            sent["onRecovery"] = object_json("on_recovery", self.on_recovery, Hook)
         if self.cron is not UNSET:
             sent["cron"] = self.cron
         if self.time_zone is not UNSET:
@@ -559,6 +620,10 @@ class CreateSchedule:
             sent["catchUpWindow"] = duration_text("catch_up_window", self.catch_up_window)
         if self.pause_after_failures is not UNSET:
             sent["pauseAfterFailures"] = self.pause_after_failures
+        if self.on_missed is not UNSET:
+            sent["onMissed"] = object_json("on_missed", self.on_missed, Hook)
+        if self.on_paused is not UNSET:
+            sent["onPaused"] = object_json("on_paused", self.on_paused, Hook)
         return sent
 
 
@@ -583,8 +648,8 @@ class ScheduleName:
 @dataclass(kw_only=True, slots=True)
 class UpdateSchedule:
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
-    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers` and `description`, and restores
-    the default of `catchUpWindow` and `retryPolicy`."""
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description` and the hooks, and
+    restores the default of `catchUpWindow` and `retryPolicy`."""
 
     #: The namespace's name.
     namespace: str
@@ -612,6 +677,12 @@ class UpdateSchedule:
     expire_after: Duration | None | Unset = UNSET
     #: What it is for, in one line; shown in lists and never sent to the callback.
     description: str | None | Unset = UNSET
+    #: Who is notified when it has failed, or expired.
+    on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when it has succeeded.
+    on_success: Hook | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+    on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
     #: or @hourly, @daily, @weekly, @monthly, @yearly.
     cron: str | Unset = UNSET
@@ -637,6 +708,10 @@ class UpdateSchedule:
     catch_up_window: Duration | None | Unset = UNSET
     #: Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
+    #: Who is notified when instants did not fire, though the schedule was not paused.
+    on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when the schedule has paused itself after failures in a row.
+    on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -668,6 +743,14 @@ class UpdateSchedule:
             )
         if self.description is not UNSET:
             sent["description"] = self.description
+        if self.on_failure is not UNSET:
+            sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
+        if self.on_success is not UNSET:
+            sent["onSuccess"] = None if self.on_success is None else object_json("on_success", self.on_success, Hook)
+        if self.on_recovery is not UNSET:
+            sent["onRecovery"] = (
+                None if self.on_recovery is None else object_json("on_recovery", self.on_recovery, Hook)
+            )
         if self.cron is not UNSET:
             sent["cron"] = self.cron
         if self.time_zone is not UNSET:
@@ -692,6 +775,10 @@ class UpdateSchedule:
             )
         if self.pause_after_failures is not UNSET:
             sent["pauseAfterFailures"] = self.pause_after_failures
+        if self.on_missed is not UNSET:
+            sent["onMissed"] = None if self.on_missed is None else object_json("on_missed", self.on_missed, Hook)
+        if self.on_paused is not UNSET:
+            sent["onPaused"] = None if self.on_paused is None else object_json("on_paused", self.on_paused, Hook)
         return sent
 
 
@@ -839,6 +926,16 @@ class CreateNamespace:
     answers: CallbackAnswers | Unset = UNSET
     #: The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
     retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when it has failed, or expired.
+    on_failure: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when it has succeeded.
+    on_success: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+    on_recovery: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when instants did not fire, though the schedule was not paused.
+    on_missed: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when the schedule has paused itself after failures in a row.
+    on_paused: Hook | Mapping[str, Any] | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -859,12 +956,23 @@ class CreateNamespace:
             sent["retryPolicy"] = (
                 None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
             )
+        if self.on_failure is not UNSET:
+            sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
+        if self.on_success is not UNSET:
+            sent["onSuccess"] = object_json("on_success", self.on_success, Hook)
+        if self.on_recovery is not UNSET:
+            sent["onRecovery"] = object_json("on_recovery", self.on_recovery, Hook)
+        if self.on_missed is not UNSET:
+            sent["onMissed"] = object_json("on_missed", self.on_missed, Hook)
+        if self.on_paused is not UNSET:
+            sent["onPaused"] = object_json("on_paused", self.on_paused, Hook)
         return sent
 
 
 @dataclass(kw_only=True, slots=True)
 class UpdateNamespace:
-    """Changes to a namespace; absent fields stay unchanged."""
+    """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their
+    own for the same event; null removes one."""
 
     #: The namespace's name.
     name: str
@@ -881,6 +989,16 @@ class UpdateNamespace:
     answers: CallbackAnswers | Unset = UNSET
     #: The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
     retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when it has failed, or expired.
+    on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when it has succeeded.
+    on_success: Hook | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+    on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when instants did not fire, though the schedule was not paused.
+    on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET
+    #: Who is notified when the schedule has paused itself after failures in a row.
+    on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -901,6 +1019,18 @@ class UpdateNamespace:
             sent["retryPolicy"] = (
                 None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
             )
+        if self.on_failure is not UNSET:
+            sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
+        if self.on_success is not UNSET:
+            sent["onSuccess"] = None if self.on_success is None else object_json("on_success", self.on_success, Hook)
+        if self.on_recovery is not UNSET:
+            sent["onRecovery"] = (
+                None if self.on_recovery is None else object_json("on_recovery", self.on_recovery, Hook)
+            )
+        if self.on_missed is not UNSET:
+            sent["onMissed"] = None if self.on_missed is None else object_json("on_missed", self.on_missed, Hook)
+        if self.on_paused is not UNSET:
+            sent["onPaused"] = None if self.on_paused is None else object_json("on_paused", self.on_paused, Hook)
         return sent
 
 
@@ -1197,6 +1327,12 @@ class Timer:
     suspended: str | None = None
     #: What the due timer does now, or waits for; only in a list that asks for it.
     explanation: Explanation | None = None
+    #: Who is notified when it has failed, or expired.
+    on_failure: HookAnswer | None = None
+    #: Who is notified when it has succeeded.
+    on_success: HookAnswer | None = None
+    #: Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+    on_recovery: HookAnswer | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Timer:
@@ -1229,6 +1365,9 @@ class Timer:
             description=source.get("description"),
             suspended=source.get("suspended"),
             explanation=None if source.get("explanation") is None else Explanation.from_json(source["explanation"]),
+            on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
+            on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
+            on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
         )
 
 
@@ -1340,6 +1479,24 @@ class Explanation:
             next=source.get("next"),
             attempt=source.get("attempt"),
             since=source.get("since"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class HookAnswer:
+    """Where notifications are sent."""
+
+    #: The URL; its secrets are [redacted].
+    url: str
+    #: Additional headers; secret values are [redacted].
+    headers: dict[str, str]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> HookAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            url=source["url"],
+            headers=source["headers"],
         )
 
 
@@ -1572,6 +1729,16 @@ class Schedule:
     #: Why the current occurrence is suspended although the schedule is active: as in a timer's `suspended`; absent unless
     #: it is.
     suspended: str | None = None
+    #: Who is notified when it has failed, or expired.
+    on_failure: HookAnswer | None = None
+    #: Who is notified when it has succeeded.
+    on_success: HookAnswer | None = None
+    #: Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+    on_recovery: HookAnswer | None = None
+    #: Who is notified when instants did not fire, though the schedule was not paused.
+    on_missed: HookAnswer | None = None
+    #: Who is notified when the schedule has paused itself after failures in a row.
+    on_paused: HookAnswer | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Schedule:
@@ -1622,6 +1789,11 @@ class Schedule:
             if source.get("lastOccurrence") is None
             else Occurrence.from_json(source["lastOccurrence"]),
             suspended=source.get("suspended"),
+            on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
+            on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
+            on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
+            on_missed=None if source.get("onMissed") is None else HookAnswer.from_json(source["onMissed"]),
+            on_paused=None if source.get("onPaused") is None else HookAnswer.from_json(source["onPaused"]),
         )
 
 
@@ -1790,6 +1962,16 @@ class Namespace:
     #: Why the stored record can't be read; absent if it can. The fields besides name are then placeholders. Timers of the
     #: namespace wait, and its operations are refused, until the record is restored from a backup.
     damaged: str | None = None
+    #: Who is notified when it has failed, or expired.
+    on_failure: HookAnswer | None = None
+    #: Who is notified when it has succeeded.
+    on_success: HookAnswer | None = None
+    #: Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
+    on_recovery: HookAnswer | None = None
+    #: Who is notified when instants did not fire, though the schedule was not paused.
+    on_missed: HookAnswer | None = None
+    #: Who is notified when the schedule has paused itself after failures in a row.
+    on_paused: HookAnswer | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Namespace:
@@ -1809,6 +1991,11 @@ class Namespace:
             if source.get("previousSecretUntil") is None
             else parse_instant(source["previousSecretUntil"]),
             damaged=source.get("damaged"),
+            on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
+            on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
+            on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
+            on_missed=None if source.get("onMissed") is None else HookAnswer.from_json(source["onMissed"]),
+            on_paused=None if source.get("onPaused") is None else HookAnswer.from_json(source["onPaused"]),
         )
 
 

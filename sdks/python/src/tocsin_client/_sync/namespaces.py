@@ -14,6 +14,7 @@ from tocsin_client._generated.models import (
     CreateNamespace,
     GetStatistics,
     HistoryMode,
+    Hook,
     Namespace,
     NamespaceList,
     RetryPolicy,
@@ -39,6 +40,11 @@ class Namespaces(Part):
         secret: str | Unset = UNSET,
         answers: CallbackAnswers | Unset = UNSET,
         retry_policy: RetryPolicy | Mapping[str, Any] | Unset = UNSET,
+        on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_success: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_missed: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_paused: Hook | Mapping[str, Any] | Unset = UNSET,
     ) -> Namespace:
         """Creates a namespace. NamespaceExists: there is one of this name. A lost answer is not followed by a retry:
         TransportError with `maybe_done`."""
@@ -50,6 +56,11 @@ class Namespaces(Part):
             secret=secret,
             answers=answers,
             retry_policy=retry_policy,
+            on_failure=on_failure,
+            on_success=on_success,
+            on_recovery=on_recovery,
+            on_missed=on_missed,
+            on_paused=on_paused,
         )
         return self._run(self._ask("createNamespace", Namespace.from_json, namespace.to_json(), safe=False))
 
@@ -63,8 +74,13 @@ class Namespaces(Part):
         paused: bool | Unset = UNSET,
         answers: CallbackAnswers | Unset = UNSET,
         retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET,
+        on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_success: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET,
     ) -> Namespace:
-        """Changes the given fields; None removes `secret` and `retry_policy`."""
+        """Changes the given fields; None removes `secret`, `retry_policy` and the hooks."""
         change = UpdateNamespace(
             name=name,
             history=history,
@@ -73,6 +89,11 @@ class Namespaces(Part):
             paused=paused,
             answers=answers,
             retry_policy=retry_policy,
+            on_failure=on_failure,
+            on_success=on_success,
+            on_recovery=on_recovery,
+            on_missed=on_missed,
+            on_paused=on_paused,
         )
         return self._run(self._ask("updateNamespace", Namespace.from_json, change.to_json()))
 

@@ -15,6 +15,7 @@ from tocsin_client._generated.models import (
     CallbackMethod,
     CatchUp,
     CreateSchedule,
+    Hook,
     ListSchedules,
     OccurrencePage,
     OccurrenceRun,
@@ -59,6 +60,11 @@ class Schedules(Part):
         callback_timeout_seconds: float | Unset = UNSET,
         expire_after: Duration | Unset = UNSET,
         description: str | Unset = UNSET,
+        on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_success: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_missed: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_paused: Hook | Mapping[str, Any] | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
     ) -> Schedule:
         """Creates a schedule, or changes the one with this id to this definition; an identical one writes nothing. Call it
@@ -86,6 +92,11 @@ class Schedules(Part):
             callback_timeout_seconds=callback_timeout_seconds,
             expire_after=expire_after,
             description=description,
+            on_failure=on_failure,
+            on_success=on_success,
+            on_recovery=on_recovery,
+            on_missed=on_missed,
+            on_paused=on_paused,
             tags=tags,
         )
         return self._run(self._ask("createSchedule", Schedule.from_json, schedule.to_json()))
@@ -119,6 +130,11 @@ class Schedules(Part):
         callback_timeout_seconds: float | Unset = UNSET,
         expire_after: Duration | None | Unset = UNSET,
         description: str | None | Unset = UNSET,
+        on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_success: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
     ) -> Schedule:
         """Changes the given fields; None removes those that allow it. ScheduleEnded: it has no more instants."""
@@ -145,6 +161,11 @@ class Schedules(Part):
             callback_timeout_seconds=callback_timeout_seconds,
             expire_after=expire_after,
             description=description,
+            on_failure=on_failure,
+            on_success=on_success,
+            on_recovery=on_recovery,
+            on_missed=on_missed,
+            on_paused=on_paused,
             tags=tags,
         )
         return self._run(flows.update_schedule(self._session, change, self._options))

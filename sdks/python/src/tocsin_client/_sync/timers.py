@@ -17,6 +17,7 @@ from tocsin_client._generated.models import (
     CallbackMethod,
     CreateTimer,
     Explanation,
+    Hook,
     ListTimers,
     OnConflict,
     RawBody,
@@ -53,6 +54,9 @@ class Timers(Part):
         tags: Sequence[str] | Unset = UNSET,
         expire_after: Duration | Unset = UNSET,
         description: str | Unset = UNSET,
+        on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_success: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
         on_conflict: OnConflict | Unset = UNSET,
         idempotency_key: str | Unset = UNSET,
     ) -> Timer:
@@ -77,6 +81,9 @@ class Timers(Part):
             tags=tags,
             expire_after=expire_after,
             description=description,
+            on_failure=on_failure,
+            on_success=on_success,
+            on_recovery=on_recovery,
             on_conflict=on_conflict,
             idempotency_key=idempotency_key,
         )
@@ -104,9 +111,12 @@ class Timers(Part):
         tags: Sequence[str] | Unset = UNSET,
         expire_after: Duration | None | Unset = UNSET,
         description: str | None | Unset = UNSET,
+        on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_success: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET,
     ) -> Timer:
-        """Changes the given fields of a pending timer; None removes `headers`, `retry_policy`, `expire_after`
-        and `description`. TimerNotPending: it has finished."""
+        """Changes the given fields of a pending timer; None removes `headers`, `retry_policy`, `expire_after`,
+        `description` and the hooks. TimerNotPending: it has finished."""
         change = UpdateTimer(
             namespace=namespace,
             timer_id=timer_id,
@@ -122,6 +132,9 @@ class Timers(Part):
             tags=tags,
             expire_after=expire_after,
             description=description,
+            on_failure=on_failure,
+            on_success=on_success,
+            on_recovery=on_recovery,
         )
         return self._run(flows.update_timer(self._session, change, self._options))
 

@@ -130,17 +130,18 @@ FROM (
   SELECT *,
     CASE WHEN JSON_VALID(CONVERT(timer_record USING utf8mb4)) THEN CONVERT(timer_record USING utf8mb4) END AS record
   FROM timers
-  WHERE row_type IN (2, 3) AND RIGHT(timer_namespace, 9) <> '/schedule'
+  WHERE row_type IN (2, 3) AND LOCATE('/', timer_namespace) = 0
 ) AS r;
 
 CREATE SQL SECURITY INVOKER VIEW readable_history AS
 SELECT
-  CASE WHEN RIGHT(timer_namespace, 9) = '/schedule'
-    THEN LEFT(timer_namespace, CHAR_LENGTH(timer_namespace) - 9)
-    ELSE timer_namespace
-  END AS namespace,
+  SUBSTRING_INDEX(timer_namespace, '/', 1) AS namespace,
   timer_id AS id,
-  CASE WHEN RIGHT(timer_namespace, 9) = '/schedule' THEN 'schedule' ELSE 'timer' END AS kind,
+  CASE
+    WHEN RIGHT(timer_namespace, 9) = '/schedule' THEN 'schedule'
+    WHEN RIGHT(timer_namespace, 7) = '/notify' THEN 'notification'
+    ELSE 'timer'
+  END AS kind,
   timer_status AS status,
   TIMESTAMPADD(
     MICROSECOND, CAST(JSON_UNQUOTE(JSON_EXTRACT(record, '$.execute_at')) AS SIGNED),

@@ -255,13 +255,15 @@ SELECT
   shard_id AS shard
 FROM timers
 CROSS JOIN LATERAL (SELECT readable_record(timer_record) AS record OFFSET 0) AS r
-WHERE row_type IN (2, 3) AND right(timer_namespace, 9) <> '/schedule';
+WHERE row_type IN (2, 3) AND strpos(timer_namespace, '/') = 0;
 
 CREATE VIEW readable_history AS
 SELECT
-  CASE WHEN right(timer_namespace, 9) = '/schedule' THEN left(timer_namespace, -9) ELSE timer_namespace END AS namespace,
+  split_part(timer_namespace, '/', 1) AS namespace,
   timer_id AS id,
-  CASE WHEN right(timer_namespace, 9) = '/schedule' THEN 'schedule' ELSE 'timer' END AS kind,
+  CASE split_part(timer_namespace, '/', 2)
+    WHEN '' THEN 'timer' WHEN 'notify' THEN 'notification' ELSE split_part(timer_namespace, '/', 2)
+  END AS kind,
   timer_status AS status,
   readable_instant((record #>> '{execute_at}')::bigint) AS execute_at,
   readable_instant(timer_finished_at) AS finished_at,

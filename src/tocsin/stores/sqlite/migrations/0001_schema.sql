@@ -117,17 +117,18 @@ FROM (
   SELECT *, lower(hex(timer_uuid)) AS hex,
     CASE WHEN json_valid(CAST(timer_record AS TEXT)) THEN CAST(timer_record AS TEXT) END AS record
   FROM timers
-  WHERE row_type IN (2, 3) AND substr(timer_namespace, -9) <> '/schedule'
+  WHERE row_type IN (2, 3) AND instr(timer_namespace, '/') = 0
 );
 
 CREATE VIEW readable_history AS
 SELECT
-  CASE WHEN substr(timer_namespace, -9) = '/schedule'
-    THEN substr(timer_namespace, 1, length(timer_namespace) - 9)
-    ELSE timer_namespace
-  END AS namespace,
+  substr(timer_namespace, 1, instr(timer_namespace || '/', '/') - 1) AS namespace,
   timer_id AS id,
-  CASE WHEN substr(timer_namespace, -9) = '/schedule' THEN 'schedule' ELSE 'timer' END AS kind,
+  CASE
+    WHEN substr(timer_namespace, -9) = '/schedule' THEN 'schedule'
+    WHEN substr(timer_namespace, -7) = '/notify' THEN 'notification'
+    ELSE 'timer'
+  END AS kind,
   timer_status AS status,
   strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(record, '$.execute_at') / 1e6, 'unixepoch') AS execute_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', timer_finished_at / 1e6, 'unixepoch') AS finished_at,

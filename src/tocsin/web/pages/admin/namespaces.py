@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, NamespaceExists, RotationPending
+from tocsin.model.hooks import NO_HOOKS, Event, field_of, redacted
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
 from tocsin.model.namespace import RETENTION_DEFAULT_US, Answers, HistoryMode, Namespace, policy_in_force
 from tocsin.model.retry import DEFAULT_POLICY
@@ -18,7 +19,8 @@ from tocsin.web.http.namespaces import NamespaceRequests
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.admin.numbers import NumberSource
 from tocsin.web.pages.admin.tables import table_part
-from tocsin.web.pages.context import RequestContext, whole_number
+from tocsin.web.pages.callback_forms import HOOK_LABELS
+from tocsin.web.pages.context import Fields, RequestContext, whole_number
 from tocsin.web.pages.forms import RETRY_LABELS, RequestForm, by_field
 from tocsin.web.pages.overview.paused import count_due
 from tocsin.web.pages.presentation import with_query
@@ -50,6 +52,7 @@ _LABELS = {
     "answers": "Success",
     "secret": "Signing secret",
     **RETRY_LABELS,
+    **HOOK_LABELS,
     "grace": "Grace period",
     "force": "Rotate although the previous secret is still valid",
 }
@@ -147,6 +150,7 @@ class Namespaces(Part):
         body |= {each: form.get(each) for each in ("history", "retention", "secret", "answers") if form.get(each)}
         if form.get("unsign") == "yes":
             body["secret"] = None
+        body |= _changed_hooks(await self.namespace(name), form)
         errors: list[FieldError] = []
         if "retry" in form:
             sent = RequestForm.read(form)
@@ -226,6 +230,7 @@ def _words(errors: dict[str, str]) -> dict[str, Any]:
     return {
         "errors": errors,
         "labels": _LABELS,
+        "hook_labels": HOOK_LABELS,
         "first_invalid": next((each for each in _LABELS if each in errors), ""),
         "history_words": _HISTORY_WORDS,
         "answers_words": _ANSWERS_WORDS,
@@ -240,7 +245,24 @@ def _form_of(namespace: Namespace) -> dict[str, str]:
         "answers": namespace.answers.value,
         "retry": "default" if namespace.retry is None else "custom",
         "grace": "24h",
+        **_hooks_of(namespace),
         **RequestForm.policy_texts(namespace.retry or DEFAULT_POLICY),
+    }
+
+
+def _hooks_of(namespace: Namespace) -> dict[str, str]:
+    """The URLs of its hooks, without their secrets, by their names in the API."""
+    hooks = {field_of(event): getattr(namespace.hooks or NO_HOOKS, event) for event in Event}
+    return {name: "" if hook is None else redacted(hook).url for name, hook in hooks.items()}
+
+
+def _changed_hooks(namespace: Namespace, form: Fields) -> dict[str, Any]:
+    """The hooks whose URLs the form changes."""
+    before = _hooks_of(namespace)
+    return {
+        name: {"url": form.get(name)} if form.get(name) else None
+        for name in before
+        if name in form and form.get(name) != before[name]
     }
 
 
@@ -248,5 +270,5 @@ def _sent(context: RequestContext) -> dict[str, str]:
     """The fields of the form, as sent."""
     texts = RequestForm.texts(context.form)
     policy = {name: texts[name] for name in RequestForm.policy_texts(DEFAULT_POLICY)} if "retry" in context.form else {}
-    names = ("history", "retention", "answers", "retry", "grace")
+    names = ("history", "retention", "answers", "retry", "grace", *HOOK_LABELS)
     return {name: context.form.get(name) for name in names if name in context.form} | policy

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, ClassVar, Self
 
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.hooks import Event
 from tocsin.model.instants import format_duration
 from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import CatchUp, Definition
@@ -87,6 +88,7 @@ class ScheduleForm(CallbackForm):
     window: str = ""
     failures: str = ""
 
+    events: ClassVar[Sequence[Event]] = tuple(Event)
     #: The names of the fields in the API, by those here.
     paths: ClassVar[Mapping[str, str]] = {"anchor": "anchor", "start": "startAt", "end": "endAt"}
 
@@ -219,8 +221,8 @@ class ScheduleForm(CallbackForm):
         del body["namespace"], body["id"]
         empty: Body = {path: default for path, (_, default) in _LATENESS.items()} | dict.fromkeys(_INSTANTS)
         if self.is_interval:
-            return {**empty, **with_empty_callback(body)}
-        return {**empty, "timeZone": "UTC", **with_empty_callback(body)}
+            return {**empty, **with_empty_callback(body, self.events)}
+        return {**empty, "timeZone": "UTC", **with_empty_callback(body, self.events)}
 
 
 def preset_cron(name: str, before: str) -> str:

@@ -59,7 +59,7 @@ class TimerForm(CallbackForm):
             body.pop("delay", None)
             body.pop("executeAt", None)
         del body["namespace"], body["id"], body["onConflict"]
-        return with_empty_callback(body)
+        return with_empty_callback(body, self.events)
 
 
 def command(server: str, body: Mapping[str, Any]) -> str:

@@ -19,6 +19,12 @@ import java.util.Map;
  * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
  * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
  * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+ * @param onFailure Who is notified when it has failed, or expired.
+ * @param onSuccess Who is notified when it has succeeded.
+ * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+ * its replay.
+ * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
+ * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
  */
 public record CreateNamespace(
         String name,
@@ -27,7 +33,12 @@ public record CreateNamespace(
         Field<Duration> retention,
         Field<String> secret,
         Field<CallbackAnswers> answers,
-        Field<RetryPolicy> retryPolicy) {
+        Field<RetryPolicy> retryPolicy,
+        Field<Hook> onFailure,
+        Field<Hook> onSuccess,
+        Field<Hook> onRecovery,
+        Field<Hook> onMissed,
+        Field<Hook> onPaused) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -38,6 +49,11 @@ public record CreateNamespace(
     public static CreateNamespace of(String name) {
         return new CreateNamespace(
                 name,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -70,7 +86,12 @@ public record CreateNamespace(
                 retention,
                 secret,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -97,7 +118,12 @@ public record CreateNamespace(
                 retention,
                 secret,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -124,7 +150,12 @@ public record CreateNamespace(
                 retention,
                 secret,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -151,7 +182,12 @@ public record CreateNamespace(
                 retention,
                 secret,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -180,7 +216,12 @@ public record CreateNamespace(
                 retention,
                 secret,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -207,7 +248,174 @@ public record CreateNamespace(
                 retention,
                 secret,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it has failed, or expired.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace onFailure(Hook value) {
+        return onFailure(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onFailure Who is notified when it has failed, or expired.
+     * @return a copy with it
+     */
+    public CreateNamespace onFailure(Field<Hook> onFailure) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it has succeeded.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace onSuccess(Hook value) {
+        return onSuccess(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSuccess Who is notified when it has succeeded.
+     * @return a copy with it
+     */
+    public CreateNamespace onSuccess(Field<Hook> onSuccess) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace onRecovery(Hook value) {
+        return onRecovery(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     * @return a copy with it
+     */
+    public CreateNamespace onRecovery(Field<Hook> onRecovery) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when instants did not fire, though the schedule was not paused.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace onMissed(Hook value) {
+        return onMissed(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
+     * @return a copy with it
+     */
+    public CreateNamespace onMissed(Field<Hook> onMissed) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when the schedule has paused itself after failures in a row.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace onPaused(Hook value) {
+        return onPaused(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
+     * @return a copy with it
+     */
+    public CreateNamespace onPaused(Field<Hook> onPaused) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -224,6 +432,11 @@ public record CreateNamespace(
         secret.putInto(sent, "secret", Json::of);
         answers.putInto(sent, "answers", CallbackAnswers::toJson);
         retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
+        onFailure.putInto(sent, "onFailure", Hook::toJson);
+        onSuccess.putInto(sent, "onSuccess", Hook::toJson);
+        onRecovery.putInto(sent, "onRecovery", Hook::toJson);
+        onMissed.putInto(sent, "onMissed", Hook::toJson);
+        onPaused.putInto(sent, "onPaused", Hook::toJson);
         return Json.object(sent);
     }
 }

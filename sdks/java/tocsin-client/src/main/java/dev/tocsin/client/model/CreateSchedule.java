@@ -28,6 +28,10 @@ import java.util.Map;
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
+ * @param onFailure Who is notified when it has failed, or expired.
+ * @param onSuccess Who is notified when it has succeeded.
+ * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+ * its replay.
  * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
  * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
  * @param timeZone The IANA time zone of cron. Default UTC.
@@ -42,6 +46,8 @@ import java.util.Map;
  * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
  * @param pauseAfterFailures Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
+ * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
+ * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
  */
 public record CreateSchedule(
         String namespace,
@@ -56,6 +62,9 @@ public record CreateSchedule(
         Field<List<String>> tags,
         Field<Duration> expireAfter,
         Field<String> description,
+        Field<Hook> onFailure,
+        Field<Hook> onSuccess,
+        Field<Hook> onRecovery,
         Field<String> cron,
         Field<String> timeZone,
         Field<Duration> every,
@@ -66,7 +75,9 @@ public record CreateSchedule(
         Field<Duration> jitter,
         Field<CatchUp> catchUp,
         Field<Duration> catchUpWindow,
-        Field<Long> pauseAfterFailures) {
+        Field<Long> pauseAfterFailures,
+        Field<Hook> onMissed,
+        Field<Hook> onPaused) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -81,6 +92,11 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -135,6 +151,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -145,7 +164,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -178,6 +199,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -188,7 +212,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -221,6 +247,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -231,7 +260,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -264,6 +295,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -274,7 +308,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -307,6 +343,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -317,7 +356,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -350,6 +391,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -360,7 +404,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -393,6 +439,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -403,7 +452,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -438,6 +489,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -448,7 +502,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -481,6 +537,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -491,7 +550,155 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it has failed, or expired.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule onFailure(Hook value) {
+        return onFailure(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onFailure Who is notified when it has failed, or expired.
+     * @return a copy with it
+     */
+    public CreateSchedule onFailure(Field<Hook> onFailure) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it has succeeded.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule onSuccess(Hook value) {
+        return onSuccess(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSuccess Who is notified when it has succeeded.
+     * @return a copy with it
+     */
+    public CreateSchedule onSuccess(Field<Hook> onSuccess) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule onRecovery(Hook value) {
+        return onRecovery(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     * @return a copy with it
+     */
+    public CreateSchedule onRecovery(Field<Hook> onRecovery) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -526,6 +733,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -536,7 +746,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -569,6 +781,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -579,7 +794,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -612,6 +829,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -622,7 +842,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -655,6 +877,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -665,7 +890,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -698,6 +925,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -708,7 +938,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -741,6 +973,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -751,7 +986,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -784,6 +1021,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -794,7 +1034,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -829,6 +1071,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -839,7 +1084,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -874,6 +1121,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -884,7 +1134,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -917,6 +1169,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -927,7 +1182,9 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -960,6 +1217,9 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -970,7 +1230,105 @@ public record CreateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when instants did not fire, though the schedule was not paused.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule onMissed(Hook value) {
+        return onMissed(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
+     * @return a copy with it
+     */
+    public CreateSchedule onMissed(Field<Hook> onMissed) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when the schedule has paused itself after failures in a row.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule onPaused(Hook value) {
+        return onPaused(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
+     * @return a copy with it
+     */
+    public CreateSchedule onPaused(Field<Hook> onPaused) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -992,6 +1350,9 @@ public record CreateSchedule(
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
+        onFailure.putInto(sent, "onFailure", Hook::toJson);
+        onSuccess.putInto(sent, "onSuccess", Hook::toJson);
+        onRecovery.putInto(sent, "onRecovery", Hook::toJson);
         cron.putInto(sent, "cron", Json::of);
         timeZone.putInto(sent, "timeZone", Json::of);
         every.putInto(sent, "every", Values::toJson);
@@ -1003,6 +1364,8 @@ public record CreateSchedule(
         catchUp.putInto(sent, "catchUp", CatchUp::toJson);
         catchUpWindow.putInto(sent, "catchUpWindow", Values::toJson);
         pauseAfterFailures.putInto(sent, "pauseAfterFailures", Json::of);
+        onMissed.putInto(sent, "onMissed", Hook::toJson);
+        onPaused.putInto(sent, "onPaused", Hook::toJson);
         return Json.object(sent);
     }
 }

@@ -34,6 +34,10 @@ import java.util.Map;
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
+ * @param onFailure Who is notified when it has failed, or expired.
+ * @param onSuccess Who is notified when it has succeeded.
+ * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+ * its replay.
  */
 public record CreateTimer(
         String namespace,
@@ -51,7 +55,10 @@ public record CreateTimer(
         Field<Double> callbackTimeoutSeconds,
         Field<List<String>> tags,
         Field<Duration> expireAfter,
-        Field<String> description) {
+        Field<String> description,
+        Field<Hook> onFailure,
+        Field<Hook> onSuccess,
+        Field<Hook> onRecovery) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -66,6 +73,9 @@ public record CreateTimer(
                 namespace,
                 callbackUrl,
                 id,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -114,7 +124,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -150,7 +163,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -188,7 +204,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -226,7 +245,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -264,7 +286,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -300,7 +325,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -336,7 +364,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -372,7 +403,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -408,7 +442,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -444,7 +481,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -480,7 +520,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -518,7 +561,10 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -554,7 +600,129 @@ public record CreateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * Who is notified when it has failed, or expired.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer onFailure(Hook value) {
+        return onFailure(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onFailure Who is notified when it has failed, or expired.
+     * @return a copy with it
+     */
+    public CreateTimer onFailure(Field<Hook> onFailure) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * Who is notified when it has succeeded.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer onSuccess(Hook value) {
+        return onSuccess(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSuccess Who is notified when it has succeeded.
+     * @return a copy with it
+     */
+    public CreateTimer onSuccess(Field<Hook> onSuccess) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer onRecovery(Hook value) {
+        return onRecovery(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     * @return a copy with it
+     */
+    public CreateTimer onRecovery(Field<Hook> onRecovery) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -580,6 +748,9 @@ public record CreateTimer(
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
+        onFailure.putInto(sent, "onFailure", Hook::toJson);
+        onSuccess.putInto(sent, "onSuccess", Hook::toJson);
+        onRecovery.putInto(sent, "onRecovery", Hook::toJson);
         return Json.object(sent);
     }
 }

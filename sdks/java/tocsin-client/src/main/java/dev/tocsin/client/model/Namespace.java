@@ -25,6 +25,12 @@ import org.jspecify.annotations.Nullable;
  * @param damaged Why the stored record can't be read; absent if it can. The fields besides name are then
  * placeholders. Timers of the namespace wait, and its operations are refused, until the record is
  * restored from a backup. Null if absent.
+ * @param onFailure Who is notified when it has failed, or expired. Null if absent.
+ * @param onSuccess Who is notified when it has succeeded. Null if absent.
+ * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+ * its replay. Null if absent.
+ * @param onMissed Who is notified when instants did not fire, though the schedule was not paused. Null if absent.
+ * @param onPaused Who is notified when the schedule has paused itself after failures in a row. Null if absent.
  */
 public record Namespace(
         String name,
@@ -38,7 +44,12 @@ public record Namespace(
         Instant createdAt,
         Instant updatedAt,
         @Nullable Instant previousSecretUntil,
-        @Nullable String damaged) {
+        @Nullable String damaged,
+        @Nullable HookAnswer onFailure,
+        @Nullable HookAnswer onSuccess,
+        @Nullable HookAnswer onRecovery,
+        @Nullable HookAnswer onMissed,
+        @Nullable HookAnswer onPaused) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -59,6 +70,11 @@ public record Namespace(
                 source.read("createdAt", Values::toInstant),
                 source.read("updatedAt", Values::toInstant),
                 source.readOptional("previousSecretUntil", Values::toInstant),
-                source.readOptional("damaged", Json::asString));
+                source.readOptional("damaged", Json::asString),
+                source.readOptional("onFailure", HookAnswer::fromJson),
+                source.readOptional("onSuccess", HookAnswer::fromJson),
+                source.readOptional("onRecovery", HookAnswer::fromJson),
+                source.readOptional("onMissed", HookAnswer::fromJson),
+                source.readOptional("onPaused", HookAnswer::fromJson));
     }
 }

@@ -57,6 +57,12 @@ import org.jspecify.annotations.Nullable;
  * @param lastOccurrence The occurrence that ended last. Null if absent.
  * @param suspended Why the current occurrence is suspended although the schedule is active: as in a timer's
  * <code>suspended</code>; absent unless it is. Null if absent.
+ * @param onFailure Who is notified when it has failed, or expired. Null if absent.
+ * @param onSuccess Who is notified when it has succeeded. Null if absent.
+ * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+ * its replay. Null if absent.
+ * @param onMissed Who is notified when instants did not fire, though the schedule was not paused. Null if absent.
+ * @param onPaused Who is notified when the schedule has paused itself after failures in a row. Null if absent.
  */
 public record Schedule(
         String namespace,
@@ -99,7 +105,12 @@ public record Schedule(
         @Nullable Instant nextAttemptAt,
         @Nullable String lastError,
         @Nullable Occurrence lastOccurrence,
-        @Nullable String suspended) {
+        @Nullable String suspended,
+        @Nullable HookAnswer onFailure,
+        @Nullable HookAnswer onSuccess,
+        @Nullable HookAnswer onRecovery,
+        @Nullable HookAnswer onMissed,
+        @Nullable HookAnswer onPaused) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -149,6 +160,11 @@ public record Schedule(
                 source.readOptional("nextAttemptAt", Values::toInstant),
                 source.readOptional("lastError", Json::asString),
                 source.readOptional("lastOccurrence", Occurrence::fromJson),
-                source.readOptional("suspended", Json::asString));
+                source.readOptional("suspended", Json::asString),
+                source.readOptional("onFailure", HookAnswer::fromJson),
+                source.readOptional("onSuccess", HookAnswer::fromJson),
+                source.readOptional("onRecovery", HookAnswer::fromJson),
+                source.readOptional("onMissed", HookAnswer::fromJson),
+                source.readOptional("onPaused", HookAnswer::fromJson));
     }
 }

@@ -39,6 +39,10 @@ import org.jspecify.annotations.Nullable;
  * <code>namespace:…</code>, <code>destination:…</code> (paused, or too many wait), or
  * <code>bad_record: …</code>; absent unless it is. Null if absent.
  * @param explanation What the due timer does now, or waits for; only in a list that asks for it. Null if absent.
+ * @param onFailure Who is notified when it has failed, or expired. Null if absent.
+ * @param onSuccess Who is notified when it has succeeded. Null if absent.
+ * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+ * its replay. Null if absent.
  */
 public record Timer(
         String namespace,
@@ -65,7 +69,10 @@ public record Timer(
         @Nullable String expireAfter,
         @Nullable String description,
         @Nullable String suspended,
-        @Nullable Explanation explanation) {
+        @Nullable Explanation explanation,
+        @Nullable HookAnswer onFailure,
+        @Nullable HookAnswer onSuccess,
+        @Nullable HookAnswer onRecovery) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -99,6 +106,9 @@ public record Timer(
                 source.readOptional("expireAfter", Json::asString),
                 source.readOptional("description", Json::asString),
                 source.readOptional("suspended", Json::asString),
-                source.readOptional("explanation", Explanation::fromJson));
+                source.readOptional("explanation", Explanation::fromJson),
+                source.readOptional("onFailure", HookAnswer::fromJson),
+                source.readOptional("onSuccess", HookAnswer::fromJson),
+                source.readOptional("onRecovery", HookAnswer::fromJson));
     }
 }

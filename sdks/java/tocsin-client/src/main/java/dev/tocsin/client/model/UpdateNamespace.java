@@ -9,7 +9,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Changes to a namespace; absent fields stay unchanged.
+ * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules
+ * without their own for the same event; null removes one.
  *
  * @param name The namespace's name.
  * @param history Which finished timers stay visible.
@@ -19,6 +20,12 @@ import java.util.Map;
  * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
  * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
  * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+ * @param onFailure Who is notified when it has failed, or expired.
+ * @param onSuccess Who is notified when it has succeeded.
+ * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+ * its replay.
+ * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
+ * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
  */
 public record UpdateNamespace(
         String name,
@@ -27,7 +34,12 @@ public record UpdateNamespace(
         Field<String> secret,
         Field<Boolean> paused,
         Field<CallbackAnswers> answers,
-        Field<RetryPolicy> retryPolicy) {
+        Field<RetryPolicy> retryPolicy,
+        Field<Hook> onFailure,
+        Field<Hook> onSuccess,
+        Field<Hook> onRecovery,
+        Field<Hook> onMissed,
+        Field<Hook> onPaused) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -38,6 +50,11 @@ public record UpdateNamespace(
     public static UpdateNamespace of(String name) {
         return new UpdateNamespace(
                 name,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -70,7 +87,12 @@ public record UpdateNamespace(
                 secret,
                 paused,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -97,7 +119,12 @@ public record UpdateNamespace(
                 secret,
                 paused,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -124,7 +151,12 @@ public record UpdateNamespace(
                 secret,
                 paused,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -151,7 +183,12 @@ public record UpdateNamespace(
                 secret,
                 paused,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -180,7 +217,12 @@ public record UpdateNamespace(
                 secret,
                 paused,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -207,7 +249,174 @@ public record UpdateNamespace(
                 secret,
                 paused,
                 answers,
-                retryPolicy);
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it has failed, or expired.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace onFailure(Hook value) {
+        return onFailure(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onFailure Who is notified when it has failed, or expired.
+     * @return a copy with it
+     */
+    public UpdateNamespace onFailure(Field<Hook> onFailure) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it has succeeded.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace onSuccess(Hook value) {
+        return onSuccess(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSuccess Who is notified when it has succeeded.
+     * @return a copy with it
+     */
+    public UpdateNamespace onSuccess(Field<Hook> onSuccess) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace onRecovery(Hook value) {
+        return onRecovery(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     * @return a copy with it
+     */
+    public UpdateNamespace onRecovery(Field<Hook> onRecovery) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when instants did not fire, though the schedule was not paused.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace onMissed(Hook value) {
+        return onMissed(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
+     * @return a copy with it
+     */
+    public UpdateNamespace onMissed(Field<Hook> onMissed) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when the schedule has paused itself after failures in a row.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace onPaused(Hook value) {
+        return onPaused(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
+     * @return a copy with it
+     */
+    public UpdateNamespace onPaused(Field<Hook> onPaused) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -224,6 +433,11 @@ public record UpdateNamespace(
         paused.putInto(sent, "paused", Json::of);
         answers.putInto(sent, "answers", CallbackAnswers::toJson);
         retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
+        onFailure.putInto(sent, "onFailure", Hook::toJson);
+        onSuccess.putInto(sent, "onSuccess", Hook::toJson);
+        onRecovery.putInto(sent, "onRecovery", Hook::toJson);
+        onMissed.putInto(sent, "onMissed", Hook::toJson);
+        onPaused.putInto(sent, "onPaused", Hook::toJson);
         return Json.object(sent);
     }
 }

@@ -13,8 +13,8 @@ import java.util.Map;
 /**
  * Changes to a schedule; absent fields stay unchanged. A new <code>cron</code> replaces
  * <code>every</code> and the other way round. Null removes <code>anchor</code>, <code>startAt</code>,
- * <code>endAt</code>, <code>maxOccurrences</code>, <code>expireAfter</code>, <code>headers</code> and
- * <code>description</code>, and restores the default of <code>catchUpWindow</code> and
+ * <code>endAt</code>, <code>maxOccurrences</code>, <code>expireAfter</code>, <code>headers</code>,
+ * <code>description</code> and the hooks, and restores the default of <code>catchUpWindow</code> and
  * <code>retryPolicy</code>.
  *
  * @param namespace The namespace's name.
@@ -31,6 +31,10 @@ import java.util.Map;
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
+ * @param onFailure Who is notified when it has failed, or expired.
+ * @param onSuccess Who is notified when it has succeeded.
+ * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+ * its replay.
  * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
  * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
  * @param timeZone The IANA time zone of cron. Default UTC.
@@ -45,6 +49,8 @@ import java.util.Map;
  * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
  * @param pauseAfterFailures Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
+ * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
+ * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
  */
 public record UpdateSchedule(
         String namespace,
@@ -59,6 +65,9 @@ public record UpdateSchedule(
         Field<List<String>> tags,
         Field<Duration> expireAfter,
         Field<String> description,
+        Field<Hook> onFailure,
+        Field<Hook> onSuccess,
+        Field<Hook> onRecovery,
         Field<String> cron,
         Field<String> timeZone,
         Field<Duration> every,
@@ -69,7 +78,9 @@ public record UpdateSchedule(
         Field<Duration> jitter,
         Field<CatchUp> catchUp,
         Field<Duration> catchUpWindow,
-        Field<Long> pauseAfterFailures) {
+        Field<Long> pauseAfterFailures,
+        Field<Hook> onMissed,
+        Field<Hook> onPaused) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -82,6 +93,11 @@ public record UpdateSchedule(
         return new UpdateSchedule(
                 namespace,
                 scheduleId,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -135,6 +151,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -145,7 +164,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -180,6 +201,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -190,7 +214,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -223,6 +249,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -233,7 +262,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -266,6 +297,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -276,7 +310,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -309,6 +345,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -319,7 +358,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -352,6 +393,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -362,7 +406,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -395,6 +441,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -405,7 +454,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -438,6 +489,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -448,7 +502,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -483,6 +539,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -493,7 +552,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -526,6 +587,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -536,7 +600,155 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it has failed, or expired.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule onFailure(Hook value) {
+        return onFailure(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onFailure Who is notified when it has failed, or expired.
+     * @return a copy with it
+     */
+    public UpdateSchedule onFailure(Field<Hook> onFailure) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it has succeeded.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule onSuccess(Hook value) {
+        return onSuccess(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSuccess Who is notified when it has succeeded.
+     * @return a copy with it
+     */
+    public UpdateSchedule onSuccess(Field<Hook> onSuccess) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule onRecovery(Hook value) {
+        return onRecovery(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     * @return a copy with it
+     */
+    public UpdateSchedule onRecovery(Field<Hook> onRecovery) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -571,6 +783,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -581,7 +796,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -614,6 +831,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -624,7 +844,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -657,6 +879,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -667,7 +892,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -700,6 +927,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -710,7 +940,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -743,6 +975,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -753,7 +988,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -786,6 +1023,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -796,7 +1036,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -829,6 +1071,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -839,7 +1084,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -874,6 +1121,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -884,7 +1134,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -919,6 +1171,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -929,7 +1184,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -962,6 +1219,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -972,7 +1232,9 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -1005,6 +1267,9 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                onFailure,
+                onSuccess,
+                onRecovery,
                 cron,
                 timeZone,
                 every,
@@ -1015,7 +1280,105 @@ public record UpdateSchedule(
                 jitter,
                 catchUp,
                 catchUpWindow,
-                pauseAfterFailures);
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when instants did not fire, though the schedule was not paused.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule onMissed(Hook value) {
+        return onMissed(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
+     * @return a copy with it
+     */
+    public UpdateSchedule onMissed(Field<Hook> onMissed) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Who is notified when the schedule has paused itself after failures in a row.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule onPaused(Hook value) {
+        return onPaused(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
+     * @return a copy with it
+     */
+    public UpdateSchedule onPaused(Field<Hook> onPaused) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -1037,6 +1400,9 @@ public record UpdateSchedule(
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
+        onFailure.putInto(sent, "onFailure", Hook::toJson);
+        onSuccess.putInto(sent, "onSuccess", Hook::toJson);
+        onRecovery.putInto(sent, "onRecovery", Hook::toJson);
         cron.putInto(sent, "cron", Json::of);
         timeZone.putInto(sent, "timeZone", Json::of);
         every.putInto(sent, "every", Values::toJson);
@@ -1048,6 +1414,8 @@ public record UpdateSchedule(
         catchUp.putInto(sent, "catchUp", CatchUp::toJson);
         catchUpWindow.putInto(sent, "catchUpWindow", Values::toJson);
         pauseAfterFailures.putInto(sent, "pauseAfterFailures", Json::of);
+        onMissed.putInto(sent, "onMissed", Hook::toJson);
+        onPaused.putInto(sent, "onPaused", Hook::toJson);
         return Json.object(sent);
     }
 }

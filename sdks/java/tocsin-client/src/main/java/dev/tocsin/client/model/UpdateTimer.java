@@ -12,9 +12,9 @@ import java.util.Map;
 
 /**
  * Changes to a pending timer; absent fields stay unchanged. Null removes <code>headers</code>,
- * <code>expireAfter</code> and <code>description</code>; a null <code>retryPolicy</code> returns to
- * the namespace's policy. <code>payload</code> and <code>body</code> replace one another. Send at most
- * one of <code>executeAt</code> and <code>delay</code>.
+ * <code>expireAfter</code>, <code>description</code> and the hooks; a null <code>retryPolicy</code>
+ * returns to the namespace's policy. <code>payload</code> and <code>body</code> replace one another.
+ * Send at most one of <code>executeAt</code> and <code>delay</code>.
  *
  * @param namespace The namespace's name.
  * @param timerId The timer's id, unique in its namespace.
@@ -32,6 +32,10 @@ import java.util.Map;
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
+ * @param onFailure Who is notified when it has failed, or expired.
+ * @param onSuccess Who is notified when it has succeeded.
+ * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+ * its replay.
  */
 public record UpdateTimer(
         String namespace,
@@ -47,7 +51,10 @@ public record UpdateTimer(
         Field<Double> callbackTimeoutSeconds,
         Field<List<String>> tags,
         Field<Duration> expireAfter,
-        Field<String> description) {
+        Field<String> description,
+        Field<Hook> onFailure,
+        Field<Hook> onSuccess,
+        Field<Hook> onRecovery) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -60,6 +67,9 @@ public record UpdateTimer(
         return new UpdateTimer(
                 namespace,
                 timerId,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -105,7 +115,10 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -139,7 +152,10 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -173,7 +189,10 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -209,7 +228,10 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -243,7 +265,10 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -277,7 +302,10 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -311,7 +339,10 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -345,7 +376,10 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -379,7 +413,10 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -413,7 +450,10 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -449,7 +489,10 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -483,7 +526,123 @@ public record UpdateTimer(
                 callbackTimeoutSeconds,
                 tags,
                 expireAfter,
-                description);
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * Who is notified when it has failed, or expired.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateTimer onFailure(Hook value) {
+        return onFailure(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onFailure Who is notified when it has failed, or expired.
+     * @return a copy with it
+     */
+    public UpdateTimer onFailure(Field<Hook> onFailure) {
+        return new UpdateTimer(
+                namespace,
+                timerId,
+                executeAt,
+                delay,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * Who is notified when it has succeeded.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateTimer onSuccess(Hook value) {
+        return onSuccess(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSuccess Who is notified when it has succeeded.
+     * @return a copy with it
+     */
+    public UpdateTimer onSuccess(Field<Hook> onSuccess) {
+        return new UpdateTimer(
+                namespace,
+                timerId,
+                executeAt,
+                delay,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateTimer onRecovery(Hook value) {
+        return onRecovery(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
+     * its replay.
+     * @return a copy with it
+     */
+    public UpdateTimer onRecovery(Field<Hook> onRecovery) {
+        return new UpdateTimer(
+                namespace,
+                timerId,
+                executeAt,
+                delay,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                onFailure,
+                onSuccess,
+                onRecovery);
     }
 
     /**
@@ -507,6 +666,9 @@ public record UpdateTimer(
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
+        onFailure.putInto(sent, "onFailure", Hook::toJson);
+        onSuccess.putInto(sent, "onSuccess", Hook::toJson);
+        onRecovery.putInto(sent, "onRecovery", Hook::toJson);
         return Json.object(sent);
     }
 }

@@ -1,0 +1,64 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Field;
+import dev.tocsin.client.Json;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * Where a notification is sent, signed like a callback.
+ *
+ * @param url The http or https URL to notify.
+ * @param headers Additional headers of the notification. The value [redacted] keeps the stored value.
+ */
+public record Hook(
+        String url,
+        Field<Map<String, String>> headers) {
+
+    /**
+     * Starts with the required members; the others are absent.
+     *
+     * @param url The http or https URL to notify.
+     * @return the request
+     */
+    public static Hook of(String url) {
+        return new Hook(
+                url,
+                Field.absent());
+    }
+
+    /**
+     * Additional headers of the notification. The value [redacted] keeps the stored value.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public Hook headers(Map<String, String> value) {
+        return headers(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param headers Additional headers of the notification. The value [redacted] keeps the stored value.
+     * @return a copy with it
+     */
+    public Hook headers(Field<Map<String, String>> headers) {
+        return new Hook(
+                url,
+                headers);
+    }
+
+    /**
+     * The object to send: absent members stay out.
+     *
+     * @return the object
+     */
+    public Json toJson() {
+        Map<String, Json> sent = new LinkedHashMap<>();
+        sent.put("url", Json.of(url));
+        headers.putInto(sent, "headers", each -> Json.object(each, Json::of));
+        return Json.object(sent);
+    }
+}

@@ -1,0 +1,28 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Json;
+import java.util.Map;
+
+/**
+ * Where notifications are sent.
+ *
+ * @param url The URL; its secrets are [redacted].
+ * @param headers Additional headers; secret values are [redacted].
+ */
+public record HookAnswer(
+        String url,
+        Map<String, String> headers) {
+
+    /**
+     * Reads an answer. Members that this version does not know are ignored.
+     *
+     * @param source the object
+     * @return its members
+     */
+    public static HookAnswer fromJson(Json source) {
+        return new HookAnswer(
+                source.read("url", Json::asString),
+                source.read("headers", json -> json.asMap(Json::asString)));
+    }
+}
