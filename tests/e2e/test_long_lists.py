@@ -63,12 +63,7 @@ async def show_row(page: Page, name: str, block: str) -> None:
     row = page.locator(f"tr[data-id='{name}']")
     # While the list was scrolled here, the URL may have come to name another chunk.
     cursor = await row.evaluate(
-        """(row, block) => {
-            row.scrollIntoView({block});
-            let chunk = row.parentElement;
-            while ("part" in chunk.dataset) chunk = chunk.previousElementSibling;
-            return chunk.dataset.cursor;
-        }""",
+        "(row, block) => (row.scrollIntoView({block}), row.parentElement.dataset.cursor)",
         block,
     )
     assert cursor
@@ -112,11 +107,11 @@ async def test_list_loads_rows_on_scrolling_and_keeps_its_position(shown: Window
 async def test_rows_are_split_into_parts_for_layout(browser: Browser, shown: Window, api: Api, tenant: Tenant) -> None:
     ids = await many(api, "parted", 190)
     page = shown.page
-    parts = "[...document.querySelectorAll('#results tbody')].map(part => [part.rows.length, 'cursor' in part.dataset])"
+    parts = "[...document.querySelectorAll('#results tbody')].map(part => part.rows.length)"
     await shown.go("/timers?namespace=parted&rows=60")
     await scroll_on(page, len(ids))
-    chunk = [[25, True], [25, False], [10, False]]
-    assert await page.evaluate(parts) == [*chunk, *chunk, *chunk, [10, True]]
+    chunk = [25, 25, 10]
+    assert await page.evaluate(parts) == [*chunk, *chunk, *chunk, 10]
     roles = "[...new Set([...document.querySelectorAll('#results tbody')].map(part => part.getAttribute('role')))]"
     assert await page.evaluate(roles) == ["rowgroup"]
     # The URL names the chunk in view, whichever of its parts is visible.
@@ -129,7 +124,7 @@ async def test_rows_are_split_into_parts_for_layout(browser: Browser, shown: Win
     for number in range(30):
         await tenant.submit(f"c{number}", URL, dueAt=in_seconds(3_600))
     await shown.go(f"{tenant.list}&rows=100")
-    assert await page.evaluate(parts) == [[25, True], [5, False]]
+    assert await page.evaluate(parts) == [25, 5]
 
 
 async def test_replaced_results_are_removed_completely(shown: Window, long: list[str]) -> None:

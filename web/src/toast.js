@@ -31,6 +31,18 @@ export function post(url, body) {
   return fetch(url, { method: "POST", body, headers: { "x-csrf-token": token, "hx-request": "true" } });
 }
 
+// The answer to a request for a part of a page. Throws an error response, and what fetch() throws without a response.
+export async function ask(url, body) {
+  const answer = await (body ? post(url, body) : fetch(url, { headers: { "hx-request": "true" } }));
+  if (answer.status === 401) location.reload();
+  if (!answer.ok) throw answer;
+  return answer;
+}
+
+export const load = async (url, body) => new DOMParser().parseFromString(await (await ask(url, body)).text(), "text/html");
+
+export const number = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
+
 // Shows the reason of an error response; null means that there was no response.
 export function showError(answer) {
   if (answer === null) { showToast("The server does not respond. Nothing was changed.", "failed"); return; }

@@ -133,6 +133,10 @@ class ListPart(Part, Generic[F, R]):
     async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, R]:
         """What is stored under the ids."""
 
+    @abstractmethod
+    def belongs(self, row: R, view: str) -> bool:
+        """Whether a tab lists the row; an unknown one lists all."""
+
     async def completed(self, changed: list[R]) -> Sequence[R]:
         """Rows that an open page gets, with what the list itself leaves out because it takes long to read."""
         return changed
@@ -160,7 +164,6 @@ class ListPart(Part, Generic[F, R]):
         filters = await self.filters(context)
         problem: TocsinError | None = None
         listing: Listing[R] = Listing(())
-        change_counter = self.change_counter(context, filters.scope)
         counting = asyncio.ensure_future(self._numbers(context, filters))
         try:
             listing = await self.find(context, filters)
@@ -176,10 +179,8 @@ class ListPart(Part, Generic[F, R]):
             "problem": problem,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
-            "change_counter": change_counter,
             "numbers": numbers,
             "rows_path": self.rows_path,
-            "live_path": self.live_path,
             "live": f"{self.live_path}?{filters.scope_name}={quote(filters.scope, safe='')}",
             **self._rows_values(context, filters, listing),
             **await self.choices(context, filters),
@@ -214,8 +215,8 @@ class ListPart(Part, Generic[F, R]):
         return JSONResponse({"ids": ids, "more": more})
 
     async def rows(self, context: RequestContext) -> Response:
-        """The changed rows of an open page, which sends its ids and versions, and the scope."""
-        scope = context.form.exact(self.filters_type.scope_name)
+        """The changed rows of an open page, which sends its ids and versions, the scope and the tab."""
+        scope, view = context.form.exact(self.filters_type.scope_name), context.form.get("view")
         may_write = self.permit(context, scope)
         try:
             wanted = _names_decoder.decode(context.form.exact("rows"))
@@ -224,13 +225,14 @@ class ListPart(Part, Generic[F, R]):
         if len(wanted) > self._limits.list_rows_max:
             raise InvalidInput(FieldError("rows", f"has more than {self._limits.list_rows_max} entries"))
         found = await self.get_many(context, scope, [row_id for row_id, _ in wanted])
-        changed = [
-            found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known
-        ]
+        changed = await self.completed(
+            [found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known]
+        )
         values = {
             "kind": self.kind,
             "gone": [row_id for row_id, _ in wanted if row_id not in found],
-            "changed": await self.completed(changed),
+            "stay": [row for row in changed if self.belongs(row, view)],
+            "leave": [row for row in changed if not self.belongs(row, view)],
             "may_write": may_write,
         }
         return await self._rows(context, len(wanted), "changed.html", values)

@@ -115,6 +115,10 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
             scope, (lambda tenant: may(Role.READ, tenant)) if context.principal.is_limited else None
         )
 
+    def belongs(self, row: CallRow, view: str) -> bool:
+        _, status = self.filters_type.views.get(view, ("", None))
+        return status is None or row.call.status == status
+
     async def filters(self, context: RequestContext) -> CallFilters:
         tenant = context.query.get("tenant").lower() or EVERY
         self.permit(context, tenant)

@@ -50,7 +50,6 @@ class ScheduleDetail(Part):
     ) -> Response:
         """The page of a schedule; `problem` is the reason why an action on it was refused."""
         context.permit(Role.READ, namespace)
-        change_counter = self._statistics.change_counter(namespace)
         view = await self._schedules.get(namespace, schedule_id, explained=True)
         known = await self.namespace(namespace)
         cursor = context.query.get("cursor")
@@ -81,7 +80,6 @@ class ScheduleDetail(Part):
             may_write=context.principal.may(Role.WRITE, namespace),
             problem=problem,
             notice_text=_NOTICES.get(context.query.get("notice"), ""),
-            change_counter=change_counter,
             live=f"/ui/live/schedules?namespace={namespace}",
         )
 

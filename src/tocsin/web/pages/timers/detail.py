@@ -67,7 +67,6 @@ class TimerDetail(Part):
     ) -> Response:
         """The page of a timer; `problem` is the reason why an action on it was refused."""
         context.permit(Role.READ, namespace)
-        change_counter = self._statistics.change_counter(namespace)
         view = await self._service.get(namespace, timer_id)
         known = await self.namespace(namespace)
         why = await self._service.explain(namespace, timer_id)
@@ -103,7 +102,6 @@ class TimerDetail(Part):
             notice_text=_notice_text(notice, view, known),
             notice=notice,
             of=context.query.exact("of"),
-            change_counter=change_counter,
             live=f"/ui/live?namespace={namespace}",
         )
 
