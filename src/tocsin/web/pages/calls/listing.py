@@ -25,6 +25,7 @@ from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.counts import Numbers, of_calls
 from tocsin.web.pages.filters import ListFilters
 from tocsin.web.pages.lists import Listing, ListPart, TimeBudget
+from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.site import CallPart, route
 from tocsin.web.pages.timers.listing import TimerFilters
 
@@ -210,6 +211,7 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
         may_write = context.principal.may_call_somewhere(Role.WRITE)
         latest = await context.calls.list(listed_tenants(context.principal.key, EVERY), PageRequest(limit=str(_LATEST)))
         tenants = await self._known(context)
+        labeled = context.query.get("of")
         return self._pages.page(
             "calls/tenants.html",
             context,
@@ -222,6 +224,9 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
             sent=sent,
             chars_max=self._limits.tenant_label_chars_max,
             notice_text="Label saved." if context.query.get("notice") == "labeled" else "",
+            undo=("/calls/tenants/label", {"tenant": labeled, "label": context.query.exact("was")})
+            if may_write and labeled
+            else None,
         )
 
     @route("POST", "/calls/tenants")
@@ -248,7 +253,9 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
         else:
             await self._site.labels.put(tenant, text)
             await self._site.audit.write(AuditAction.TENANT_LABELED, context.actor, tenant, {"label": text})
-            response = RedirectResponse("/calls/tenants?notice=labeled", 303)
+            response = RedirectResponse(
+                with_query("/calls/tenants", {"notice": "labeled", "of": tenant, "was": labels.get(tenant, "")}), 303
+            )
             self._site.tenants.remember(context, tenant, response)
             return response
         return await self._tenants(context, problem=problem, sent=(tenant, text))

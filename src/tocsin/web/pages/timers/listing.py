@@ -87,7 +87,6 @@ class TimerFilters(ListFilters):
         return replace(self, view="pending", order="asc", range=span, after=after, before=before, cursor="")
 
 
-
 class TimerList(NamespacedList[TimerFilters, TimerView]):
     """The list of a namespace's timers."""
 
