@@ -22,8 +22,8 @@ _NOTICES = {
     "replaced": "Schedule replaced. It keeps its counts and its history.",
     "updated": "Schedule updated.",
     "unchanged": "The schedule already has this definition. Nothing was written.",
-    "paused": "Schedule paused. It makes no calls until it is resumed, except when you fire it by hand. Instants that pass are skipped; "
-    "a backfill fires them later.",
+    "paused": "Schedule paused. It makes no calls until it is resumed, except when you fire it by hand. Instants that pass "
+    "are skipped; a backfill fires them later.",
     "resumed": "Schedule resumed. It fires again from its next instant onwards.",
     "triggered": "The schedule fires once now, or as soon as the current occurrence has ended.",
     "backfilled": "Backfill started. Its instants fire one after the other.",

@@ -23,7 +23,6 @@ from tocsin.web.pages.schedules.presentation import (
     waits_for_resumption,
 )
 
-
 #: An occurrence whose first attempt began later than this after its instant is late.
 LATE_US = US_PER_SECOND
 #: Occurrences on a strip, and bytes of their records that are read for it: attempts may have long errors and answers.
