@@ -185,7 +185,7 @@ function restore() {
   if (row && navigation?.type !== "navigate") scrollBy({ top: row.getBoundingClientRect().top - before.offset, behavior: "instant" });
 }
 
-// Without this, a script that visits each element and the browser took 30 s for 10,000 rows. So the new results take the place
+// Without this, htmx, which walks over each element, took 29 s to replace 10,000 rows. So the new results take the place
 // first, and the old rows are removed a few at a time, out of sight. Returns the element for the new results.
 function putAway(old) {
   const place = document.createElement("div");
