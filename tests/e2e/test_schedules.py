@@ -71,11 +71,15 @@ async def test_schedule_is_created_watched_paused_and_backfilled(
     beats = await calls.count(2)
     completed = page.locator(".occurrences tr", has_text="completed")
     await expect(completed.nth(1)).to_be_visible()
-    # A pause explains its effect before and after.
-    await page.locator("summary", has_text="Pause").click()
-    await expect(page.locator(".menu[open] .sheet")).to_contain_text("a backfill fires them later")
-    await page.get_by_role("button", name="Pause schedule").click()
-    await expect(page.locator("[data-action-notice]")).to_contain_text("Schedule paused.")
+    # A pause acts at once, explains its effect, and can be undone.
+    await page.get_by_role("button", name="Pause").click()
+    undo = page.locator("#toasts").get_by_role("button", name="Undo")
+    await expect(page.locator("#toasts")).to_contain_text("a backfill fires them later")
+    await undo.click()
+    await expect(page.locator("#toasts")).to_contain_text("Schedule resumed.")
+    assert (await stored(api, "beat")).get("pausedReason") is None
+    await undo.click()
+    await expect(page.locator("#toasts")).to_contain_text("Schedule paused.")
     await expect(page.locator(".lead .state")).to_have_text("paused")
     assert (await stored(api, "beat"))["pausedReason"] == "request"
     # A backfill is counted before it is made.

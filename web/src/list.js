@@ -65,35 +65,13 @@ function pickRange(event) {
   showPicked();
 }
 
-function showRange() {
-  const due = document.getElementById("due");
-  if (!due) return;
-  const between = document.getElementById("between");
-  const custom = due.value === "custom";
-  between.hidden = !custom;
-  for (const input of between.querySelectorAll("input")) input.disabled = !custom;
-}
-
-// A time range is shown and entered in the user's time zone. The form and the URL contain UTC, so that the URL can be shared.
+// A time range is shown and entered in the user's time zone. The request and the URL have UTC, so that the URL can be shared.
 function startBounds() {
-  const shown = new Map();
-  for (const field of document.querySelectorAll("#between [data-utc]")) {
-    const sent = document.createElement("input");
-    Object.assign(sent, { type: "hidden", name: field.name, value: field.value && `${field.value}Z` });
-    field.removeAttribute("name");
-    field.after(sent);
-    shown.set(field, sent);
-  }
-  const show = () => { for (const [field, sent] of shown) field.value = sent.value && fieldText(new Date(sent.value).getTime()); };
-  // In the capture phase, before the form submits itself.
-  document.addEventListener("change", ({ target }) => {
-    const sent = shown.get(target);
-    if (!sent) return;
-    const at = fieldInstant(target.value);
-    sent.value = Number.isNaN(at) ? "" : `${new Date(at).toISOString().slice(0, 19)}Z`;
-  }, { capture: true });
-  document.addEventListener("tocsin:zone", show);
-  show();
+  for (const field of document.querySelectorAll("#between [data-utc]")) field.value = field.value && fieldText(new Date(`${field.value}Z`).getTime());
+  document.addEventListener("htmx:configRequest", ({ detail: { formData } }) => {
+    for (const name of ["from", "to"]) if (formData.get(name)) formData.set(name, `${new Date(fieldInstant(formData.get(name))).toISOString().slice(0, 19)}Z`);
+  });
+  document.addEventListener("tocsin:zone", () => { if (document.querySelector("#due")?.value === "custom") location.reload(); });
 }
 
 // Words such as `tag:eu` in the search field become chips, each with a hidden field of its own.
@@ -170,13 +148,11 @@ export function startList() {
     if (event.target.closest("[data-act='unpick']")) unpick();
   });
   document.addEventListener("click", changeMany, { capture: true });
-  document.getElementById("due")?.addEventListener("change", showRange);
   // A filter that is changed while a tab is loading applies to that tab.
   document.addEventListener("click", (event) => {
     const tab = event.target.closest?.(".tabs a");
     if (tab && !event.ctrlKey && !event.metaKey && !event.shiftKey) document.getElementById("view").value = new URL(tab.href).searchParams.get("view");
   });
-  showRange();
   showPicked();
   document.addEventListener("htmx:afterSwap", (event) => {
     const results = document.getElementById("results");

@@ -1,263 +1,172 @@
-// Infinite scrolling. Rows come in chunks, and each chunk in parts, one <tbody> each, which the browser lays out only in or
-// near the viewport (content-visibility); rows outside it are neither counted down nor refreshed. The URL follows the topmost
-// rows, and the session storage remembers the loaded chunks, so that reloading and going back restore the position.
-import { showTimes, countOnly } from "./times.js";
-import { dialogIsOpen, showToast } from "./toast.js";
+// Infinite scrolling. Rows come in chunks, one for each request, and each chunk in parts, one <tbody> each, which the browser lays
+// out only in or near the viewport (content-visibility); rows outside it are neither counted down nor refreshed. The URL names the
+// topmost chunk; the session storage remembers the chunks before it and the topmost row, so that reloading and going back restore
+// the position.
+import { countOnly, showTimes } from "./times.js";
+import { dialogIsOpen, load, number, showToast } from "./toast.js";
 
 const AHEAD = "1600px 0px";
 const NEAR = "200px 0px";
 const SETTLED_MS = 200;
-const ROW_PX = 37;
 const DROP_MS = 16;
 const STORE = "tocsin.lists";
 const KEPT_LISTS_MAX = 12;
 
-const results = () => document.getElementById("results");
+export const results = () => document.getElementById("results");
 // What names a row: in a list of several namespaces an id may occur more than once.
 export const keyOf = (row) => row.dataset.key ?? row.dataset.id;
-// Replaced results stay in the document for a while; responses to their requests are ignored.
-export const isShown = (list) => list === results();
+// The rows on the page, by key.
+export const rows = new Map();
 // Faster than a selector, which the browser would compare with every element of thousands of rows.
 export const parts = () => [...(results()?.querySelector("table")?.tBodies ?? [])];
-// A chunk is the result of one request. Its first part has the cursor; the others follow.
-const heads = () => parts().filter((part) => "cursor" in part.dataset);
-function partsOf(chunk) {
-  const all = [chunk];
-  for (let next = chunk.nextElementSibling; next && "part" in next.dataset; next = next.nextElementSibling) all.push(next);
-  return all;
-}
-const rowCount = (chunk) => partsOf(chunk).reduce((sum, part) => sum + part.rows.length, 0);
-const rowsOf = (chunk) => partsOf(chunk).flatMap((part) => [...part.rows]);
-function chunkOf(row) {
-  let part = row.parentElement;
-  while ("part" in part.dataset) part = part.previousElementSibling;
-  return part;
-}
-// `known`: ids of the rows on the page. `above`: ids at the start of the list before a reload that are not fetched again yet.
-export const known = new Set();
-export const above = new Set();
-// Ids of rows that no longer belong on this tab.
-export const left = new Set();
+export const nextLink = () => document.querySelector("#follow a[rel='next']");
+const cursorOf = (part) => part?.dataset.cursor ?? "";
+const isFull = () => rows.size >= Number(results().dataset.shownMax);
 const inView = new Set();
+// The cursors of the chunks before the first one on the page, and the key of the list's first row then.
+let above = [];
+let first = "";
 let loading = null;
-let shown = 0;
-let height = 0;
 let settling = 0;
 
-// The rows in the viewport or near it.
-export function rowsInView() {
-  const places = [...inView].filter((chunk) => chunk.isConnected);
-  return (places.length ? places : parts().slice(0, 4)).flatMap((chunk) => [...chunk.rows]).filter((row) => row.dataset.v);
+// The parts in the viewport or near it; before the browser has reported any, the first ones.
+export function partsInView() {
+  const shown = [...inView].filter((part) => part.isConnected);
+  return shown.length ? shown : parts().slice(0, 4);
 }
 
-// Whether something in view was last refreshed before the latest change.
-export const anyStale = () => [...inView].some((part) => part.isConnected && part.dataset.changed !== results()?.dataset.changed);
-
-// The start of the list up to the first missing chunk, for finding new rows: its cursor, its ids, and whether more rows
-// follow.
-export function head() {
-  const all = heads();
-  const gap = all.findIndex((chunk) => "rows" in chunk.dataset);
-  if (gap === 0) return { cursor: "", ids: above, open: true, last: null };
-  const cursor = all[0]?.dataset.cursor ?? "";
-  if (gap < 0) {
-    // All chunks are loaded, so `known` has the ids.
-    const rows = all.length ? partsOf(all.at(-1)).at(-1).rows : [];
-    return { cursor, ids: new Set(known), open: "follows" in results().dataset, last: rows[rows.length - 1] };
-  }
-  const rows = all.slice(0, gap).flatMap(rowsOf);
-  return { cursor, ids: new Set(rows.map(keyOf)), open: true, last: rows.at(-1) };
+// Where to look for new rows: after the cursor of the rows on the page or, if rows above are missing, at the start of the list.
+// `ends`: the rows on the page are all that follow.
+export function start() {
+  if (above.length) return { cursor: "", isKnown: (key) => key === first, ends: false };
+  return { cursor: cursorOf(parts()[0]), isKnown: (key) => rows.has(key), ends: !nextLink() };
 }
 
 const near = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
-    if (!isIntersecting) { inView.delete(target); continue; }
-    inView.add(target);
-    showTimes(target);
+    if (isIntersecting) inView.add(target);
+    else inView.delete(target);
+    if (isIntersecting) showTimes(target);
   }
-  if (anyStale()) document.dispatchEvent(new CustomEvent("tocsin:stale"));
+  document.dispatchEvent(new CustomEvent("tocsin:rows"));
 }, { rootMargin: NEAR });
 
 const ahead = new IntersectionObserver((entries) => {
-  for (const { target, isIntersecting } of entries) {
-    if (!isIntersecting) continue;
-    if (target.matches("tbody")) fill(target);
-    else goOn();
-  }
+  for (const { target, isIntersecting } of entries) if (isIntersecting) extend(target);
 }, { rootMargin: AHEAD });
+
+// Reports each end of the list that is near now, and later when it comes near.
+function watch() {
+  ahead.disconnect();
+  for (const end of document.querySelectorAll("#first, #follow")) ahead.observe(end);
+}
+
+function adopt(part) {
+  const list = results().dataset;
+  for (const row of [...part.rows]) {
+    if (rows.has(keyOf(row))) row.remove();
+    else rows.set(keyOf(row), row);
+  }
+  // Of an incomplete list each row is fetched once more when it comes into view.
+  part.dataset.news = "incomplete" in list ? "none" : list.news ?? "";
+  near.observe(part);
+}
 
 // Takes a row out of the list.
 export function drop(row) {
-  const id = keyOf(row);
-  known.delete(id);
-  left.delete(id);
+  rows.delete(keyOf(row));
   row.remove();
-  shown -= 1;
   showCount();
 }
 
-// Measured once per list: measuring again would force a layout.
-function rowHeight() {
-  height ||= document.querySelector("#results tbody tr[data-v]")?.getBoundingClientRect().height;
-  return height || ROW_PX;
-}
-
-// Reserves a chunk's height before the browser lays it out.
-function reserve(chunk, rows) {
-  chunk.style.containIntrinsicBlockSize = `auto ${Math.round(rows * rowHeight())}px`;
-}
-
-function adopt(chunk) {
-  for (const part of partsOf(chunk)) {
-    part.setAttribute("role", "rowgroup");
-    for (const row of [...part.rows]) {
-      const id = keyOf(row);
-      if (known.has(id)) row.remove();
-      else known.add(id);
-    }
-    // Of an incomplete list each row is fetched once more when it comes into view.
-    part.dataset.changed = "incomplete" in results().dataset ? "" : results().dataset.changed;
-    reserve(part, part.rows.length);
-    shown += part.rows.length;
-    near.observe(part);
-  }
-}
-
-async function fetchRows(link) {
-  const answer = await fetch(`/ui/more${link}`, { headers: { "hx-request": "true" } });
-  if (answer.status === 401) location.reload();
-  if (!answer.ok) throw new Error(String(answer.status));
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  return { parts: [...page.querySelectorAll("tbody")].map((part) => document.adoptNode(part)), follow: document.adoptNode(page.getElementById("follow")) };
-}
-
-const count = (number) => number.toLocaleString("en").replaceAll(",", "\u202f");
-
 function showCount() {
-  const here = results();
   const words = document.getElementById("shown");
   if (!words) return;
-  here.toggleAttribute("data-nothing", !shown);
-  const follows = "follows" in here.dataset;
-  const text = document.querySelector("#follow[data-searching]") ? `${count(shown)} found so far` : follows ? `Showing ${count(shown)}` : `${count(shown)} ${here.dataset.noun}${shown === 1 ? "" : "s"}`;
-  if (words.textContent !== text) words.textContent = text;
+  const { noun } = results().dataset;
+  const shown = number(rows.size);
+  results().toggleAttribute("data-nothing", !rows.size);
+  if (document.querySelector("#follow[data-searching]")) words.textContent = `${shown} found so far`;
+  else words.textContent = nextLink() ? `Showing ${shown}` : `${shown} ${noun}${rows.size === 1 ? "" : "s"}`;
 }
 
-const isNear = (element) => element.getBoundingClientRect().top < innerHeight + parseInt(AHEAD, 10);
-
-async function goOn() {
-  const here = results();
-  const table = here?.querySelector("table");
-  if (loading === here || !table) return;
-  loading = here;
+// Loads the rows below, or those above that were shown before a reload.
+async function extend(end) {
+  const list = results();
+  const below = end.id === "follow";
+  const link = end.querySelector("a[rel='next']");
+  if (loading === list || (below ? !link || isFull() : !above.length)) return;
+  loading = list;
+  list.setAttribute("aria-busy", "true");
+  const url = new URL(below ? link.href : list.dataset.link, location);
+  if (!below) url.searchParams.set("cursor", above.at(-1));
+  else link.dataset.busy = "";
+  if (below && "searching" in end.dataset) link.textContent = "Searching…";
   try {
-    for (;;) {
-      const link = here.querySelector("#follow a[rel='next']");
-      if (!link || shown >= Number(here.dataset.shownMax) || !isNear(link)) break;
-      here.setAttribute("aria-busy", "true");
-      link.dataset.busy = "";
-      if (link.closest("[data-searching]")) link.textContent = "Searching…";
-      const { parts, follow } = await fetchRows(link.getAttribute("href"));
-      // The filters may have changed meanwhile.
-      if (!isShown(here)) break;
-      // An unfinished search may have found nothing yet.
-      if (parts[0].rows.length) {
-        table.append(...parts);
-        adopt(parts[0]);
-      }
-      showTimes(follow);
-      here.querySelector("#follow").replaceWith(follow);
-      here.toggleAttribute("data-follows", follow.querySelector("a") !== null);
-      showCount();
-      if (!shown && !follow.querySelector("a")) return nothing(here);
-      document.dispatchEvent(new CustomEvent("tocsin:rows"));
-      await new Promise(requestAnimationFrame);
-    }
-    const follow = isShown(here) && here.querySelector("#follow");
-    if (follow) ahead.observe(follow);
+    const page = await load(`/ui/more${url.pathname}${url.search}`);
+    // The filters may have changed meanwhile.
+    if (list !== results()) return;
+    add([...page.querySelectorAll("tbody")].filter((part) => part.rows.length), below);
+    if (below) end.replaceWith(page.getElementById("follow"));
+    else above.pop();
+    if (!below && !above.length) end.remove();
+    showTimes(document.getElementById("follow"));
+    showCount();
+    if (!rows.size && !nextLink()) nothing();
+    watch();
   } catch {
-    const link = isShown(here) && here.querySelector("#follow a");
-    if (link) { link.textContent = "Try again"; delete link.dataset.busy; }
-    showToast("The next rows could not be loaded.", "failed");
+    if (below) link.textContent = "Try again";
+    if (below) delete link.dataset.busy;
+    showToast(`The ${below ? "next rows" : "rows above"} could not be loaded.`, "failed");
   } finally {
-    here.removeAttribute("aria-busy");
-    if (loading === here) loading = null;
+    list.removeAttribute("aria-busy");
+    if (loading === list) loading = null;
   }
+}
+
+function add(added, below) {
+  const [top] = parts();
+  const before = top?.getBoundingClientRect().top;
+  if (below) results().querySelector("table").append(...added);
+  else top.before(...added);
+  for (const part of added) adopt(part);
+  // What is in view stays where it is.
+  if (!below) scrollBy({ top: top.getBoundingClientRect().top - before, behavior: "instant" });
 }
 
 // The search has ended without a match.
-function nothing(here) {
-  here.querySelector("#many").remove();
-  here.querySelector("#none").hidden = false;
-}
-
-// Loads a chunk above that was shown before a reload, when the user scrolls there.
-async function fill(place) {
-  const here = results();
-  ahead.unobserve(place);
-  try {
-    const link = new URL(location);
-    link.searchParams.set("rows", place.dataset.rows);
-    link.searchParams.delete("cursor");
-    if (place.dataset.cursor) link.searchParams.set("cursor", place.dataset.cursor);
-    const { parts } = await fetchRows(link.pathname + link.search);
-    if (!isShown(here)) return;
-    shown -= Number(place.dataset.rows);
-    place.replaceWith(...parts);
-    adopt(parts[0]);
-    showCount();
-    settle();
-  } catch {
-    showToast("The rows above could not be loaded.", "failed");
-    setTimeout(() => { if (isShown(here)) ahead.observe(place); }, 2000);
-  }
+function nothing() {
+  document.getElementById("many").remove();
+  document.getElementById("none").hidden = false;
 }
 
 // -- the scroll position
 
-const kept = () => {
-  try {
-    return new Map(JSON.parse(sessionStorage.getItem(STORE) ?? "[]"));
-  } catch {
-    return new Map();
-  }
-};
+const kept = () => new Map(JSON.parse(sessionStorage.getItem(STORE)));
 
 function name() {
-  const here = new URLSearchParams(location.search);
-  here.delete("cursor");
-  here.delete("did");
-  return `${location.pathname}?${here}`;
+  const here = new URL(location);
+  here.searchParams.delete("cursor");
+  return here.pathname + here.search;
 }
 
 function keep() {
-  const here = results();
-  if (!here || dialogIsOpen()) return;
+  if (!results() || dialogIsOpen()) return;
   const top = (document.querySelector("#results thead")?.getBoundingClientRect().bottom ?? 0) + 4;
-  const all = heads();
-  const row = all.length && document.elementFromPoint(innerWidth / 2, top)?.closest("#results tr[data-v]");
+  const row = document.elementFromPoint(innerWidth / 2, top)?.closest("#results tr[data-v]");
   if (!row) return;
-  const chunk = chunkOf(row);
-  const cursor = chunk.dataset.cursor ?? "";
   const url = new URL(location);
-  if ((url.searchParams.get("cursor") ?? "") !== cursor) {
-    if (cursor) url.searchParams.set("cursor", cursor);
-    else url.searchParams.delete("cursor");
-    history.replaceState(history.state, "", url);
-  }
+  url.searchParams.set("cursor", cursorOf(row.parentElement));
+  if (!cursorOf(row.parentElement)) url.searchParams.delete("cursor");
+  if (url.href !== location.href) history.replaceState(history.state, "", url);
   const lists = kept();
   lists.delete(name());
   lists.set(name(), {
-    chunks: all.map((each) => [each.dataset.cursor, "rows" in each.dataset ? Number(each.dataset.rows) : rowCount(each)]),
-    head: "rows" in all[0].dataset ? [...above] : rowsOf(all[0]).map(keyOf),
+    cursors: [...above, ...new Set(parts().map(cursorOf))],
+    first: above.length ? first : keyOf(parts().find((part) => part.rows.length).rows[0]),
     row: keyOf(row),
     offset: row.getBoundingClientRect().top,
   });
-  try {
-    sessionStorage.setItem(STORE, JSON.stringify([...lists].slice(-KEPT_LISTS_MAX)));
-  } catch {
-    // If the storage is full, a reload starts at the rows that the URL names.
-  }
+  sessionStorage.setItem(STORE, JSON.stringify([...lists].slice(-KEPT_LISTS_MAX)));
 }
 
 function settle() {
@@ -265,79 +174,59 @@ function settle() {
   settling = setTimeout(keep, SETTLED_MS);
 }
 
-function restore(first) {
+function restore() {
   const before = kept().get(name());
-  const cursor = new URLSearchParams(location.search).get("cursor") ?? "";
-  const at = before?.chunks.findIndex(([each]) => each === cursor) ?? -1;
+  const at = before?.cursors.indexOf(new URLSearchParams(location.search).get("cursor") ?? "") ?? -1;
   if (at < 0) return;
-  for (const [each, rows] of before.chunks.slice(0, at)) {
-    const place = document.createElement("tbody");
-    Object.assign(place.dataset, { cursor: each, rows });
-    place.style.blockSize = `${Math.round(rows * rowHeight())}px`;
-    first.before(place);
-    shown += rows;
-    ahead.observe(place);
-  }
-  for (const id of at > 0 ? before.head : []) above.add(id);
-  if (at > 0) document.getElementById("first")?.remove();
-  const row = rowsOf(first).find((each) => keyOf(each) === before.row);
+  above = before.cursors.slice(0, at);
+  first = before.first;
+  const row = rows.get(before.row);
   const [navigation] = performance.getEntriesByType("navigation");
-  if (at > 0 || navigation?.type !== "navigate") {
-    scrollBy({ top: row ? row.getBoundingClientRect().top - before.offset : first.getBoundingClientRect().top - 120, behavior: "instant" });
-  }
+  if (row && navigation?.type !== "navigate") scrollBy({ top: row.getBoundingClientRect().top - before.offset, behavior: "instant" });
 }
 
-// Removing thousands of rows at once would block the browser: the new results take their place first, and the old rows are
-// removed a few at a time, out of sight. Returns the element for the new results.
+// Without this, htmx, which walks over each element, took 29 s to replace 10,000 rows. So the new results take the place
+// first, and the old rows are removed a few at a time, out of sight. Returns the element for the new results.
 function putAway(old) {
   const place = document.createElement("div");
-  old.removeAttribute("id");
-  // Rows have no ids, and searching them takes long.
-  const walk = document.createTreeWalker(old, NodeFilter.SHOW_ELEMENT, (each) => (each.localName === "tbody" ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
-  while (walk.nextNode()) walk.currentNode.removeAttribute("id");
+  for (const each of [old, ...old.querySelectorAll("[id]")]) each.removeAttribute("id");
   place.id = "results";
-  // The class changes no inherited property, which would recompute the styles of all rows.
   old.classList.add("leaving");
   old.before(place);
-  const left = old.querySelector("table")?.tBodies;
+  const left = [...(old.querySelector("table")?.tBodies ?? [])];
   const step = () => {
     const until = performance.now() + DROP_MS;
+    old.inert = true;
     // From the end: the first rows have submit buttons, and for each one removed a browser walks all that remain.
-    while (left?.length && performance.now() < until) left[left.length - 1].remove();
-    if (left?.length) requestAnimationFrame(() => setTimeout(step));
+    while (left.length && performance.now() < until) left.pop().remove();
+    if (left.length) setTimeout(step);
     else old.remove();
   };
-  setTimeout(() => { old.inert = true; requestAnimationFrame(() => setTimeout(step)); });
+  setTimeout(step);
   return place;
 }
 
 function begin() {
-  known.clear();
-  above.clear();
-  left.clear();
+  rows.clear();
   inView.clear();
   near.disconnect();
-  ahead.disconnect();
-  shown = height = 0;
-  const all = parts().filter((part) => !("part" in part.dataset));
-  for (const chunk of all) adopt(chunk);
-  if (all.length) restore(all.at(-1));
+  above = [];
+  for (const part of parts()) adopt(part);
   showCount();
-  const follow = document.getElementById("follow");
-  if (follow && all.length) ahead.observe(follow);
+  watch();
 }
 
 export function startRows() {
   if (!results()) return;
   history.scrollRestoration = "manual";
-  // Never the whole document, which still contains old rows.
-  countOnly(() => (inView.size ? [...inView] : [results()]));
+  countOnly(partsInView);
   begin();
+  restore();
   document.addEventListener("htmx:beforeSwap", (event) => {
     // A response may target results that have been replaced since its request.
     if (event.detail.target.matches(".results") && event.detail.shouldSwap) event.detail.target = putAway(results());
   });
-  document.addEventListener("htmx:afterSwap", (event) => { if (event.target.id === "results" || event.detail.target?.id === "results") begin(); });
+  document.addEventListener("htmx:afterSwap", (event) => { if (event.detail.target?.id === "results") begin(); });
   // Shows truncated text in full on hover.
   document.addEventListener("pointerover", ({ target }) => {
     const cell = target.closest?.("#results :is(a.id, .c-to, .c-tags, .c-what)");
@@ -348,9 +237,8 @@ export function startRows() {
   document.addEventListener("click", (event) => { if (event.target.closest?.("a")) keep(); }, { capture: true });
   addEventListener("pagehide", keep);
   document.addEventListener("click", (event) => {
-    const link = event.target.closest?.("#follow a[rel='next']");
-    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || shown >= Number(results().dataset.shownMax) || !results().querySelector("table")) return;
+    if (!event.target.closest?.("#follow a[rel='next']") || event.ctrlKey || event.metaKey || event.shiftKey || isFull() || !parts().length) return;
     event.preventDefault();
-    goOn();
+    extend(document.getElementById("follow"));
   });
 }

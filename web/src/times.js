@@ -98,16 +98,13 @@ function count(within) {
   }
   // What has come due keeps this state until the server reports the outcome.
   const now = nowMs();
-  let due = false;
   for (const element of within.querySelectorAll("[data-due]")) {
     const state = element.querySelector(".state");
     if (Number(element.dataset.due) <= now && state && (state.dataset.tone === "pending" || state.dataset.tone === "retrying")) {
       state.dataset.tone = "due";
       state.lastElementChild.textContent = "due";
-      due = true;
     }
   }
-  if (due) document.dispatchEvent(new CustomEvent("tocsin:due"));
 }
 
 // The instants that a local date and time may mean, the earliest first: none if clocks skip it, two if it occurs twice.

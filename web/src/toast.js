@@ -1,20 +1,31 @@
 // Toasts, which screen readers announce, requests whose errors they show, and the notice of an action.
 const SHOWN_MS = 5000;
+const UNDO_MS = 10000;
+
+function put(toast, ms) {
+  const toasts = document.getElementById("toasts");
+  while (toasts.children.length > 2) toasts.firstChild.remove();
+  toasts.append(toast);
+  // It stays while somebody is about to use it.
+  const end = () => (toast.matches(":hover, :focus-within") ? setTimeout(end, SHOWN_MS) : toast.remove());
+  setTimeout(end, ms);
+}
 
 export function showToast(text, tone) {
   const toast = document.createElement("div");
   toast.className = "toast";
   toast.dataset.tone = tone;
   toast.textContent = text;
-  const toasts = document.getElementById("toasts");
-  while (toasts.children.length > 2) toasts.firstChild.remove();
-  toasts.append(toast);
-  setTimeout(() => toast.remove(), tone === "failed" ? 2 * SHOWN_MS : SHOWN_MS);
+  put(toast, tone === "failed" ? 2 * SHOWN_MS : SHOWN_MS);
 }
 
-// The notice of an action disappears when the timer or call changes, but not before it could be read: many a call succeeds
+// What can be undone is a toast. Any other notice of an action disappears when the timer or call changes, but not before it could be read: many a call succeeds
 // before the page that reports its submission is drawn.
 export function startNotice() {
+  for (const notice of document.querySelectorAll("main [data-undo]")) {
+    notice.className = "toast";
+    put(notice, UNDO_MS);
+  }
   const readable = new Promise((done) => setTimeout(done, SHOWN_MS));
   document.body.addEventListener("tocsin:changed", async () => {
     await readable;
@@ -30,6 +41,18 @@ export function post(url, body) {
   const token = document.querySelector("meta[name='csrf']").content;
   return fetch(url, { method: "POST", body, headers: { "x-csrf-token": token, "hx-request": "true" } });
 }
+
+// The answer to a request for a part of a page. Throws an error response, and what fetch() throws without a response.
+export async function ask(url, body) {
+  const answer = await (body ? post(url, body) : fetch(url, { headers: { "hx-request": "true" } }));
+  if (answer.status === 401) location.reload();
+  if (!answer.ok) throw answer;
+  return answer;
+}
+
+export const load = async (url, body) => new DOMParser().parseFromString(await (await ask(url, body)).text(), "text/html");
+
+export const number = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
 
 // Shows the reason of an error response; null means that there was no response.
 export function showError(answer) {

@@ -66,7 +66,8 @@ class ListFilters:
         """Parses a query. Unknown values are ignored, not refused, so that old links still open."""
         view = query.get("view") if query.get("view") in cls.views else next(iter(cls.views))
         after, before = query.get("from"), query.get("to")
-        span = CUSTOM_RANGE if after or before else query.get(cls.range_name)
+        # The form sends both, a link only one of them.
+        span = query.get(cls.range_name) if cls.range_name in query else CUSTOM_RANGE if after or before else ""
         order = query.get("order")
         search, words = cls._search(query)
         return cls(

@@ -144,6 +144,10 @@ class ListPart(Part, Generic[F, R]):
     async def get_many(self, context: RequestContext, scope: str, ids: Sequence[str]) -> Mapping[str, R]:
         """What is stored under the ids."""
 
+    @abstractmethod
+    def belongs(self, row: R, view: str) -> bool:
+        """Whether a tab lists the row; an unknown one lists all."""
+
     async def completed(self, changed: list[R]) -> Sequence[R]:
         """Rows that an open page gets, with what the list itself leaves out because it takes long to read."""
         return changed
@@ -172,7 +176,6 @@ class ListPart(Part, Generic[F, R]):
         problem: TocsinError | None = None
         listing: Listing[R] = Listing(())
         outage = await self._site.outages.present()
-        change_counter = self.change_counter(context, filters.scope)
         counting = asyncio.ensure_future(self._numbers(context, filters))
         choices = self.no_choices
         try:
@@ -191,13 +194,13 @@ class ListPart(Part, Generic[F, R]):
             numbers = await counting
         if problem is not None and problem_kind(problem).status != 503:
             choices = await self.choices(context, filters)
-        return await self._shown(context, filters, listing, problem, outage, change_counter, numbers, choices)
+        return await self._shown(context, filters, listing, problem, outage, numbers, choices)
 
     async def unread(self, context: RequestContext) -> Response:
         """The page while nothing can be listed because of an outage."""
         filters, problem = await self.filters(context), Unavailable("the list can't be read now")
-        outage, change_counter = await self._site.outages.present(), self.change_counter(context, filters.scope)
-        return await self._shown(context, filters, Listing(()), problem, outage, change_counter, {}, self.no_choices)
+        outage = await self._site.outages.present()
+        return await self._shown(context, filters, Listing(()), problem, outage, {}, self.no_choices)
 
     async def _shown(
         self,
@@ -206,7 +209,6 @@ class ListPart(Part, Generic[F, R]):
         listing: Listing[R],
         problem: TocsinError | None,
         outage: Outage | None,
-        change_counter: ChangeCounter,
         numbers: Numbers,
         choices: Mapping[str, Any],
     ) -> Response:
@@ -218,11 +220,9 @@ class ListPart(Part, Generic[F, R]):
             "unread": unread,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
-            "change_counter": change_counter,
             # Those of before an outage are not the present ones.
             "numbers": {} if unread else numbers,
             "rows_path": self.rows_path,
-            "live_path": self.live_path,
             "live": f"{self.live_path}?{filters.scope_name}={quote(filters.scope, safe='')}",
             **self._rows_values(context, filters, listing),
             **choices,
@@ -257,8 +257,8 @@ class ListPart(Part, Generic[F, R]):
         return JSONResponse({"ids": ids, "more": more})
 
     async def rows(self, context: RequestContext) -> Response:
-        """The changed rows of an open page, which sends its ids and versions, and the scope."""
-        scope = context.form.exact(self.filters_type.scope_name)
+        """The changed rows of an open page, which sends its ids and versions, the scope and the tab."""
+        scope, view = context.form.exact(self.filters_type.scope_name), context.form.get("view")
         may_write = self.permit(context, scope)
         try:
             wanted = _names_decoder.decode(context.form.exact("rows"))
@@ -267,13 +267,14 @@ class ListPart(Part, Generic[F, R]):
         if len(wanted) > self._limits.list_rows_max:
             raise InvalidInput(FieldError("rows", f"has more than {self._limits.list_rows_max} entries"))
         found = await self.get_many(context, scope, [row_id for row_id, _ in wanted])
-        changed = [
-            found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known
-        ]
+        changed = await self.completed(
+            [found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known]
+        )
         values = {
             "kind": self.kind,
             "gone": [row_id for row_id, _ in wanted if row_id not in found],
-            "changed": await self.completed(changed),
+            "stay": [row for row in changed if self.belongs(row, view)],
+            "leave": [row for row in changed if not self.belongs(row, view)],
             "may_write": may_write,
         }
         return await self._rows(context, len(wanted), "changed.html", values)

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput, NamespaceExists, RotationPending
 from tocsin.model.hooks import NO_HOOKS, Event, field_of, redacted
-from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration
+from tocsin.model.instants import format_duration
 from tocsin.model.namespace import RETENTION_DEFAULT_US, Answers, HistoryMode, Namespace, policy_in_force
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.web.http import administration as wire
@@ -22,7 +22,6 @@ from tocsin.web.pages.admin.tables import table_part
 from tocsin.web.pages.callback_forms import HOOK_LABELS
 from tocsin.web.pages.context import Fields, RequestContext, whole_number
 from tocsin.web.pages.forms import RETRY_LABELS, RequestForm, by_field
-from tocsin.web.pages.overview.paused import count_due
 from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.site import Part, Site, route
 
@@ -41,8 +40,6 @@ _ANSWERS_WORDS = {
     Answers.STANDARD: "Any 2xx, unless the JSON has ok: false (standard)",
     Answers.STRICT: "2xx with an empty body or ok: true (strict)",
 }
-#: The periods for which the confirmation of a pause counts the timers that come due.
-_AHEAD = (("the next hour", 3_600 * US_PER_SECOND), ("the next day", US_PER_DAY))
 #: The fields of a form by their names in the API, in their order on the page.
 _LABELS = {
     "name": "Name",
@@ -140,8 +137,6 @@ class Namespaces(Part):
         context.permit(Role.ADMIN)
         form = context.form
         name = form.exact("name")
-        if form.get("paused") == "yes" and form.get("confirmed") != "yes":
-            return await self._confirm_pause(context, name)
         body: dict[str, Any] = {"name": name}
         notice = "updated"
         if "paused" in form:
@@ -176,13 +171,6 @@ class Namespaces(Part):
             return await self._settings(context, body["name"], problem=error)
         return await self._settings(context, sent.name, rotated=rotation.secret)
 
-    async def _confirm_pause(self, context: RequestContext, name: str) -> Response:
-        """Asks for confirmation, with the number of timers that come due during a pause."""
-        await self.namespace(name)
-        due = [(words, await count_due(self._service, name, context.now_us + ahead_us)) for words, ahead_us in _AHEAD]
-        back = settings_path(name)
-        return self._pages.page("admin/pause.html", context, title="Pause namespace", name=name, due=due, back=back)
-
     @route("GET", "/namespaces/")
     async def unnamed(self, context: RequestContext) -> Response:
         """The settings of a namespace whose name is no segment of a path."""
@@ -199,6 +187,8 @@ class Namespaces(Part):
         context.permit(Role.READ, name)
         namespace = await self.namespace(name)
         errors = by_field(problem)
+        notice, may_admin = context.query.get("notice"), context.principal.may(Role.ADMIN)
+        undone = may_admin and notice == ("paused" if namespace.paused else "resumed")
         if isinstance(problem, RotationPending):
             errors = {"force": str(problem)}
         return self._pages.page(
@@ -208,11 +198,14 @@ class Namespaces(Part):
             title=name,
             namespace=namespace,
             form=_form_of(namespace) | (_sent(context) if problem is not None else {}),
-            may_admin=context.principal.may(Role.ADMIN),
+            may_admin=may_admin,
             total_shards=(await self._service.cluster()).total_shards,
             policy=policy_in_force(None, namespace),
             rotated=rotated,
-            notice_text=_NOTICES.get(context.query.get("notice"), ""),
+            notice_text=_NOTICES.get(notice, ""),
+            undo=("/namespaces/change", {"name": name, "paused": "no" if namespace.paused else "yes"})
+            if undone
+            else None,
             **_words(errors),
         )
 

@@ -54,7 +54,6 @@ class CallDetail(CallPart):
     ) -> Response:
         """The page of a call; `problem` is the reason why an action on it was refused, `tag` the tag that was entered."""
         context.permit_tenant(Role.READ, tenant)
-        change_counter = self._site.call_statistics.change_counter(tenant)
         call, executions = await context.calls.get(tenant, service_call_id)
         spec = call.request_spec
         is_finished = finished(call)
@@ -78,7 +77,6 @@ class CallDetail(CallPart):
             may_write=context.principal.may_call(Role.WRITE, tenant),
             problem=problem,
             notice_text=NOTICES.get(context.query.get("notice"), ""),
-            change_counter=change_counter,
             live=None if is_finished else f"/ui/live/calls?{urlencode({'tenant': call.tenant_id})}",
         )
 

@@ -25,6 +25,7 @@ from tocsin.web.pages.context import Fields, Handler, RequestContext
 from tocsin.web.pages.counts import Numbers, of_calls
 from tocsin.web.pages.filters import ListFilters
 from tocsin.web.pages.lists import Listing, ListPart, TimeBudget
+from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.site import CallPart, route
 from tocsin.web.pages.timers.listing import TimerFilters
 
@@ -121,6 +122,10 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
             scope, (lambda tenant: may(Role.READ, tenant)) if context.principal.is_limited else None
         )
 
+    def belongs(self, row: CallRow, view: str) -> bool:
+        _, status = self.filters_type.views.get(view, ("", None))
+        return status is None or row.call.status == status
+
     async def filters(self, context: RequestContext) -> CallFilters:
         tenant = context.query.get("tenant").lower() or EVERY
         self.permit(context, tenant)
@@ -212,6 +217,7 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
         may_write = context.principal.may_call_somewhere(Role.WRITE)
         latest = await context.calls.list(listed_tenants(context.principal.key, EVERY), PageRequest(limit=str(_LATEST)))
         tenants = await self._known(context)
+        labeled = context.query.get("of")
         return self._pages.page(
             "calls/tenants.html",
             context,
@@ -224,6 +230,9 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
             sent=sent,
             chars_max=self._limits.tenant_label_chars_max,
             notice_text="Label saved." if context.query.get("notice") == "labeled" else "",
+            undo=("/calls/tenants/label", {"tenant": labeled, "label": context.query.exact("was")})
+            if may_write and labeled
+            else None,
         )
 
     @route("POST", "/calls/tenants")
@@ -250,7 +259,9 @@ class CallList(ListPart[CallFilters, CallRow], CallPart):
         else:
             await self._site.labels.put(tenant, text)
             await self._site.audit.write(AuditAction.TENANT_LABELED, context.actor, tenant, {"label": text})
-            response = RedirectResponse("/calls/tenants?notice=labeled", 303)
+            response = RedirectResponse(
+                with_query("/calls/tenants", {"notice": "labeled", "of": tenant, "was": labels.get(tenant, "")}), 303
+            )
             self._site.tenants.remember(context, tenant, response)
             return response
         return await self._tenants(context, problem=problem, sent=(tenant, text))

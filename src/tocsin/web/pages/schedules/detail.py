@@ -22,7 +22,8 @@ _NOTICES = {
     "replaced": "Schedule replaced. It keeps its counts and its history.",
     "updated": "Schedule updated.",
     "unchanged": "The schedule already has this definition. Nothing was written.",
-    "paused": "Schedule paused.",
+    "paused": "Schedule paused. It makes no calls until it is resumed, except when you fire it by hand. Instants that pass "
+    "are skipped; a backfill fires them later.",
     "resumed": "Schedule resumed. It fires again from its next instant onwards.",
     "triggered": "The schedule fires once now, or as soon as the current occurrence has ended.",
     "backfilled": "Backfill started. Its instants fire one after the other.",
@@ -50,13 +51,16 @@ class ScheduleDetail(Part):
     ) -> Response:
         """The page of a schedule; `problem` is the reason why an action on it was refused."""
         context.permit(Role.READ, namespace)
-        change_counter = self._statistics.change_counter(namespace)
         view = await self._schedules.get(namespace, schedule_id, explained=True)
         known = await self.namespace(namespace)
         cursor = context.query.get("cursor")
         occurrences = await self._schedules.occurrences(namespace, schedule_id, _OCCURRENCES, cursor or None)
         here = schedule_path(namespace, schedule_id)
         zone = zone_of(view.definition)
+        notice = context.query.get("notice")
+        may_write = context.principal.may(Role.WRITE, namespace)
+        opposite = {"paused": "resume", "resumed": "pause"}.get(notice)
+        undone = may_write and (view.paused is not None) == (notice == "paused")
         return self._pages.page(
             "schedules/detail_live.html" if context.fragment else "schedules/detail.html",
             context,
@@ -78,10 +82,12 @@ class ScheduleDetail(Part):
             older=with_query(here, {"cursor": occurrences.cursor or ""}),
             facts=_facts(view.definition),
             paused_words=_paused_words(view),
-            may_write=context.principal.may(Role.WRITE, namespace),
+            may_write=may_write,
             problem=problem,
-            notice_text=_NOTICES.get(context.query.get("notice"), ""),
-            change_counter=change_counter,
+            notice_text=_NOTICES.get(notice, ""),
+            undo=(f"/schedules/{opposite}", {"namespace": namespace, "id": schedule_id})
+            if opposite and undone
+            else None,
             live=f"/ui/live/schedules?namespace={namespace}",
         )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from tocsin.model.schedule import ScheduleStatus
-from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
+from tocsin.timers.schedules import ScheduleListRequest, ScheduleView, has_failed
 from tocsin.web.http.access import listed_in
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.counts import Numbers, of_schedules
@@ -73,6 +73,12 @@ class ScheduleList(NamespacedList[ScheduleFilters, ScheduleRow]):
     @staticmethod
     def version(row: ScheduleRow) -> str:
         return version(row.view)
+
+    def belongs(self, row: ScheduleRow, view: str) -> bool:
+        if view == "failing":
+            return has_failed(row.view.last_occurrence)
+        _, statuses = self.filters_type.views.get(view, ("", ()))
+        return not statuses or row.view.status in statuses
 
     async def get_named(self, namespace: str, ids: Sequence[str]) -> Mapping[str, ScheduleRow]:
         found = await self._site.schedules.get_many(namespace, ids)

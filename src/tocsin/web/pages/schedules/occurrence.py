@@ -55,7 +55,6 @@ class ScheduleOccurrence(Part):
         namespace, text = parameters["namespace"], parameters["instant"]
         schedule_id = parameters["id"] or context.query.exact("id")
         context.permit(Role.READ, namespace)
-        change_counter = self._statistics.change_counter(namespace)
         try:
             view = await self._schedules.get(namespace, schedule_id)
         except ScheduleNotFound:
@@ -83,7 +82,6 @@ class ScheduleOccurrence(Part):
             backfill=_backfill(found, context.principal.may(Role.WRITE, namespace)),
             shown_version=f"{version(view)}.{run.status}.{len(run.attempts)}",
             ended=ended,
-            change_counter=change_counter,
             live=None if ended else with_query("/ui/live/schedules", {"namespace": namespace}),
         )
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.run import MissedInstants, Run, RunStatus
 from tocsin.model.schedule import ScheduleStatus, Source, source_of
-from tocsin.timers.schedules import ScheduleView, has_failed
+from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.presentation import State, milliseconds, span, utc, with_query
 from tocsin.web.pages.schedules.presentation import (
@@ -22,8 +22,6 @@ from tocsin.web.pages.schedules.presentation import (
     state_of,
     waits_for_resumption,
 )
-
-__all__ = ["has_failed"]
 
 #: An occurrence whose first attempt began later than this after its instant is late.
 LATE_US = US_PER_SECOND

@@ -86,12 +86,15 @@ class TimerActions(Part):
 
     async def _reschedule(self, context: RequestContext, execute_at: str, notice: str) -> Response:
         namespace, timer_id = context.writable(context.form)
+        before = (await self._service.get(namespace, timer_id)).timer
         try:
             changes = self._parser.changes(wire.UpdateTimer(namespace, timer_id, execute_at=execute_at), context.now_us)
             await self._service.update(namespace, timer_id, changes)
         except (InvalidInput, TimerNotPending) as error:
             return await self._refused(context, error)
-        return _to(namespace, timer_id, notice)
+        # A run that has begun is another one afterwards, so that is not undone.
+        undoable = notice == "rescheduled" and not before.attempts and before.execute_at > context.now_us
+        return _to(namespace, timer_id, notice, **({"was": format_instant(before.execute_at)} if undoable else {}))
 
     @route("POST", "/timers/run-again")
     async def run_again(self, context: RequestContext) -> Response:

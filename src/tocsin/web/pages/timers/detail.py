@@ -67,7 +67,6 @@ class TimerDetail(Part):
     ) -> Response:
         """The page of a timer; `problem` is the reason why an action on it was refused."""
         context.permit(Role.READ, namespace)
-        change_counter = self._statistics.change_counter(namespace)
         view = await self._service.get(namespace, timer_id)
         known = await self.namespace(namespace)
         why = await self._service.explain(namespace, timer_id)
@@ -103,9 +102,19 @@ class TimerDetail(Part):
             notice_text=_notice_text(notice, view, known),
             notice=notice,
             of=context.query.exact("of"),
-            change_counter=change_counter,
+            undo=_undo(context, notice, view),
             live=f"/ui/live?namespace={namespace}",
         )
+
+
+def _undo(context: RequestContext, notice: str, view: TimerView) -> tuple[str, dict[str, str]] | None:
+    """The request that undoes the action which redirected to the page; None if there is none."""
+    timer, was = view.timer, context.query.get("was")
+    if notice != "rescheduled" or not was or timer.status is not Status.PENDING:
+        return None
+    if not context.principal.may(Role.WRITE, timer.namespace):
+        return None
+    return "/timers/reschedule", {"namespace": timer.namespace, "id": timer.id, "when": "at", "at": was}
 
 
 def _notice_text(notice: str, view: TimerView, namespace: Namespace) -> str:

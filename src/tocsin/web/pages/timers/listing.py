@@ -103,10 +103,6 @@ class TimerFilters(ListFilters):
         return replace(self, view="pending", order="asc", range=span, after=after, before=before, cursor="")
 
 
-#: Digits of milliseconds that are read; an instant has no more.
-_MS_DIGITS_MAX = 15
-
-
 class TimerList(NamespacedList[TimerFilters, TimerView]):
     """The list of a namespace's timers."""
 
@@ -118,6 +114,12 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
 
     def version(self, row: TimerView) -> str:
         return shown_version(row, paused=self._service.namespaces.is_paused(row.timer.namespace))
+
+    def belongs(self, row: TimerView, view: str) -> bool:
+        if view == "waiting":
+            return is_waiting(row)
+        _, statuses = self.filters_type.views.get(view, ("", ()))
+        return not statuses or row.timer.status in statuses
 
     async def get_named(self, namespace: str, ids: Sequence[str]) -> Mapping[str, TimerView]:
         views = (await self._service.get_many(namespace, ids)).values()
@@ -138,13 +140,7 @@ class TimerList(NamespacedList[TimerFilters, TimerView]):
         return replace(found, rows=[view for view in found.rows if key_of(view.timer) not in named], exact=exact)
 
     async def find_ids(self, context: RequestContext, filters: TimerFilters) -> tuple[Sequence[str], bool]:
-        """`until` in the query (milliseconds) is the due time up to which the page shows an earliest-first list."""
-        request = self.request(context, filters)
-        until = context.query.get("until")
-        if filters.order == "asc" and until.isdecimal():
-            bounds = [bound for bound in (request.execute_before, int(until[:_MS_DIGITS_MAX]) * 1_000) if bound]
-            request = replace(request, execute_before=min(bounds))
-        found = await self._search(filters, request, context.now_us)
+        found = await self._search(filters, self.request(context, filters), context.now_us)
         return [key_of(view.timer) for view in found.rows], found.cursor is not None
 
     def request(self, context: RequestContext, filters: TimerFilters) -> ListRequest:
