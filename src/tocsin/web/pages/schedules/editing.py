@@ -17,7 +17,7 @@ from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.schedules import ScheduleParser
-from tocsin.web.pages.callback_forms import LABELS, copy_secrets, plan
+from tocsin.web.pages.callback_forms import HOOK_LABELS, LABELS, copy_secrets, plan
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.editing import CallbackEditing, Outcome
 from tocsin.web.pages.forms import Body
@@ -43,6 +43,7 @@ _LABELS = {
     "jitter": "Jitter",
     "pauseAfterFailures": "Pause after failures",
     **LABELS,
+    **HOOK_LABELS,
 }
 
 _create_reader = JsonReader(wire.CreateSchedule)
