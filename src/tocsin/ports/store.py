@@ -127,6 +127,12 @@ class FailureRow(NamedTuple):
     execute_at: int
     expires_at: int
 
+    @classmethod
+    def damaged(cls, place: FailurePlace) -> FailureRow:
+        """What is left of the row at this place."""
+        failed_at, uuid, generation = place
+        return cls(uuid, generation, "", "", "", failed_at, 0, 0)
+
     @property
     def place(self) -> FailurePlace:
         """The row's position among those of its shard."""

@@ -364,8 +364,8 @@ class MemoryStore:
         """Removes the failure rows at these places."""
         shard = self._shards.get(shard_id)
         if shard is not None:
-            kept = shard.failures.items()
-            shard.failures = {identity: row for identity, row in kept if row.place not in places}
+            for _, uuid, generation in places:
+                shard.failures.pop((uuid, generation), None)
 
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
