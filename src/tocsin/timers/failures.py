@@ -211,11 +211,10 @@ class Failures:
     async def _walk(self, wanted: FailureFilter, after: FailurePlace | None) -> _Walk:
         if isinstance(wanted.scope, str):
             await self._namespaces.ensure_known(wanted.scope)
-        names = (wanted.scope,) if isinstance(wanted.scope, str) else wanted.scope
-        shards: Iterable[int] = range(self._total_shards)
-        if names is not None:
-            names = await self._namespaces.known_among(names)
-            shards = self._namespaces.shards_of(names)
+        names: Sequence[str] | None = (wanted.scope,) if isinstance(wanted.scope, str) else None
+        if isinstance(wanted.scope, tuple):
+            names = await self._namespaces.known_among(wanted.scope)
+        shards = range(self._total_shards) if names is None else self._namespaces.shards_of(names)
 
         async def read(shard_id: int, place: FailurePlace | None, limit: int) -> list[FailureRow]:
             call = self._store.failures(shard_id, place, limit, descending=True)
