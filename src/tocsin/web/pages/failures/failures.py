@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import EVERY, Role
 from tocsin.model.redaction import path_of
+from tocsin.model.timer import NULL_PAYLOAD, Timer
 from tocsin.timers.failures import (
     ANY_GROUP,
     GROUPED_BY,
@@ -34,6 +35,8 @@ from tocsin.web.pages.timers.export import cell
 
 #: Groups on the page, and failures on a page of a group.
 _GROUPS, _MEMBERS = 50, 100
+#: Characters of a sample's payload that are shown.
+_PAYLOAD_CHARS_MAX = 1_000
 #: Failures in an export: the answer is made in memory.
 _EXPORTED_MAX = 10_000
 
@@ -97,6 +100,7 @@ class FailurePages(Part):
             next=None if cursor is None else f"{failures_path(key)}&{urlencode({'cursor': cursor})}",
             here=failures_path(key),
             export=failures_path(key).replace("/failures/group", "/failures/export.csv"),
+            payload="" if group is None or group.sample is None else _payload(group.sample.timer),
             may_write=context.principal.may(Role.WRITE, key.namespace),
             is_first="cursor" not in context.query,
         )
@@ -161,6 +165,14 @@ def _titles(key: GroupKey) -> tuple[str, str]:
     destination = key.destination or ""
     path = path_of(destination) if destination else "any destination"
     return f"{key.error or 'Any error'} · {path}", destination.partition("://")[2].partition("/")[0]
+
+
+def _payload(timer: Timer | None) -> str:
+    """The beginning of the payload that was sent; empty where it is not JSON, or not kept."""
+    if timer is None or timer.body is not None or timer.payload == NULL_PAYLOAD:
+        return ""
+    text = bytes(timer.payload).decode(errors="replace")
+    return text if len(text) <= _PAYLOAD_CHARS_MAX else f"{text[:_PAYLOAD_CHARS_MAX]}…"
 
 
 def _path_of(namespace: str, row_id: str) -> str:
