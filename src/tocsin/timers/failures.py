@@ -9,7 +9,7 @@ import heapq
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
@@ -191,17 +191,14 @@ class Failures:
 
     async def dismiss(self, wanted: FailureFilter) -> tuple[int, bool]:
         """Removes the failures of the filter from the list; how many, and whether there may be more."""
-        dismissed = 0
+        shards: dict[int, list[FailurePlace]] = {}
         async with self._calls:
             walk = await self._walk(wanted, None)
             async for rows in walk:
-                shards: dict[int, list[FailurePlace]] = {}
                 for shard_id, row in rows:
                     shards.setdefault(shard_id, []).append(row.place)
-                for shard_id, places in shards.items():
-                    await self._namespaces.read(self._store.remove_failures(shard_id, places))
-                dismissed += len(rows)
-        return dismissed, walk.at_least
+            await self._remove(shards)
+        return sum(map(len, shards.values())), walk.at_least
 
     async def dismiss_ids(self, namespace: str, ids: Iterable[str]) -> int:
         """Removes these failures of a namespace from the list; how many, including those that were not listed any more."""
@@ -210,9 +207,14 @@ class Failures:
         for position, failure_id in enumerate(ids):
             place = _place_of(namespace, failure_id, position)
             shards.setdefault(self._namespaces.shard_of(namespace, place[1]), []).append(place)
-        for shard_id, places in shards.items():
-            await self._namespaces.read(self._store.remove_failures(shard_id, places))
+        await self._remove(shards)
         return sum(map(len, shards.values()))
+
+    async def _remove(self, shards: Mapping[int, Sequence[FailurePlace]]) -> None:
+        for shard_id, places in shards.items():
+            for begin in range(0, len(places), _PAGE_MAX):
+                some = places[begin : begin + _PAGE_MAX]
+                await self._namespaces.read(self._store.remove_failures(shard_id, some))
 
     async def _walk(
         self, wanted: FailureFilter, after: FailurePlace | None, read_max: int = FAILURES_READ_MAX
@@ -280,12 +282,13 @@ class _Walk:
         self._read, self._since, self._is_wanted = read, since, is_wanted
         #: Where the next page of each shard begins that may have one.
         self._open: dict[int, FailurePlace | None] = dict.fromkeys(shards, after)
-        self._page = min(max(read_max // (4 * max(len(self._open), 1)), _PAGE_MIN), _PAGE_MAX)
+        self._page = min(max(read_max // (16 * max(len(self._open), 1)), _PAGE_MIN), _PAGE_MAX)
         self._waiting: dict[int, list[FailureRow]] = {shard_id: [] for shard_id in self._open}
-        self._left = read_max
+        # At least one page of each shard.
+        self._left = max(read_max, self._page * len(self._open))
 
     async def __aiter__(self) -> AsyncIterator[list[tuple[int, FailureRow]]]:
-        while self._open and self._left > 0:
+        while self._open and self._left >= self._page * len(self._open):
             # All that have little left, and not only the one without, so that few reads follow one another.
             few = [shard_id for shard_id in self._open if len(self._waiting[shard_id]) <= self._page // 2]
             await in_parallel(self._next_page, few)
