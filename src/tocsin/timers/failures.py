@@ -74,7 +74,9 @@ class FailureFilter:
 
     def matches(self, row: FailureRow) -> bool:
         """Whether the failure belongs to the group."""
-        return all(wanted in (None, found) for wanted, found in zip(self.group, key_of(row), strict=True))
+        return self.group == ANY_GROUP or all(
+            wanted in (None, found) for wanted, found in zip(self.group, key_of(row), strict=True)
+        )
 
 
 class Sample(NamedTuple):
@@ -145,14 +147,16 @@ class Failures:
     async def groups(self, wanted: FailureFilter, by: Sequence[str], limit: int) -> FailureGroups:
         """The failures of the filter in groups by these fields, the first groups with samples."""
         found: dict[GroupKey, CountedFailures] = {}
+        # By what the rows have, so that only the first of its kind is taken apart.
+        known: dict[tuple[str, str], CountedFailures] = {}
         left_out = dict.fromkeys(name for name in GROUPED_BY if name not in by)
 
         def add(each: tuple[int, FailureRow]) -> None:
             shard_id, row = each
-            key = key_of(row)._replace(**left_out)
-            group = found.get(key)
+            group = known.get((row.namespace, row.failure))
             if group is None:
-                group = found[key] = CountedFailures(key)
+                key = key_of(row)._replace(**left_out)
+                group = known[row.namespace, row.failure] = found.setdefault(key, CountedFailures(key))
             group.instants.append(row.failed_at)
             if len(group.newest) < NEWEST_MAX:
                 group.newest.append((row.place, shard_id, row))
