@@ -13,8 +13,8 @@ import urllib3
 
 from tocsin_client._sync.audit import Audit
 from tocsin_client._sync.calls import Calls
-from tocsin_client._sync.keys import Keys
 from tocsin_client._sync.failures import Failures
+from tocsin_client._sync.keys import Keys
 from tocsin_client._sync.namespaces import ClusterView, Namespaces
 from tocsin_client._sync.runner import Runner
 from tocsin_client._sync.schedules import Schedules

@@ -75,7 +75,5 @@ class Failures(Part):
         all: bool | Unset = UNSET,
     ) -> DismissedFailures:
         """Removes failures from the list: by their ids, those of a group, or all. Repeat it while the answer has `more`."""
-        wanted = DismissFailures(
-            namespace=namespace, ids=ids, destination=destination, error=error, kind=kind, all=all
-        )
+        wanted = DismissFailures(namespace=namespace, ids=ids, destination=destination, error=error, kind=kind, all=all)
         return self._run(self._ask("dismissFailures", DismissedFailures.from_json, wanted.to_json()))
