@@ -8,6 +8,7 @@ from . import (
     mutations_of_claims,
     mutations_of_clocks,
     mutations_of_creates,
+    mutations_of_failures,
     mutations_of_forwarding,
     mutations_of_runs,
     mutations_of_schedules,
@@ -21,6 +22,7 @@ MUTATIONS = (
     + mutations_of_forwarding.MUTATIONS
     + mutations_of_creates.MUTATIONS
     + mutations_of_runs.MUTATIONS
+    + mutations_of_failures.MUTATIONS
     + mutations_of_schedules.MUTATIONS
     + mutations_of_clocks.MUTATIONS
 )

@@ -39,6 +39,7 @@ from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import explain
+from tocsin.timers.failures import Failures
 from tocsin.timers.history import RunPage, latest_ended, runs_of
 from tocsin.timers.listing import (
     PAGES_READ_MAX,
@@ -89,6 +90,7 @@ class TimerService:
         self.namespaces = Namespaces(context, supervisor, num_shards=namespace_num_shards, retention_us=retention_us)
         #: What clients let this process reckon.
         self.turns = Turns()
+        self.failures = Failures(context.store, self.namespaces, self.turns, supervisor.total_shards)
         self._context, self._supervisor = context, supervisor
         self._shared = not context.store.capabilities.exclusive
         #: The pages of lists and of runs that may be read at once, and made into answers.

@@ -46,6 +46,8 @@ async def test_every_page_has_a_content_security_policy(node: Node) -> None:
             "/timers/new",
             "/schedules",
             "/schedules/new",
+            "/failures",
+            "/failures/group?namespace=default",
             "/nodes",
             "/store",
             "/namespaces",
@@ -202,6 +204,8 @@ async def test_without_a_key_every_page_redirects_to_the_sign_in(start: Start) -
         "/timers",
         "/timers/default/x",
         "/timers/export.csv",
+        "/failures",
+        "/failures/export.csv?namespace=default",
         "/nodes",
         "/store",
         "/namespaces",
@@ -290,6 +294,7 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
         "/timers/cancel-many": {"confirmed": "yes", "id": "default/t"},
         "/ui/cancel/selected": {"ids": '["default/t"]', "confirmed": "yes"},
         "/ui/cancel/matching?namespace=default": {"created_before": "9999999999999999", "confirmed": "yes"},
+        "/failures/dismiss": {"confirmed": "yes"},
         "/namespaces/new": {"name": "x"},
         "/namespaces/change": {"name": "default", "paused": "yes"},
         "/namespaces/rotate": {"name": "default"},
@@ -311,6 +316,8 @@ async def test_key_of_one_namespace_sees_only_that_namespace(start: Start) -> No
     assert re.findall(r'href="/timers\?namespace=([^"]*)"', (await owner.get("/ui/scopes")).text) == ["own"]
     assert "/nodes" not in shown.text
     for path in ("/timers?namespace=default", "/timers/default/x", "/timers/export.json?namespace=default", "/nodes",
+                 "/failures?namespace=default", "/failures/group?namespace=default", "/ui/failures?namespace=default",
+                 "/failures/export.csv?namespace=default",
                  "/?namespace=default", "/ui/live?namespace=default", "/ui/live/overview?namespace=default"):  # fmt: skip
         assert (await owner.get(path)).status_code == 403, path
     now = await owner.get("/")

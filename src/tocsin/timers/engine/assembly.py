@@ -23,13 +23,14 @@ from tocsin.model.errors import (
     TimerNotPending,
     TocsinError,
 )
+from tocsin.model.failure import FAILED, failure_of
 from tocsin.model.hooks import Event, Hooks
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.run import Run
+from tocsin.model.run import Run, RunStatus
 from tocsin.model.schedule import Put
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
 from tocsin.ports.observer import TimerSuspended
-from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, ShardBatch
+from tocsin.ports.store import FailureRow, FireKey, Found, HistoryRow, RunRow, ShardBatch
 from tocsin.timers.engine import recurring
 from tocsin.timers.engine.idempotency import create_if, keeps, kept_for_its_keys
 from tocsin.timers.engine.notifications import (
@@ -71,6 +72,7 @@ _key_of_stored = itemgetter(0, 1)
 #: The reckoning of schedules for one commit, during which the event loop does nothing else: what becomes of a row takes 0.1
 #: ms and counts as one. A change counts more, even if it is refused: its rule may be new to this node.
 RECKONING_MAX, _RECKONING_OF_CHANGE = 250, 5
+_FAILED_RUNS = frozenset({RunStatus.FAILED, RunStatus.EXPIRED})
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 #: The hooks of a namespace, for its timers without their own.
@@ -90,6 +92,7 @@ class Assembly:
         now_us: int,
         boot_us: int,
         history_rule: HistoryRule,
+        failure_retention_us: int,
         hooks_of: HooksOf = lambda namespace: None,
         fetched: Fetched | None = None,
         row_bytes_max: int = sys.maxsize,
@@ -99,6 +102,7 @@ class Assembly:
         self._now_us = now_us
         self._boot_us = boot_us
         self._history_rule = history_rule
+        self._failure_retention_us = failure_retention_us
         self._hooks_of = hooks_of
         self._fetched: Fetched = {} if fetched is None else fetched
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
@@ -323,6 +327,8 @@ class Assembly:
         if former is not None and run is not None:
             before = batch.accounted[op.uuid][0] if op.uuid in batch.accounted else accounted_instants(former.timer)
             batch.accounted[op.uuid] = (before, accounted_instants(timer))
+            if turn.run is not None and turn.run.status in FAILED:
+                self._add_failure(op.uuid, run.generation, turn.run, turn.run.executed_at or self._now_us)
         if timer.status is Status.PENDING:
             self._write(row, recurring.suspended_reason(timer), run)
         else:
@@ -386,6 +392,8 @@ class Assembly:
         if run is None:
             return None
         mode, retention_us = self._history_rule(former.timer.namespace)
+        if run.status in _FAILED_RUNS:
+            retention_us = max(retention_us, self._failure_retention_us)
         return run_row(former, run, mode, retention_us, self._now_us, ended=ended)
 
     def _end(self, op: WriteOp, present: Row, timer: Timer) -> None:
@@ -460,6 +468,10 @@ class Assembly:
         batch, (mode, retention_us) = self._batch, self._history_rule(timer.namespace)
         if timer.notifies is not None and timer.status is Status.COMPLETED:
             return
+        failed = timer.status in FAILED and mode is not HistoryMode.NONE
+        if failed:
+            # What is listed as a failure can be looked at.
+            retention_us = max(retention_us, self._failure_retention_us)
         if timer.schedule is not None:
             # Kept in every mode, so that creating an ended schedule again does not begin it again.
             pass
@@ -474,6 +486,16 @@ class Assembly:
         )  # fmt: skip
         batch.store.history.append(kept)
         batch.bytes += len(kept.record)
+        if failed:
+            self._add_failure(row.key[1], row.generation, timer, ended)
+
+    def _add_failure(self, uuid: bytes, generation: bytes, ended: Timer, failed_at: int) -> None:
+        """Lists the end of a timer or occurrence as a failure (rule 28), in the batch that keeps its details."""
+        kept = FailureRow(
+            uuid, generation, stored_namespace(ended), ended.id, failure_of(ended), failed_at, ended.execute_at,
+            failed_at + self._failure_retention_us,
+        )  # fmt: skip
+        self._batch.store.failures.append(kept)
 
     # ------------------------------------------------------------------ notifications
 

@@ -229,6 +229,7 @@ class CommitLane:
             boot_us=clock.boottime_us(),
             history_rule=self._context.history_rule,
             hooks_of=self._context.hooks_of,
+            failure_retention_us=self._context.limits.failure_retention_us,
             fetched=fetched,
             row_bytes_max=self._context.row_bytes_max,
             row_reserve_bytes=self._context.limits.row_reserve_bytes,

@@ -14,13 +14,11 @@ from tocsin.model.errors import (
     TimerExists,
     TocsinError,
 )
+from tocsin.model.failure import FAILED
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
+from tocsin.model.timer import Timer, decode_record, unreadable_timer
 from tocsin.ports.store import Found, HistoryRow, StoredRow
 from tocsin.timers.engine.rows import Batch, ExistingRow, Finished, Row, WriteOp
-
-#: The statuses of finished timers that a namespace keeps which keeps failures only.
-_FAILURES = frozenset({Status.FAILED, Status.EXPIRED})
 
 
 def create_if(
@@ -108,7 +106,7 @@ def _answer(condition: Condition, former: Row, timer_id: str) -> ExistingRow | T
 
 def keeps(mode: HistoryMode, timer: Timer) -> bool:
     """Whether a namespace with that history mode keeps the finished timer."""
-    return mode is HistoryMode.ALL or (mode is HistoryMode.FAILURES and timer.status in _FAILURES)
+    return mode is HistoryMode.ALL or (mode is HistoryMode.FAILURES and timer.status in FAILED)
 
 
 def kept_for_its_keys(timer: Timer, mode: HistoryMode, retention_us: int) -> tuple[Timer, int]:

@@ -128,7 +128,9 @@ class CallbackForm(RequestForm):
             "payload": payload or ("A raw body" if self.raw else "None"),
             "headers": f"{words['headers']}; {self.timeout} s to respond",
             "details": " · ".join(filter(None, [self.description, self.tags])) or "None",
-            "hooks": ", ".join(HOOK_LABELS[field_of(each)].lower() for each in self.events if getattr(self, f"on_{each}"))
+            "hooks": ", ".join(
+                HOOK_LABELS[field_of(each)].lower() for each in self.events if getattr(self, f"on_{each}")
+            )
             or "Nobody is notified",
             "expiry": f"{duration_words(self.expire_after)} after its time" if self.expire_after else "Never",
         }
