@@ -98,7 +98,9 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     `body` is not None, it is sent instead of the envelope with the payload. `retry` is None while the namespace's policy
     applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last. No
     attempt begins later than `expire_after_us` after `execute_at`; None: however late. `description` is for people.
-    `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence.
+    `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `replay`
+    is set while the firing is one that had ended and was replayed: the name that the replay's write would have given a firing.
+    `reduced`: the timer has finished, and only what its idempotency keys need is kept of it.
     """
 
     namespace: str
@@ -126,6 +128,8 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     expire_after_us: int | None = None
     description: str | None = None
     schedule: Schedule | None = None
+    replay: str = ""
+    reduced: bool = False
 
     @property
     def expires_at(self) -> int | None:

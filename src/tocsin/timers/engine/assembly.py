@@ -30,7 +30,7 @@ from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_re
 from tocsin.ports.observer import TimerSuspended
 from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, ShardBatch
 from tocsin.timers.engine import recurring
-from tocsin.timers.engine.idempotency import create_if, keeps, kept_for_its_keys
+from tocsin.timers.engine.idempotency import create_if, keeps, kept_for_its_keys, replay
 from tocsin.timers.engine.rows import (
     Batch,
     ExistingRow,
@@ -156,6 +156,11 @@ class Assembly:
             finished, mode = window.finished.get(uuid), self._history_rule(op.namespace)[0]
             answer = create_if(op, batch, finished, window.present(uuid), self._fetched.get(uuid), mode)
             return self._write(answer, run=self._superseded_run(uuid)) if type(answer) is Row else answer
+        if kind is OpKind.REPLAY:
+            finished, mode = window.finished.get(uuid), self._history_rule(op.namespace)[0]
+            found, name = self._fetched.get(uuid), window.firing_of(op)
+            answer = replay(op, batch, finished, window.present(uuid), found, mode, self._now_us, name)
+            return self._write(answer) if type(answer) is Row else answer
         if kind is OpKind.RETRY:
             assert op.timer is not None
             answered = window.retrying.get(uuid)
@@ -246,7 +251,7 @@ class Assembly:
         except InvalidInput as error:
             return error
         # Renewed even if the instant stays: a receiver that has seen the former id would take the new state for a duplicate.
-        timer.firing = self._window.firing_of(op)
+        timer.firing, timer.replay = self._window.firing_of(op), ""
         if op.changes.execute_at is msgspec.UNSET:
             return self._write(Row((present.key[0], op.uuid), op.generation, timer, 0))
         run = self._superseded_run(op.uuid, present)
