@@ -48,6 +48,9 @@ class RunLedger:
     def called(self, uuid: bytes, token: int, message_id: str, attempt: int) -> None:
         """Records a call of a receiver."""
         firing = self._firings.setdefault(uuid, {}).setdefault(message_id.rpartition("_")[2], _Firing(token, 0))
+        if token > firing.token:
+            # A replay continues the firing.
+            firing.token, firing.attempt = token, 0
         firing.attempt = max(firing.attempt, attempt)
 
     def check(self, store: MemoryStore) -> None:

@@ -1,0 +1,65 @@
+"""Replays: which timers they bring back, and as what (rule 28)."""
+
+from __future__ import annotations
+
+from .mutation import mutation
+from .mutation_operators import drop, never, replace, rewrite
+
+_REPLAY = "tocsin.timers.engine.idempotency:replay"
+_TESTS = "tests/unit/test_replay.py::"
+
+MUTATIONS = [
+    mutation(
+        "a pending timer is replayed",
+        28,
+        never(_REPLAY, "timer.status is Status.PENDING"),
+        caught_by=_TESTS + "test_pending_timer_is_not_replayed_wherever_it_is",
+    ),
+    mutation(
+        "a replay knows only what is in memory",
+        28,
+        rewrite(
+            "tocsin.timers.engine.window:Window.needs_store",
+            "return self.present(op.uuid) is None",
+            to="return False",
+        ),
+    ),
+    mutation(
+        "a replay takes the end in memory for the last one, whether or not it is kept",
+        28,
+        rewrite(
+            "tocsin.timers.engine.window:Window.needs_store",
+            "return self.present(op.uuid) is None",
+            to="return self.present(op.uuid) is None and op.uuid not in self.finished",
+        ),
+        caught_by=_TESTS + "test_failed_run_is_replayed_after_a_later_one_that_is_not_kept",
+    ),
+    mutation(
+        "another run is replayed than the one that was meant",
+        28,
+        never(_REPLAY, "op.expected and op.expected != former.generation"),
+        caught_by=_TESTS + "test_only_the_expected_run_is_replayed",
+    ),
+    mutation(
+        "a timer is replayed without its payload",
+        28,
+        never(_REPLAY, "timer.reduced"),
+        caught_by=_TESTS + "test_timer_of_which_nothing_is_kept_is_not_found_and_a_reduced_one_not_replayable",
+    ),
+    mutation(
+        "a replayed run overwrites the record of the one before",
+        28,
+        replace(
+            "tocsin.timers.engine.runs:_generation_of_state",
+            "row.timer.replay or row.timer.firing",
+            by="row.timer.firing",
+        ),
+        caught_by=_TESTS + "test_replayed_run_is_recorded_apart_from_the_one_before",
+    ),
+    mutation(
+        "a replayed run goes on counting attempts",
+        28,
+        drop(_REPLAY, "timer.attempts"),
+        caught_by=_TESTS + "test_failed_timer_fires_again_under_its_webhook_id_with_everything_else_from_the_start",
+    ),
+]
