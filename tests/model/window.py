@@ -9,7 +9,6 @@ from .rules import Mutant
 from .store import Page
 from .values import KEY_MAX, KEY_MIN, Attempt, Batch, Key, Kind, Outcome, Row, Write
 
-
 #: Reads a timer's row, and whether a finished run of it is kept.
 Fetch = Callable[[int], tuple[Row | None, bool]]
 

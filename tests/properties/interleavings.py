@@ -16,7 +16,14 @@ from tests.simulation.receiver import payload_of, token_of
 from tests.support.checked_window import CheckedWindow, TransitionCheck
 from tests.support.completions import Noted
 from tests.support.window_bench import at_once
-from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, TimerPending, Unavailable
+from tocsin.model.errors import (
+    DefiniteFailure,
+    RequestExpired,
+    TimerNotFound,
+    TimerNotPending,
+    TimerPending,
+    Unavailable,
+)
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, Status, Timer, decode_record
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Loaded, ShardBatch

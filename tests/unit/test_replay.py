@@ -209,7 +209,9 @@ def test_replayed_run_is_recorded_apart_from_the_one_before() -> None:
     replay(bench, Changes(execute_at=50))
     bench.commit(bench.assemble())
     row = bench.fire()
-    tried = msgspec.structs.replace(row.timer, attempts=1, first_attempt_at=51, attempt_log=(LoggedAttempt(51, 1, 500),))
+    tried = msgspec.structs.replace(
+        row.timer, attempts=1, first_attempt_at=51, attempt_log=(LoggedAttempt(51, 1, 500),)
+    )
     # It leaves memory, so that its state is recorded.
     bench.window.answered(bench.attempt, NextAttempt(tried, 20_000), 0)
     bench.commit(bench.assemble())

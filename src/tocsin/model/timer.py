@@ -99,8 +99,8 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last. No
     attempt begins later than `expire_after_us` after `execute_at`; None: however late. `description` is for people.
     `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `replay`
-    is set while the firing is one that had ended and was replayed: the name that the replay's write would have given a firing.
-    `reduced`: the timer has finished, and only what its idempotency keys need is kept of it.
+    is set while the firing is one that had ended and was replayed: the name that the replay's write would have given to a
+    new one. `reduced`: the timer has finished, and only what its idempotency keys need is kept of it.
     """
 
     namespace: str
@@ -136,7 +136,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
         """The last instant at which an attempt may begin; None: there is no such limit. An instant that is fired once more is
         never too late."""
         if self.expire_after_us is None or (
-            self.schedule is not None and self.schedule.state.source is Source.BACKFILL
+            self.schedule is not None and self.schedule.state.source in (Source.BACKFILL, Source.REPLAY)
         ):
             return None
         return self.execute_at + self.expire_after_us

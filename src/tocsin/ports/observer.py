@@ -46,7 +46,9 @@ class TimersChanged(Event, frozen=True):
     namespace: str
     kind: str
     timers: int
-    counter = Counter("tocsin_timers_changed", "Timers durably updated, deleted or replayed.", ("namespace", "kind"), by="timers")
+    counter = Counter(
+        "tocsin_timers_changed", "Timers durably updated, deleted or replayed.", ("namespace", "kind"), by="timers"
+    )
 
 
 class OccurrenceEnded(Event, frozen=True):

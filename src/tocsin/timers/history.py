@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import NamedTuple
 
@@ -113,6 +113,24 @@ async def latest_ended(store: Store, shard_id: int, uuid: bytes, limit: int, byt
         if not found or run.identity != found[-1].identity or run.first_attempt_at is None:
             found.append(run)
     return found
+
+
+async def failed_runs(
+    store: Store, shard_id: int, uuid: bytes, instants: Collection[int], rows_max: int
+) -> dict[int, Run]:
+    """Of the latest run of each instant, those that failed or expired, by instant; from the newest `rows_max` rows."""
+    latest: dict[int, Run] = {}
+    before = None
+    while rows_max > 0 and len(latest) < len(instants):
+        rows = await store.runs(shard_id, uuid, before, min(rows_max, _READ_ROWS_MAX))
+        if not rows:
+            break
+        for run in map(_ended, rows):
+            if run.execute_at in instants and run.status is not RunStatus.MISSED:
+                latest.setdefault(run.execute_at, run)
+        rows_max -= len(rows)
+        before = rows[-1].generation
+    return {at: run for at, run in latest.items() if run.status in (RunStatus.FAILED, RunStatus.EXPIRED)}
 
 
 def _current(live: StoredRow) -> Run:

@@ -1,4 +1,4 @@
-"""The stored secrets in place of `[redacted]` in requests to create timers."""
+"""The stored secrets in place of `[redacted]` in requests to create, change and replay timers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,26 @@ import msgspec
 
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import IdempotencyConflict, InvalidInput, TocsinError
-from tocsin.model.redaction import take_secrets
-from tocsin.model.timer import Timer
+from tocsin.model.redaction import take_secrets, with_headers, with_url
+from tocsin.model.timer import Changes, Timer
 from tocsin.timers.listing import TimerView
 
 #: Timers of a batch whose secrets are restored before other requests get their turn.
 _RESTORED_PER_TURN = 100
 #: Reads timers of a namespace by their ids.
 GetMany = Callable[[str, Iterable[str]], Awaitable[Mapping[str, TimerView]]]
+
+
+def with_secrets(changes: Changes, stored: Timer | None) -> Changes:
+    """The changes with the timer's secrets where they have `[redacted]`. Raises InvalidInput for those that it has not."""
+    url, headers = changes.url or None, changes.headers or None
+    return msgspec.structs.replace(
+        changes,
+        url=changes.url if url is None else with_url(url, None if stored is None else stored.url),
+        headers=changes.headers
+        if headers is None
+        else with_headers(headers, None if stored is None else stored.headers),
+    )
 
 
 async def restore_secrets(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,16 +20,18 @@ from tocsin.model.errors import (
 )
 from tocsin.model.explanation import Explanation
 from tocsin.model.ids import schedule_uuid
-from tocsin.model.redaction import take_secrets, with_headers, with_url, withheld
+from tocsin.model.redaction import take_secrets, withheld
 from tocsin.model.schedule import (
     Definition,
     DefinitionChanges,
     Edit,
+    FailedOccurrence,
     Fire,
     LastOccurrence,
     Pause,
     Put,
     Refill,
+    Replay,
     Resume,
     Schedule,
     ScheduleChange,
@@ -42,6 +44,7 @@ from tocsin.model.schedule import (
 from tocsin.model.timer import Changes, Status, Timer
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, Scope, TimerView
+from tocsin.timers.redacted import with_secrets
 
 if TYPE_CHECKING:
     from tocsin.model.run import Run
@@ -59,10 +62,10 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     """A schedule as a client sees it. `timer` has what is sent and how often it is tried; `timer.created_at` is that of the
     schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the current occurrence,
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
-    `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be
-    fired. `unchanged`: a create or update has found nothing to change. `suspended` is as in TimerView, and None while
-    the schedule is paused. `explanation` is also as there. `namespace_paused`: its namespace is
-    paused, as far as this node knows."""
+    `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers`, `backfills` and `replays`
+    wait to be fired. `unchanged`: a create or update has found nothing to change. `suspended` is as in TimerView, and None
+    while the schedule is paused. `explanation` is also as there. `namespace_paused`: its namespace is paused, as far as this
+    node knows."""
 
     timer: Timer
     uuid: bytes
@@ -79,6 +82,7 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     missed: dict[str, int]
     triggers: int
     backfills: int
+    replays: int
     unchanged: bool = False
     suspended: str | None = None
     explanation: Explanation | None = None
@@ -159,20 +163,16 @@ class Schedules:
         `create`. Raises ScheduleEnded, and InvalidInput, also if the changed definition is invalid."""
         if changes.execute_at is not msgspec.UNSET:
             raise InvalidInput(FieldError("executeAt", "does not apply to schedules; change cron, every or anchor"))
-        url, headers, definition = changes.url or None, changes.headers or None, definition or DefinitionChanges()
-        timed = definition != DefinitionChanges()
-        stored = (await self._existing(namespace, schedule_id)).timer if timed or withheld(url, headers) else None
+        definition = definition or DefinitionChanges()
+        timed, hidden = definition != DefinitionChanges(), withheld(changes.url or None, changes.headers or None)
+        stored = (await self._existing(namespace, schedule_id)).timer if timed or hidden else None
         if timed and stored is not None and stored.status is Status.PENDING and stored.schedule is not None:
             # The commit checks it again, by the definition of that moment. What takes long to refuse must not get there.
             wanted = definition.apply(stored.schedule.definition)
             if errors := await self.turns.run(check, wanted, self._timers.now_us()):
                 raise InvalidInput(*errors)
-        if stored is not None:
-            changes = msgspec.structs.replace(
-                changes,
-                url=changes.url if url is None else with_url(url, stored.url),
-                headers=changes.headers if headers is None else with_headers(headers, stored.headers),
-            )
+        if hidden:
+            changes = with_secrets(changes, stored)
         return await self._change(namespace, schedule_id, Edit(definition), changes=changes)
 
     async def delete(self, namespace: str, schedule_id: str) -> None:
@@ -205,6 +205,21 @@ class Schedules:
         if before <= after:
             raise InvalidInput(FieldError("before", "must be later than after"))
         return await self._change(namespace, schedule_id, Refill(after - 1, before))
+
+    async def replay(self, namespace: str, schedule_id: str, instants: Sequence[int]) -> ScheduleView:
+        """Fires failed occurrences again, each under its `webhook-id`, one after the other and in turn with regular ones.
+        Those that wait already are not taken twice. Raises ScheduleEnded, BacklogFull, InvalidInput for instants whose latest
+        occurrence has not failed, or is no longer kept; then nothing is written."""
+        uuid = schedule_uuid(namespace, schedule_id)
+        failed = await self._timers.failed_runs(await self._timers.shard_of(namespace, uuid), uuid, set(instants))
+        reason = "is not the instant of a failed occurrence whose history is kept; scheduleHistory lists them"
+        if errors := [
+            FieldError(f"instants[{position}]", reason) for position, at in enumerate(instants) if at not in failed
+        ]:
+            await self._existing(namespace, schedule_id)
+            raise InvalidInput(*errors)
+        wanted = tuple(FailedOccurrence(at, failed[at].firing) for at in dict.fromkeys(instants))
+        return await self._change(namespace, schedule_id, Replay(wanted))
 
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
         """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page is shorter
@@ -305,6 +320,7 @@ class Schedules:
             state.missed,
             len(state.triggers),
             len(state.backfills),
+            len(state.replays),
             view.outcome is Outcome.EXISTING,
             view.suspended if state.paused is None else None,
             view.explanation,

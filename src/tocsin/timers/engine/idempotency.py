@@ -9,9 +9,9 @@ from msgspec import UNSET
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome, slim
 from tocsin.model.errors import (
     IdempotencyConflict,
+    InvalidInput,
     RecordTooNew,
     RecordUndecodable,
-    InvalidInput,
     ShardUnavailable,
     TimerExists,
     TimerNotFound,
