@@ -128,7 +128,7 @@ class World:
 
     def status_of(self, call_id: str) -> str:
         """The stored status of a call; empty if it is not there."""
-        rows = self.tables.rows(f"SELECT status FROM service_calls WHERE service_call_id = '{call_id}'")  # noqa: S608
+        rows = self.tables.rows(f"SELECT status FROM service_calls WHERE service_call_id = '{call_id}'")
         return str(rows[0][0]) if rows else ""
 
     def fingerprint(self) -> str:

@@ -147,9 +147,9 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     Regular instants up to `position` are accounted for. The current occurrence has `source`; its instant is the timer's
     `execute_at`. `turn` is whose turn it is when both a regular and a replayed or backfilled instant are due. `counts` has
     occurrences by outcome and `missed` the missed instants by reason. `failures` counts the failed ones in a row,
-    `occurrences` the regular ones. `paused` is the reason of a pause. `away`: an attempt is in flight at a former owner of the
-    shard. `postponed` counts how often the receiver has postponed the occurrence. `changed_at` is when a client changed it.
-    `tzdata` is the version of the time zones that planned it."""
+    `occurrences` the regular ones. `paused` is the reason of a pause. `away`: an attempt is in flight at a former owner of
+    the shard. `postponed` counts how often the receiver has postponed the occurrence. `changed_at` is when a client changed
+    it. `tzdata` is the version of the time zones that planned it."""
 
     position: int
     source: Source = Source.REGULAR

@@ -44,6 +44,8 @@ import type {
   PreviewSchedule,
   RawBody,
   RawBodyAnswer,
+  ReplaySchedule,
+  ReplayTimers,
   RequestLine,
   RequestSpec,
   ResponseMeta,
@@ -192,6 +194,15 @@ export function encodePreviewSchedule(source: PreviewSchedule): Sent {
   return encode(source, ofPreviewSchedule);
 }
 
+const ofReplaySchedule: Converters<ReplaySchedule> = {
+  instants: each(encodeInstant),
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeReplaySchedule(source: ReplaySchedule): Sent {
+  return encode(source, ofReplaySchedule);
+}
+
 const ofBackfillSchedule: Converters<BackfillSchedule> = {
   after: encodeInstant,
   before: encodeInstant,
@@ -265,6 +276,16 @@ export function encodeListTimers(source: ListTimers): Sent {
   return encode(source, ofListTimers);
 }
 
+const ofReplayTimers: Converters<ReplayTimers> = {
+  executeAt: encodeInstant,
+  delay: encodeDuration,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeReplayTimers(source: ReplayTimers): Sent {
+  return encode(source, ofReplayTimers);
+}
+
 const ofUpdateTimer: Converters<UpdateTimer> = {
   executeAt: encodeInstant,
   delay: encodeDuration,
@@ -326,11 +347,11 @@ export interface Answers {
   Explanation: Explanation;
   RunPageAnswer: RunPageAnswer;
   RunAnswer: RunAnswer;
-  TimerPage: TimerPage;
   BatchResults: BatchResults;
   BatchResult: BatchResult;
   ItemError: ItemError;
   BadField: BadField;
+  TimerPage: TimerPage;
   Schedule: Schedule;
   Occurrence: Occurrence;
   SchedulePage: SchedulePage;
@@ -408,10 +429,6 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     required: ["run", "executeAt", "status", "attempts", "attemptLog"],
     nested: [["attemptLog", "Attempt", true]],
   },
-  TimerPage: {
-    required: ["timers"],
-    nested: [["timers", "Timer", true]],
-  },
   BatchResults: {
     required: ["results"],
     nested: [["results", "BatchResult", true]],
@@ -428,8 +445,12 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     required: ["path", "reason"],
     nested: [],
   },
+  TimerPage: {
+    required: ["timers"],
+    nested: [["timers", "Timer", true]],
+  },
   Schedule: {
-    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt"],
+    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "replaysWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt"],
     nested: [["body", "RawBodyAnswer", false], ["retryPolicy", "RetryPolicyAnswer", false], ["lastOccurrence", "Occurrence", false]],
   },
   Occurrence: {
