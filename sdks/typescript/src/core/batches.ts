@@ -8,6 +8,7 @@ import { encodeJson, FIRST_TRY, remaining } from "./bodies.js";
 import type { Place } from "./ids.js";
 import { type Failure, isRepeated, maybeDone, retryDelayMs } from "./retries.js";
 import type { Limits, Session } from "./session.js";
+import type { Reply } from "./transport.js";
 
 const ITEMS_MAX = 1_000;
 export const BYTES_MAX = 8 * 1024 * 1024;

@@ -15,7 +15,7 @@ from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import span, with_query
 from tocsin.web.pages.schedules.detail import ScheduleDetail
-from tocsin.web.pages.schedules.outcomes import Entry, base_firing, entries, late_us, name_of, state_of_entry
+from tocsin.web.pages.schedules.outcomes import FAILED, Entry, base_firing, entries, late_us, name_of, state_of_entry
 from tocsin.web.pages.schedules.presentation import version, waits_for_resumption, zone_of, zoned
 from tocsin.web.pages.site import Part, Site, route
 
@@ -80,6 +80,7 @@ class ScheduleOccurrence(Part):
             local=zoned([found.at], zone)[0].local,
             why=_why(found, older, view),
             bars=_bars(run) if missed is None else [],
+            may_replay=run.status in FAILED and missed is None and context.principal.may(Role.WRITE, namespace),
             backfill=_backfill(found, context.principal.may(Role.WRITE, namespace)),
             shown_version=f"{version(view)}.{run.status}.{len(run.attempts)}",
             ended=ended,

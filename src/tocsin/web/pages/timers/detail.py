@@ -28,7 +28,7 @@ NOTICES = {
     "canceled": "Timer canceled. An in-flight attempt may still arrive.",
     "rescheduled": "Timer rescheduled.",
     "firing": "The timer fires now.",
-    "run-again": "New timer created with the same settings.",
+    "replayed": "The timer is pending again, under the same id and webhook-id.",
 }
 
 
@@ -102,7 +102,6 @@ class TimerDetail(Part):
             problem=problem,
             notice_text=_notice_text(notice, view, known),
             notice=notice,
-            of=context.query.exact("of"),
             change_counter=change_counter,
             live=f"/ui/live?namespace={namespace}",
         )
