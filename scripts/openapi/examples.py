@@ -14,7 +14,8 @@ from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
-from tocsin.web.http import administration, agent_wire, cluster, schedule_wire, statistics, wire
+from tocsin.timers.failures import FailedKind
+from tocsin.web.http import administration, agent_wire, cluster, failures, schedule_wire, statistics, wire
 from tocsin.web.http.wire import BadField
 
 Json = dict[str, Any]
@@ -139,6 +140,16 @@ _CALL_FIELDS: Json = {
     ),
 }
 
+_FAILURE = failures.Failure(
+    failure_id="dAAGaq8j7QAAAAAAAAAAAAABaq8j7QAAAAAAAAAAAAAAAAAAAAAAAAABb3JkZXItMTctcmVtaW5kZXI",
+    namespace="default",
+    kind=FailedKind.TIMER,
+    id="order-17-reminder",
+    execute_at=_AT,
+    failed_at=_FINISHED,
+    destination="https://shop.example/hooks/reminder",
+    error="HTTP 500",
+)
 _ANSWERS: tuple[msgspec.Struct, ...] = (
     _TIMER,
     wire.Explanation(
@@ -330,6 +341,31 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
             )
         ],
     ),
+    failures.FailureList(
+        groups=[
+            failures.FailureGroup(
+                count=1,
+                first_at=_FINISHED,
+                last_at=_FINISHED,
+                series=[1, *[0] * 23],
+                newest=[_FAILURE],
+                namespace="default",
+                destination=_FAILURE.destination,
+                error="HTTP 500",
+                kind=FailedKind.TIMER,
+                sample=failures.FailureSample(
+                    method="POST",
+                    url="https://shop.example/hooks/reminder",
+                    attempt=wire.Attempt(_AT, 12.5, 500, "HTTP_500", "out of order"),
+                ),
+            )
+        ],
+        further_groups=0,
+        count=1,
+        at_least=False,
+    ),
+    failures.FailurePage(failures=[_FAILURE]),
+    failures.DismissedFailures(dismissed=357, more=False),
 )
 _BY_TYPE = {type(answer): answer for answer in _ANSWERS}
 

@@ -73,6 +73,7 @@ _TIMER_ANSWER_HEADERS = {
 }
 _SCHEDULE_ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule already had this definition."}
 _TIMER_NAME = {"namespace": "default", "timerId": "order-17-reminder"}
+_FAILURE_GROUP = {"destination": "https://shop.example/hooks/reminder", "error": "HTTP 500"}
 _SCHEDULE_NAME = {"namespace": "default", "scheduleId": "nightly-report"}
 _TIMER = {
     "namespace": "default",
@@ -194,6 +195,23 @@ OPERATIONS: dict[str, dict[str, About]] = {
             example={**_SCHEDULE_NAME, "limit": 20},
         ),
         "deleteSchedule": About("Delete a schedule", errors=_SCHEDULE_CHANGE_ERRORS, example=_SCHEDULE_NAME),
+    },
+    "Failures": {
+        "listFailures": About(
+            "List what failed, grouped by cause",
+            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            example={"namespace": "*", "since": "2027-01-31T00:00:00Z", "groupBy": ["destination", "error"]},
+        ),
+        "listFailureMembers": About(
+            "List the failures of a group",
+            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            example={"namespace": "default", **_FAILURE_GROUP, "limit": 100},
+        ),
+        "dismissFailures": About(
+            "Dismiss failures",
+            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            example={"namespace": "default", **_FAILURE_GROUP},
+        ),
     },
     "Namespaces": {
         "createNamespace": About(

@@ -25,6 +25,8 @@ from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
+from tocsin.timers.failures import FailedKind
+from tocsin.web.http.failures import FailureGroupedBy
 from tocsin.web.http.schedule_wire import LiveScheduleStatus
 from tocsin.web.http.statistics import StatisticsResolution
 from tocsin.web.http.wire import RequestStruct
@@ -55,6 +57,8 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "KeyRole": (list(Role), "What an API key allows; each role includes the previous ones."),
     "AuditAction": (list(AuditAction), "The action that an entry records."),
     "AuditSource": (list(AuditSource), "Where a change came from."),
+    "FailedKind": (list(FailedKind), "What failed."),
+    "FailureGroupedBy": (list(FailureGroupedBy), "What the failures of a group have in common."),
     "StatisticsResolution": (list(StatisticsResolution), "The length of a slot."),
 }
 #: Enums of the code whose name in the document differs.

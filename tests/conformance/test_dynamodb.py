@@ -64,4 +64,4 @@ class TestDynamoStoreWithSmallPages(
         self.server = shared_dynamodb
 
     def make_store(self, folder: Path) -> Store:
-        return DynamoStore(self.server.url(name_of(folder)), DynamoOptions(page_items_max=2, actions_max=4))
+        return DynamoStore(self.server.url(name_of(folder)), DynamoOptions(page_items_max=2, actions_max=6))

@@ -45,8 +45,8 @@ class Mutant(Enum):
     FINISHED_ANSWERED_AT_ONCE = 16, "a delete of a finished timer is answered before that is durable"
     DELETE_BY_FORMER_KEY = 17, "a delete finds its row by the key that it had when the delete was accepted", 1774
     RETRY_IN_TWO_BATCHES = 18, "a retry's former row is deleted in one batch, its new one written in the next"
-    REPLAY_GOES_BY_MEMORY = 28, "a replay takes a timer for finished that only the store knows to be pending"
-    REPLAY_GOES_BY_HISTORY = 28, "a replay takes a timer for finished if a run of it has"
+    REPLAY_GOES_BY_MEMORY = 29, "a replay takes a timer for finished that only the store knows to be pending"
+    REPLAY_GOES_BY_HISTORY = 29, "a replay takes a timer for finished if a run of it has"
     DELETES_BEFORE_UPSERTS = (
         18,
         "a batch in several transactions begins with its deletes, and replaces by delete and insert",

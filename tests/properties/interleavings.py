@@ -260,6 +260,7 @@ class Interleaving:
         found = at_once(self.store.fetch(0, uuids))
         batch = Assembly(
             window, now_us=self.now + self.skew[owner.node], boot_us=self.now, history_rule=_keep_all,
+            failure_retention_us=0,
             fetched={uuid: found.get(uuid) for uuid in uuids},
         ).batch(
             rows_max=rows_max, bytes_max=rng.choice((300, 100_000)), finished_max=finished_max,
@@ -268,7 +269,9 @@ class Interleaving:
         if owner.cut is not None and not batch.ops:
             owner.cut = None
             if window.finished and rng.random() < 0.5:
-                assembly = Assembly(window, now_us=self.now, boot_us=self.now, history_rule=_keep_all)
+                assembly = Assembly(
+                    window, now_us=self.now, boot_us=self.now, history_rule=_keep_all, failure_retention_us=0
+                )
                 batch = assembly.only(rng.choice(list(window.finished.values())))
         if not batch.ops and not batch.finished:
             return

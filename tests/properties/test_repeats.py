@@ -156,7 +156,7 @@ class Run:
             self.model.end(uuid, entry.timer.status)
         batch = Assembly(
             window, now_us=self.now, boot_us=self.now, history_rule=lambda _: (self.model.mode, self.retention_us),
-            fetched={uuid: fetched.get(uuid) for uuid in uuids},
+            failure_retention_us=0, fetched={uuid: fetched.get(uuid) for uuid in uuids},
         ).batch(
             rows_max=rows_max, bytes_max=100_000, exact_after_us=rng.choice((0, 1_000)),
             finished_max=rng.choice((0, 100)),

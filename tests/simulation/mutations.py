@@ -8,6 +8,7 @@ from . import (
     mutations_of_claims,
     mutations_of_clocks,
     mutations_of_creates,
+    mutations_of_failures,
     mutations_of_forwarding,
     mutations_of_replays,
     mutations_of_runs,
@@ -23,6 +24,7 @@ MUTATIONS = (
     + mutations_of_creates.MUTATIONS
     + mutations_of_replays.MUTATIONS
     + mutations_of_runs.MUTATIONS
+    + mutations_of_failures.MUTATIONS
     + mutations_of_schedules.MUTATIONS
     + mutations_of_clocks.MUTATIONS
 )

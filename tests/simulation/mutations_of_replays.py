@@ -1,9 +1,9 @@
-"""Replays: which timers they bring back, and as what (rule 28)."""
+"""Replays: which timers they bring back, and as what (rule 29)."""
 
 from __future__ import annotations
 
 from .mutation import mutation
-from .mutation_operators import drop, never, replace, rewrite
+from .mutation_operators import drop, leave_out, never, replace, rewrite
 
 _REPLAY = "tocsin.timers.engine.idempotency:replay"
 _TESTS = "tests/unit/test_replay.py::"
@@ -11,13 +11,13 @@ _TESTS = "tests/unit/test_replay.py::"
 MUTATIONS = [
     mutation(
         "a pending timer is replayed",
-        28,
+        29,
         never(_REPLAY, "timer.status is Status.PENDING"),
         caught_by=_TESTS + "test_pending_timer_is_not_replayed_wherever_it_is",
     ),
     mutation(
         "a replay knows only what is in memory",
-        28,
+        29,
         rewrite(
             "tocsin.timers.engine.window:Window.needs_store",
             "return self.present(op.uuid) is None",
@@ -26,7 +26,7 @@ MUTATIONS = [
     ),
     mutation(
         "a replay takes the end in memory for the last one, whether or not it is kept",
-        28,
+        29,
         rewrite(
             "tocsin.timers.engine.window:Window.needs_store",
             "return self.present(op.uuid) is None",
@@ -36,19 +36,19 @@ MUTATIONS = [
     ),
     mutation(
         "another run is replayed than the one that was meant",
-        28,
+        29,
         never(_REPLAY, "op.expected and op.expected != former.generation"),
         caught_by=_TESTS + "test_only_the_expected_run_is_replayed",
     ),
     mutation(
         "a timer is replayed without its payload",
-        28,
+        29,
         never(_REPLAY, "timer.reduced"),
         caught_by=_TESTS + "test_timer_of_which_nothing_is_kept_is_not_found_and_a_reduced_one_not_replayable",
     ),
     mutation(
         "a replayed run overwrites the record of the one before",
-        28,
+        29,
         replace(
             "tocsin.timers.engine.runs:_generation_of_state",
             "row.timer.replay or row.timer.firing",
@@ -57,8 +57,20 @@ MUTATIONS = [
         caught_by=_TESTS + "test_replayed_run_is_recorded_apart_from_the_one_before",
     ),
     mutation(
+        "a failure stays listed after its replay",
+        29,
+        never("tocsin.timers.engine.assembly:Assembly._replay", "former.timer.status in FAILED"),
+        caught_by=_TESTS + "test_replayed_failure_is_dealt_with_whether_or_not_it_was_durable",
+    ),
+    mutation(
+        "a failure is listed that the same batch replays",
+        29,
+        leave_out("tocsin.timers.engine.assembly:Assembly._record", "batch.store.resolved"),
+        caught_by=_TESTS + "test_replayed_failure_is_dealt_with_whether_or_not_it_was_durable",
+    ),
+    mutation(
         "a replayed run goes on counting attempts",
-        28,
+        29,
         drop(_REPLAY, "timer.attempts"),
         caught_by=_TESTS + "test_failed_timer_fires_again_under_its_webhook_id_with_everything_else_from_the_start",
     ),

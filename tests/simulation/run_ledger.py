@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from tocsin.model.failure import FAILED
 from tocsin.model.run import Run, RunStatus, decode_run, run_of
 from tocsin.model.timer import decode_record
 from tocsin.stores.memory import MemoryStore
@@ -94,3 +95,16 @@ def _stored_runs(store: MemoryStore, uuid: bytes) -> Iterable[Run]:
             yield run_of(decode_record(ended.record), ended.status)
         for row in shard.runs.get(uuid, {}).values():
             yield decode_run(row.record)
+
+
+def check_failures(store: MemoryStore, unlisted: str, broken: Callable[[str, str], None]) -> None:
+    """Checks that each stored end that failed is listed as a failure, and no other end. Those of the namespace `unlisted`,
+    which keeps no history, are not."""
+    for shard in store._shards.values():
+        history = [row for rows in shard.history.values() for row in rows.values()]
+        failed = {(row.uuid, row.generation): row.status in FAILED and row.namespace != unlisted for row in history}
+        for row in [row for rows in shard.runs.values() for row in rows.values()]:
+            failed[row.uuid, row.generation] = decode_run(row.record).status in (RunStatus.FAILED, RunStatus.EXPIRED)
+        for identity, has_failed in failed.items():
+            if has_failed != (identity in shard.failures):
+                broken("FAILURES", f"{identity[0].hex()[:6]} has failed: {has_failed}, is listed: {not has_failed}")

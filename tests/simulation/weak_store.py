@@ -105,7 +105,8 @@ class WeakStore(MemoryStore):
         shard = self._fenced(batch.shard_id, batch.epoch, batch.owner)
         if shard is None:
             return None
-        written = [row.uuid for rows in (batch.upserts, batch.history, batch.runs) for row in rows]
+        written = [row.uuid for rows in (batch.upserts, batch.history, batch.runs, batch.failures) for row in rows]
+        written += [uuid for uuid, _ in batch.resolved]
         covered = () if batch.delete_to is None else shard.keys[: bisect_right(shard.keys, batch.delete_to)]
         deleted = {*batch.deletes, *(uuid for _, uuid in covered)} - {row.uuid for row in batch.upserts}
         uuids = list(dict.fromkeys([*(uuid for uuid in written if uuid not in deleted), *sorted(deleted)]))
@@ -120,6 +121,8 @@ class WeakStore(MemoryStore):
             deletes=sorted(deleted & made),
             history=[row for row in batch.history if row.uuid in made],
             runs=[row for row in batch.runs if row.uuid in made],
+            failures=[row for row in batch.failures if row.uuid in made],
+            resolved=[each for each in batch.resolved if each[0] in made],
         )
 
     def _first_piece(self, batch: ShardBatch) -> ShardBatch:

@@ -32,7 +32,7 @@ from .network import Network
 from .node import Node
 from .receiver import CROWD_NAMESPACE, secret_number, token_of
 from .repeaters import FORGETFUL_NAMESPACE, Repeater
-from .run_ledger import RunLedger
+from .run_ledger import RunLedger, check_failures
 from .schedules import SCHEDULED_NAMESPACE, ScheduleLedger, Scheduler
 from .weak_store import WeakStore
 
@@ -386,6 +386,7 @@ class World:
             for leak in node.leaks():
                 self.broken("LEAKED", leak)
         self._check_history()
+        check_failures(self.store, FORGETFUL_NAMESPACE, self.broken)
         self.runs.check(self.store)
 
     def _check_history(self) -> None:

@@ -84,6 +84,7 @@ class Bench:
             now_us=0,
             boot_us=0,
             history_rule=self.history_rule,
+            failure_retention_us=2_000,
             fetched={uuid: found.get(uuid) for uuid in uuids},
             row_bytes_max=self.row_bytes_max,
             row_reserve_bytes=self.row_reserve_bytes,

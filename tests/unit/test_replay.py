@@ -64,6 +64,21 @@ def test_failed_timer_fires_again_under_its_webhook_id_with_everything_else_from
         assert ends(bench) == [Status.COMPLETED, Status.FAILED]
 
 
+def test_replayed_failure_is_dealt_with_whether_or_not_it_was_durable() -> None:
+    for durable in (True, False):
+        bench = Bench()
+        failed(bench, durable=durable)
+        assert len(at_once(bench.store.failures(0, None, 10))) == durable
+        replay(bench, Changes(execute_at=50))
+        bench.commit(bench.assemble())
+        assert not at_once(bench.store.failures(0, None, 10))
+        bench.fire()
+        fail(bench)
+        bench.commit(bench.assemble(exact_after=0))
+        # It has failed again.
+        assert len(at_once(bench.store.failures(0, None, 10))) == 1
+
+
 def test_replay_without_an_instant_is_due_at_once() -> None:
     bench = Bench()
     failed(bench, durable=True)
@@ -187,7 +202,7 @@ def test_replay_whose_history_is_purged_meanwhile_is_complete() -> None:
     failed(bench, durable=True)
     replay(bench, Changes(execute_at=50))
     batch = bench.assemble()
-    assert at_once(bench.store.purge_history(10**18, 10)) == 1
+    assert at_once(bench.store.purge_history(10**18, 10)) == 2
     bench.commit(batch)
     assert decode_record(bench.stored()[UUID].record).url == "http://h/"
     assert not at_once(bench.store.list(ListQuery(("n",), (0,), frozenset({Status.FAILED})))).rows

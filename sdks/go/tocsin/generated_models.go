@@ -12,15 +12,16 @@ type AuditAction string
 
 // The values of AuditAction.
 const (
-	AuditActionSignIn           AuditAction = "sign_in"
-	AuditActionSignInFailed     AuditAction = "sign_in_failed"
-	AuditActionSignOut          AuditAction = "sign_out"
-	AuditActionKeyCreated       AuditAction = "key_created"
-	AuditActionKeyDeleted       AuditAction = "key_deleted"
-	AuditActionNamespaceCreated AuditAction = "namespace_created"
-	AuditActionNamespaceChanged AuditAction = "namespace_changed"
-	AuditActionSecretRotated    AuditAction = "secret_rotated"
-	AuditActionTenantLabeled    AuditAction = "tenant_labeled"
+	AuditActionSignIn            AuditAction = "sign_in"
+	AuditActionSignInFailed      AuditAction = "sign_in_failed"
+	AuditActionSignOut           AuditAction = "sign_out"
+	AuditActionKeyCreated        AuditAction = "key_created"
+	AuditActionKeyDeleted        AuditAction = "key_deleted"
+	AuditActionNamespaceCreated  AuditAction = "namespace_created"
+	AuditActionNamespaceChanged  AuditAction = "namespace_changed"
+	AuditActionSecretRotated     AuditAction = "secret_rotated"
+	AuditActionTenantLabeled     AuditAction = "tenant_labeled"
+	AuditActionFailuresDismissed AuditAction = "failures_dismissed"
 )
 
 // AuditSource is an open enum: later servers may answer other values. Where a change came from.
@@ -66,6 +67,27 @@ const (
 	CatchUpLatest CatchUp = "latest"
 	CatchUpAll    CatchUp = "all"
 	CatchUpNone   CatchUp = "none"
+)
+
+// FailedKind is an open enum: later servers may answer other values. What failed.
+type FailedKind string
+
+// The values of FailedKind.
+const (
+	FailedKindTimer      FailedKind = "timer"
+	FailedKindOccurrence FailedKind = "occurrence"
+)
+
+// FailureGroupedBy is an open enum: later servers may answer other values. What the failures of a group have in
+// common.
+type FailureGroupedBy string
+
+// The values of FailureGroupedBy.
+const (
+	FailureGroupedByNamespace   FailureGroupedBy = "namespace"
+	FailureGroupedByDestination FailureGroupedBy = "destination"
+	FailureGroupedByError       FailureGroupedBy = "error"
+	FailureGroupedByKind        FailureGroupedBy = "kind"
 )
 
 // FailureKind is an open enum: later servers may answer other values. Why an attempt failed;
@@ -1017,6 +1039,114 @@ func (v ScheduleHistory) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *ScheduleHistory) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// ListFailures: Which failures to group, and how.
+type ListFailures struct {
+	// The namespace's name; *: all that the API key has access to.
+	Namespace string
+	// Only failures since this instant.
+	Since time.Time
+	// What the failures of a group have in common. Default: all of these.
+	GroupBy []FailureGroupedBy
+	// Maximum number of groups. Default 50.
+	Limit int
+}
+
+func (v *ListFailures) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"since", &v.Since, false},
+		member{"groupBy", &v.GroupBy, false},
+		member{"limit", &v.Limit, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListFailures) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListFailures) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// ListFailureMembers: Which failures to list: those of a group, or all.
+type ListFailureMembers struct {
+	// The namespace's name; *: all that the API key has access to.
+	Namespace string
+	// The URL that was called, without credentials and query.
+	Destination string
+	// The stable code of the last error, without details.
+	Error string
+	// What failed: a timer, or an occurrence of a schedule.
+	Kind FailedKind
+	// Only failures since this instant.
+	Since time.Time
+	// Maximum number of failures on the page. Default 100.
+	Limit int
+	// nextCursor of the previous page.
+	Cursor string
+}
+
+func (v *ListFailureMembers) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"destination", &v.Destination, false},
+		member{"error", &v.Error, false},
+		member{"kind", &v.Kind, false},
+		member{"since", &v.Since, false},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListFailureMembers) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListFailureMembers) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// DismissFailures: Which failures to remove from the list: by their ids, or those of a group.
+type DismissFailures struct {
+	// The namespace's name.
+	Namespace string
+	// The failureId of each, up to 1,000.
+	Ids []string
+	// The URL that was called, without credentials and query.
+	Destination string
+	// The stable code of the last error, without details.
+	Error string
+	// What failed: a timer, or an occurrence of a schedule.
+	Kind FailedKind
+	// With true and no other field: all failures of the namespace.
+	All bool
+}
+
+func (v *DismissFailures) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"ids", &v.Ids, false},
+		member{"destination", &v.Destination, false},
+		member{"error", &v.Error, false},
+		member{"kind", &v.Kind, false},
+		member{"all", &v.All, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DismissFailures) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *DismissFailures) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -2116,6 +2246,207 @@ func (v MissedRange) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *MissedRange) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// FailureList: Groups of failures, those with most failures first.
+type FailureList struct {
+	// The groups.
+	Groups []FailureGroup
+	// How many groups beyond the limit there are.
+	FurtherGroups int
+	// How many failures there are in all groups.
+	Count int
+	// Whether there are older failures that were not counted: at most 50,000 are.
+	AtLeast bool
+}
+
+func (v *FailureList) members(to []member) []member {
+	return append(to,
+		member{"groups", &v.Groups, true},
+		member{"furtherGroups", &v.FurtherGroups, true},
+		member{"count", &v.Count, true},
+		member{"atLeast", &v.AtLeast, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v FailureList) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *FailureList) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// FailureGroup: Failures with something in common. Fields in which they differ are absent.
+type FailureGroup struct {
+	// How many failures were counted.
+	Count int
+	// When the first one failed.
+	FirstAt time.Time
+	// When the last one failed.
+	LastAt time.Time
+	// How many failed in each of 24 equal parts of the time from the first one to now.
+	Series []int
+	// The newest ones, at most 10.
+	Newest []Failure
+	// The namespace.
+	Namespace string
+	// The URL that was called, without credentials and query.
+	Destination string
+	// The stable code of the last error, without details.
+	Error string
+	// What failed: a timer, or an occurrence of a schedule.
+	Kind FailedKind
+	// The newest failure in detail.
+	Sample *FailureSample
+}
+
+func (v *FailureGroup) members(to []member) []member {
+	return append(to,
+		member{"count", &v.Count, true},
+		member{"firstAt", &v.FirstAt, true},
+		member{"lastAt", &v.LastAt, true},
+		member{"series", &v.Series, true},
+		member{"newest", &v.Newest, true},
+		member{"namespace", &v.Namespace, false},
+		member{"destination", &v.Destination, false},
+		member{"error", &v.Error, false},
+		member{"kind", &v.Kind, false},
+		member{"sample", &v.Sample, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v FailureGroup) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *FailureGroup) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// Failure: A failed end that nobody has dealt with. Its details are in the history of the timer or schedule.
+type Failure struct {
+	// Names the failure in requests. Opaque.
+	FailureID string
+	// The namespace.
+	Namespace string
+	// What failed: a timer, or an occurrence of a schedule.
+	Kind FailedKind
+	// The id of the timer or schedule.
+	ID string
+	// The instant of the run that failed.
+	ExecuteAt time.Time
+	// When it failed.
+	FailedAt string
+	// The URL that was called, without credentials and query.
+	Destination string
+	// The stable code of the last error, without details.
+	Error string
+}
+
+func (v *Failure) members(to []member) []member {
+	return append(to,
+		member{"failureId", &v.FailureID, true},
+		member{"namespace", &v.Namespace, true},
+		member{"kind", &v.Kind, true},
+		member{"id", &v.ID, true},
+		member{"executeAt", &v.ExecuteAt, true},
+		member{"failedAt", &v.FailedAt, true},
+		member{"destination", &v.Destination, true},
+		member{"error", &v.Error, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Failure) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *Failure) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// FailureSample: The newest failure of a group: its request and its last attempt, as far as they are kept.
+type FailureSample struct {
+	// The request's method.
+	Method string
+	// The request's URL, without its secrets.
+	URL string
+	// The last attempt.
+	Attempt *Attempt
+}
+
+func (v *FailureSample) members(to []member) []member {
+	return append(to,
+		member{"method", &v.Method, false},
+		member{"url", &v.URL, false},
+		member{"attempt", &v.Attempt, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v FailureSample) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *FailureSample) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// FailurePage: A page of failures, newest first.
+type FailurePage struct {
+	// The failures.
+	Failures []Failure
+	// The cursor of the next page; absent on the last page.
+	NextCursor string
+}
+
+func (v *FailurePage) members(to []member) []member {
+	return append(to,
+		member{"failures", &v.Failures, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v FailurePage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *FailurePage) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// DismissedFailures: What was dismissed.
+type DismissedFailures struct {
+	// How many failures. Ids that were not listed any more count, too.
+	Dismissed int
+	// Whether there may be more of the group: at most 50,000 are read. Repeat the request.
+	More bool
+}
+
+func (v *DismissedFailures) members(to []member) []member {
+	return append(to,
+		member{"dismissed", &v.Dismissed, true},
+		member{"more", &v.More, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DismissedFailures) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *DismissedFailures) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 

@@ -24,6 +24,7 @@ class AuditAction(StrEnum):
     NAMESPACE_CHANGED = "namespace_changed"
     SECRET_ROTATED = "secret_rotated"
     TENANT_LABELED = "tenant_labeled"
+    FAILURES_DISMISSED = "failures_dismissed"
 
 
 class AuditSource(StrEnum):

@@ -430,9 +430,10 @@ class Refill(msgspec.Struct, frozen=True, gc=False, tag="refill"):
 
 
 class Replay(msgspec.Struct, frozen=True, gc=False, tag="replay"):
-    """Fires these failed occurrences again."""
+    """Fires these failed occurrences again, whose runs have these generations."""
 
     occurrences: tuple[FailedOccurrence, ...]
+    generations: tuple[bytes, ...] = ()
 
 
 class Replan(msgspec.Struct, frozen=True, gc=False, tag="replan"):

@@ -105,7 +105,41 @@ class RunRow(NamedTuple):
     expires_at: int
 
 
-def check_lengths(row: StoredRow | HistoryRow | RunRow) -> None:
+#: A position among a shard's failures: (failed_at, uuid, generation).
+FailurePlace = tuple[int, bytes, bytes]
+
+
+class FailureRow(NamedTuple):
+    """An end that failed and that nobody has dealt with: of a timer, or of an occurrence of a schedule. It is identified by
+    (uuid, generation), those of its history row or run row, which has the details. Writing it twice leaves one row.
+
+    `namespace` is the name under which the live row was stored. `failure` is what failures of a group have in common
+    (`tocsin.model.failure`). `execute_at` is the instant of the run that failed, `expires_at` when retention ends, both in
+    microseconds, like `failed_at`. A damaged row is listed at its place with what is left of its fields, else empty ones.
+    """
+
+    uuid: bytes
+    generation: bytes
+    namespace: str
+    timer_id: str
+    failure: str
+    failed_at: int
+    execute_at: int
+    expires_at: int
+
+    @classmethod
+    def damaged(cls, place: FailurePlace) -> FailureRow:
+        """What is left of the row at this place."""
+        failed_at, uuid, generation = place
+        return cls(uuid, generation, "", "", "", failed_at, 0, 0)
+
+    @property
+    def place(self) -> FailurePlace:
+        """The row's position among those of its shard."""
+        return (self.failed_at, self.uuid, self.generation)
+
+
+def check_lengths(row: StoredRow | HistoryRow | RunRow | FailureRow) -> None:
     """Raises DefiniteFailure unless uuid and generation have their lengths: some databases would pad shorter ones, and others
     would sort them elsewhere."""
     if len(row.uuid) != UUID_BYTES or len(row.generation) != GENERATION_BYTES:
@@ -118,11 +152,13 @@ class ShardBatch:
 
     The fence is the first statement: it *updates* the shard row where epoch and owner are these. The others follow in any
     order, because they are disjoint: `upserts` (each replaces the uuid's present row, whatever its key), `deletes` (by uuid),
-    `delete_to` (the delete watermark: every row with key ≤ it that is not suspended), `history` and `runs` (both
-    idempotent). No uuid is in both `upserts` and `deletes`, and no upsert that is not suspended lies at or below `delete_to`.
+    `delete_to` (the delete watermark: every row with key ≤ it that is not suspended), `history`, `runs` and `failures`
+    (idempotent), `resolved` (the (uuid, generation) of failure rows to remove, of which some may not exist). No uuid is in
+    both `upserts` and `deletes`, no upsert that is not suspended lies at or below `delete_to`, and no failure is written and
+    resolved.
 
-    A store whose transactions are too small splits the batch into chunks, each with the fence, upserts, history and runs
-    before deletes, all rows of one uuid in one chunk.
+    A store whose transactions are too small splits the batch into chunks, each with the fence, upserts, history, runs and
+    failures before deletes, all rows of one uuid in one chunk.
     """
 
     shard_id: int
@@ -133,6 +169,8 @@ class ShardBatch:
     delete_to: FireKey | None = None
     history: list[HistoryRow] = field(default_factory=list)
     runs: list[RunRow] = field(default_factory=list)
+    failures: list[FailureRow] = field(default_factory=list)
+    resolved: list[tuple[bytes, bytes]] = field(default_factory=list)
 
 
 class Applied(Enum):
@@ -242,7 +280,7 @@ def shards_are_fixed(fixed: int, wanted: int | None) -> ConfigError:
 
 #: The format of stored data until the first release: schema, layout and records. Each change of these raises the number, and
 #: data with another one is refused. Migrations begin with the first release, which fixes it.
-FORMAT = 3
+FORMAT = 4
 
 
 def refuse_other_format(place: str, found: int | None) -> None:
@@ -273,10 +311,10 @@ class Capabilities:
 
     `range_delete`: the store supports `delete_to`; otherwise the engine deletes by uuid only. `delete_watermark`: the engine
     passes `delete_to` all the same, besides the deletes of all that it covers, so that the store can drop what it keeps by
-    key; it has no other effect. `expires_history`: the database expires history rows and run rows by itself, some time after
-    `expires_at`, and `purge_history` returns 0. `exclusive`: only one node can
-    have the store open, so claims need not wait for another node's lease. `shards_together`: the parts of one `apply` are one
-    transaction; otherwise the engine applies each shard's batch by itself, so that no shard fails with another.
+    key; it has no other effect. `expires_history`: the database expires history, run and failure rows by itself, some time
+    after `expires_at`, and `purge_history` returns 0. `exclusive`: only one node can have the store open, so claims need not
+    wait for another node's lease. `shards_together`: the parts of one `apply` are one transaction; otherwise the engine
+    applies each shard's batch by itself, so that no shard fails with another.
     `batch_rows_max`, `batch_bytes_max`: how many timers and bytes of records fit in one transaction, None for no limit; the
     engine keeps its batches within them. `row_bytes_max`: how large a record may be, None for no limit: a live row and a
     history row with such records and with the longest names, tags and reason fit in the store, also together in one batch.
@@ -397,8 +435,18 @@ class Store(Records, Protocol):
         fewer, but at least one if there is any. A strongly consistent read."""
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` history rows and run rows with expires_at ≤ now_us and returns how many. A store whose
-        database expires rows by itself returns 0."""
+        """Removes up to `limit` history rows, run rows and failure rows with expires_at ≤ now_us and returns how many. A
+        store whose database expires rows by itself returns 0."""
+
+    async def failures(
+        self, shard_id: int, after: FailurePlace | None, limit: int, *, descending: bool = False
+    ) -> builtins.list[FailureRow]:
+        """A shard's failure rows behind a place in their order (None: from the start), or in the opposite order before it
+        (None: from the end). At most `limit`; fewer only if no others follow. Rows past their retention may be missing."""
+
+    async def remove_failures(self, shard_id: int, places: Sequence[FailurePlace]) -> None:
+        """Removes the failure rows at these places, of which some may not exist. No fence is needed: a row that is removed is
+        not written again. What is interrupted may have removed some."""
 
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         """Removes run rows of one uuid, smallest generations first, until `keep` (at least 1) are left or `limit` are

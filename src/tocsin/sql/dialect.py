@@ -25,6 +25,8 @@ class Dialect:
     shard_row: str
     #: The table `history` in a SELECT of one timer's rows.
     history_of_timer: str = "history"
+    #: Begins a DELETE of failures by their primary key.
+    delete_failures: str = "DELETE FROM failures"
     #: Inserts the row of a shard that was never claimed, for shard `?` and owner `?`.
     first_claim: str
     #: The store's clock as a number of microseconds.

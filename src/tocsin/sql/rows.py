@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tocsin.model.errors import DefiniteFailure
 from tocsin.model.timer import Status
-from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, StoredRow
+from tocsin.ports.store import FailureRow, FireKey, Found, HistoryRow, RunRow, StoredRow
 
 T = TypeVar("T")
 
@@ -20,6 +20,10 @@ _COMMON_COLUMNS = "timer_execute_at, timer_uuid, timer_generation, timer_namespa
 ROW_COLUMNS = f"{_COMMON_COLUMNS}, timer_suspended_reason"
 HISTORY_COLUMNS = f"{_COMMON_COLUMNS}, timer_status, timer_finished_at, timer_expires_at"
 RUN_COLUMNS = "run_uuid, run_generation, run_record, run_expires_at"
+FAILURE_COLUMNS = (
+    "failure_uuid, failure_generation, failure_namespace, failure_timer_id, failure_cause, failure_at, failure_execute_at, "
+    "failure_expires_at"
+)
 #: Those of finished rows in a union with others, which `row_of` reads.
 UNION_HISTORY_COLUMNS = HISTORY_COLUMNS.replace("timer_status", "NULL AS timer_suspended_reason, timer_status")
 
@@ -92,6 +96,12 @@ def run_row(values: Sequence[Any]) -> RunRow:
     """A run's row from RUN_COLUMNS."""
     uuid, generation, record, expires_at = values
     return RunRow(uuid, generation, _bytes(record), expires_at)
+
+
+def failure_row(values: Sequence[Any]) -> FailureRow:
+    """A failure row from FAILURE_COLUMNS."""
+    uuid, generation, *others = values
+    return FailureRow(bytes(uuid), bytes(generation), *others)
 
 
 def _bytes(record: str | bytes) -> bytes:

@@ -19,6 +19,8 @@ from tocsin.ports.store import (
     KEY_MAX,
     PAGE_BYTES_MAX,
     Capabilities,
+    FailurePlace,
+    FailureRow,
     FireKey,
     HistoryRow,
     Loaded,
@@ -31,13 +33,17 @@ from tocsin.ports.store import (
     shards_are_fixed,
 )
 from tocsin.sql.dialect import Dialect, Step, Value
+from tocsin.sql.keys import INSTANT_MAX, INSTANT_MIN, UUID_MAX, UUID_MIN
 from tocsin.sql.rows import (
+    FAILURE_COLUMNS,
     HISTORY_COLUMNS,
     LIVE,
     ROW_COLUMNS,
     RUN_COLUMNS,
     SUSPENDED,
     LoadQuery,
+    cut,
+    failure_row,
     history_row,
     run_row,
     text_row,
@@ -53,6 +59,22 @@ RUN_SIZES = RUNS_OF_TIMER.replace(RUN_COLUMNS, "run_generation, octet_length(run
 NEWEST_RUN = (
     "SELECT run_generation FROM runs WHERE shard_id = ? AND run_uuid = ? ORDER BY run_generation DESC LIMIT 1 OFFSET ?"
 )
+
+
+def failures_page(columns: str, *, descending: bool) -> str:
+    """A shard's failures behind a place, or before one in the opposite order. Only the bound on the instant is one that every
+    database reads an index by."""
+    order, than = (" DESC", "<") if descending else ("", ">")
+    return (
+        f"SELECT {columns} FROM failures WHERE shard_id = ? AND failure_at {than}= ? AND (failure_at {than} ? OR "
+        f"(failure_uuid, failure_generation) {than} (?, ?)) "
+        f"ORDER BY failure_at{order}, failure_uuid{order}, failure_generation{order} LIMIT ?"
+    )
+
+
+FAILURES, FAILURES_DESCENDING = (failures_page(FAILURE_COLUMNS, descending=each) for each in (False, True))
+#: Failures that one statement deletes: some databases try each of its conditions on each row.
+_REMOVED_MAX = 100
 #: Sorts before every generation, or is that of a damaged row.
 _GENERATION_FIRST = bytes(GENERATION_BYTES)
 _RECORD = "record_key, record_value, record_version FROM records"
@@ -215,12 +237,31 @@ class SqlStore(ABC):
         return sorted(found, key=lambda row: row.generation, reverse=True)[:limit]
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` history rows and run rows with expires_at ≤ now_us, longest expired first, and returns how
-        many."""
+        """Removes up to `limit` history, run and failure rows with expires_at ≤ now_us, longest expired first of each, and
+        returns how many."""
         removed = await self._change(purge_history(self.dialect, now_us, limit))
-        if removed < limit:
-            removed += await self._change(purge_runs(self.dialect, now_us, limit - removed))
+        for purge in (purge_runs, purge_failures):
+            if removed < limit:
+                removed += await self._change(purge(self.dialect, now_us, limit - removed))
         return removed
+
+    async def failures(
+        self, shard_id: int, after: FailurePlace | None, limit: int, *, descending: bool = False
+    ) -> builtins.list[FailureRow]:
+        """A shard's failure rows behind a place, or in the opposite order before it."""
+        first, last = (INSTANT_MIN, UUID_MIN, b""), (INSTANT_MAX, UUID_MAX, GENERATION_END)
+        at, uuid, generation = after or (last if descending else first)
+        return await self._failures((shard_id, at, at, uuid, generation, limit), descending=descending)
+
+    async def _failures(self, values: tuple[Value, ...], *, descending: bool) -> builtins.list[FailureRow]:
+        """The rows of `failures_page`."""
+        return [failure_row(row) for row in await self._rows(FAILURES_DESCENDING if descending else FAILURES, *values)]
+
+    async def remove_failures(self, shard_id: int, places: Sequence[FailurePlace]) -> None:
+        """Removes the failure rows at these places."""
+        steps = remove_failures(self.dialect, shard_id, [place[1:] for place in places])
+        if steps:
+            await self._change(*steps)
 
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
@@ -308,6 +349,25 @@ def purge_runs(dialect: Dialect, now_us: int, limit: int) -> Step:
     """Deletes the rows of runs that expired first."""
     key = "shard_id, run_uuid, run_generation"
     return Step(dialect.delete_first("runs", key, "run_expires_at <= ?", "run_expires_at"), (now_us, limit))
+
+
+def purge_failures(dialect: Dialect, now_us: int, limit: int) -> Step:
+    """Deletes the failures that expired first."""
+    key = "shard_id, failure_uuid, failure_generation"
+    sql = dialect.delete_first("failures", key, "failure_expires_at <= ?", "failure_expires_at")
+    return Step(sql, (now_us, limit))
+
+
+def remove_failures(dialect: Dialect, shard_id: int, identities: Sequence[tuple[bytes, bytes]]) -> list[Step]:
+    """Deletes failures by uuid and generation."""
+    steps = []
+    for part in cut(sorted(identities), _REMOVED_MAX):
+        # The uuids alone are what every database reads an index by.
+        uuids = ", ".join("?" * len(part))
+        pairs = " OR ".join(["(failure_uuid = ? AND failure_generation = ?)"] * len(part))
+        sql = f"{dialect.delete_failures} WHERE shard_id = ? AND failure_uuid IN ({uuids}) AND ({pairs})"
+        steps.append(Step(sql, (shard_id, *(uuid for uuid, _ in part), *(value for pair in part for value in pair))))
+    return steps
 
 
 def trim_runs(dialect: Dialect, shard_id: int, uuid: bytes, before: bytes, limit: int) -> Step:

@@ -24,6 +24,8 @@ from tocsin.ports.store import (
     SCHEDULES_SUFFIX,
     Applied,
     Capabilities,
+    FailurePlace,
+    FailureRow,
     FireKey,
     Found,
     HistoryRow,
@@ -62,6 +64,7 @@ class _Shard:
         self.history: dict[bytes, dict[bytes, HistoryRow]] = {}
         self.history_keys: list[ListCursor] = []
         self.runs: dict[bytes, dict[bytes, RunRow]] = {}
+        self.failures: dict[tuple[bytes, bytes], FailureRow] = {}
 
     def remove(self, uuid: bytes) -> None:
         row = self.live.pop(uuid, None)
@@ -96,7 +99,7 @@ class _Shard:
         _insert_sorted(self.history_keys, list(added))
 
     def expire(self, expires_at: int, uuid: bytes, generation: bytes) -> int:
-        """Removes the history row and the run row of this identity that expire then; returns how many."""
+        """Removes one row of this identity that expires then: of the history, a run or a failure; returns how many."""
         # A row that was written again has a later entry, or the same entry twice.
         ended = self.history.get(uuid, {}).get(generation)
         if ended is not None and ended.expires_at == expires_at:
@@ -106,6 +109,10 @@ class _Shard:
         run = self.runs.get(uuid, {}).get(generation)
         if run is not None and run.expires_at == expires_at:
             _forget(self.runs, uuid, generation)
+            return 1
+        failure = self.failures.get((uuid, generation))
+        if failure is not None and failure.expires_at == expires_at:
+            del self.failures[uuid, generation]
             return 1
         return 0
 
@@ -242,7 +249,11 @@ class MemoryStore:
         shard.remember(batch.history)
         for run in batch.runs:
             shard.runs.setdefault(run.uuid, {})[run.generation] = run
-        rows: builtins.list[HistoryRow | RunRow] = [*batch.history, *batch.runs]
+        for failure in batch.failures:
+            shard.failures[failure.uuid, failure.generation] = failure
+        for identity in batch.resolved:
+            shard.failures.pop(identity, None)
+        rows: builtins.list[HistoryRow | RunRow | FailureRow] = [*batch.history, *batch.runs, *batch.failures]
         for row in rows:
             heapq.heappush(self._expiries, (row.expires_at, batch.shard_id, row.uuid, row.generation))
 
@@ -332,12 +343,29 @@ class MemoryStore:
         return [] if shard is None else [*within(bytes_max, shard.runs_before(uuid, before)[:limit])]
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` history rows and run rows with expires_at ≤ now_us and returns how many."""
+        """Removes up to `limit` history, run and failure rows with expires_at ≤ now_us and returns how many."""
         removed = 0
         while self._expiries and self._expiries[0][0] <= now_us and removed < limit:
             expires_at, shard_id, uuid, generation = heapq.heappop(self._expiries)
             removed += self._shards[shard_id].expire(expires_at, uuid, generation)
         return removed
+
+    async def failures(
+        self, shard_id: int, after: FailurePlace | None, limit: int, *, descending: bool = False
+    ) -> builtins.list[FailureRow]:
+        """A shard's failure rows behind a place, or in the opposite order before it."""
+        shard = self._shards.get(shard_id)
+        rows = [] if shard is None else sorted(shard.failures.values(), key=_place_of_failure, reverse=descending)
+        if after is not None:
+            rows = [row for row in rows if (row.place < after if descending else row.place > after)]
+        return rows[:limit]
+
+    async def remove_failures(self, shard_id: int, places: Sequence[FailurePlace]) -> None:
+        """Removes the failure rows at these places."""
+        shard = self._shards.get(shard_id)
+        if shard is not None:
+            for _, uuid, generation in places:
+                shard.failures.pop((uuid, generation), None)
 
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how
@@ -424,6 +452,10 @@ def _history_place(row: HistoryRow) -> ListCursor:
     return (row.execute_at, row.uuid, row.generation)
 
 
+def _place_of_failure(row: FailureRow) -> FailurePlace:
+    return row.place
+
+
 def _place_of(item: tuple[ListCursor, StoredRow | HistoryRow]) -> ListCursor:
     return item[0]
 
@@ -440,7 +472,9 @@ def _check_batches(batches: Sequence[ShardBatch]) -> None:
         if watermark is not None and any(row.suspended is None and row.key <= watermark for row in batch.upserts):
             raise ValueError(f"shard {batch.shard_id}: an upsert lies in the deleted range")
         keys = [row.key for row in batch.upserts] + [(row.execute_at, row.uuid) for row in batch.history]
-        keys += [(0, run.uuid) for run in batch.runs]
+        keys += [(0, run.uuid) for run in batch.runs] + [(row.failed_at, row.uuid) for row in batch.failures]
+        if not {(row.uuid, row.generation) for row in batch.failures}.isdisjoint(batch.resolved):
+            raise ValueError(f"shard {batch.shard_id}: a failure is written and resolved in one batch")
         for at, uuid in keys:
             if len(uuid) != 16 or not -(2**63) <= at < 2**63:
                 raise DefiniteFailure(f"shard {batch.shard_id}: a row's key is out of range")

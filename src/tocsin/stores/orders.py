@@ -3,15 +3,16 @@
     "L" instant uuid               a live timer
     "S" instant uuid               a suspended one
     "H" instant uuid generation    a finished one
+    "E" instant uuid generation    a failure, by the instant at which it failed
 
 Instants are eight bytes that sort as the numbers do.
 """
 
 from __future__ import annotations
 
-from tocsin.ports.store import GENERATION_END, FireKey, ListCursor
+from tocsin.ports.store import GENERATION_END, FailurePlace, FireKey, ListCursor
 
-LIVE, SUSPENDED, FINISHED = b"L", b"S", b"H"
+LIVE, SUSPENDED, FINISHED, FAILED = b"L", b"S", b"H", b"E"
 
 UUID_END = b"\xff" * 16
 _SIGN = 2**63
@@ -55,3 +56,16 @@ def range_behind(kind: bytes, place: ListCursor, last_us: int) -> tuple[bytes, b
         return behind(order_key(kind, at, uuid, generation)), order_key(kind, last_us, UUID_END, GENERATION_END)
     first = order_key(kind, at, uuid)
     return behind(first) if generation == GENERATION_END else first, order_key(kind, last_us, UUID_END)
+
+
+def failures_behind(after: FailurePlace | None, *, descending: bool) -> tuple[bytes, bytes]:
+    """The first key of failures behind a place and a key above all of them, or, in the opposite order, the first key and that
+    of the place: the upper bound is none of the failures asked for."""
+    if descending and after is not None:
+        return FAILED, order_key(FAILED, *after)
+    return FAILED if after is None else behind(order_key(FAILED, *after)), bytes([FAILED[0] + 1])
+
+
+def failure_place_of(key: bytes) -> FailurePlace:
+    """The place of a failure's key."""
+    return (*fire_key_of(key), key[25:])

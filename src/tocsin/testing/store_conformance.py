@@ -24,6 +24,7 @@ from tocsin.testing.store_conformance_durability import (
     OpeningConformance,
     RecordsConformance,
 )
+from tocsin.testing.store_conformance_failures import FailureConformance
 from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance, ScheduleConformance
 from tocsin.testing.store_conformance_machine import MachineConformance
 
@@ -36,6 +37,7 @@ class StoreConformance(
     FetchConformance,
     ListConformance,
     HistoryConformance,
+    FailureConformance,
     ScheduleConformance,
     DamageConformance,
     RecordsConformance,

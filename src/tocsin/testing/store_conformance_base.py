@@ -15,6 +15,7 @@ from tocsin.ports.store import (
     KEY_MAX,
     KEY_MIN,
     Applied,
+    FailureRow,
     FireKey,
     HistoryRow,
     RunRow,
@@ -108,6 +109,11 @@ def finished(live: StoredRow, status: Status = Status.COMPLETED, *, at: int = 0,
 def run(of: StoredRow, record: bytes = b'{"v":1}', *, expires_at: int = 1_000) -> RunRow:
     """The row of a run that ended with a live row."""
     return RunRow(of.uuid, of.generation, record, expires_at)
+
+
+def failure(of: StoredRow, at: int = 0, cause: str = "http://a/\x1fHTTP 500", *, expires_at: int = 1_000) -> FailureRow:
+    """The failure row of a run that ended with a live row."""
+    return FailureRow(of.uuid, of.generation, of.namespace, of.timer_id, cause, at, of.execute_at, expires_at)
 
 
 async def claimed(store: Store, shard_id: int = 0, owner: bytes = ALICE) -> ShardBatch:

@@ -18,6 +18,8 @@ from tocsin.model.timer import Status
 from tocsin.ports.store import (
     KEY_MAX,
     Applied,
+    FailurePlace,
+    FailureRow,
     FireKey,
     HistoryRow,
     ListQuery,
@@ -53,6 +55,8 @@ fates = st.fixed_dictionaries(
         "record": records,
         "history": st.none() | st.tuples(finished_statuses, st.integers(0, 10)),
         "run": st.none() | st.tuples(records, st.integers(0, 10)),
+        "failure": st.none() | st.tuples(st.integers(-1, 3), instants, st.integers(0, 10)),
+        "resolved": st.booleans(),
     }
 )
 
@@ -71,6 +75,7 @@ class _Machine(RuleBasedStateMachine):
         self.store = type(self).make_store(Path(self.folder.name))
         self.both(lambda store: store.open(TOTAL_SHARDS))
         self.fences = dict.fromkeys(SHARDS, (0, ALICE))
+        self.failed: dict[bytes, bytes] = {}
 
     def both(self, call: Callable[[Store], Any]) -> Any:
         """Runs a call on both stores; checks that the results are equal and returns the result."""
@@ -134,6 +139,13 @@ class _Machine(RuleBasedStateMachine):
             if fate["run"] is not None:
                 of = generation(batch.epoch, batch.owner, next(self.sequence))
                 batch.runs.append(RunRow(uuid, of, *fate["run"]))
+            if fate["resolved"] and uuid in self.failed:
+                batch.resolved.append((uuid, self.failed.pop(uuid)))
+            if fate["failure"] is not None:
+                of = self.failed[uuid] = generation(batch.epoch, batch.owner, next(self.sequence))
+                failed_at, execute_at, expires_at = fate["failure"]
+                names = (fate["namespace"], f"id-{uuid[0]}", "http://a/\x1fTIMEOUT")
+                batch.failures.append(FailureRow(uuid, of, *names, failed_at, execute_at, expires_at))
         return batch
 
     @rule(shard_id=st.sampled_from(SHARDS), after=keys, up_to=keys | st.just(KEY_MAX), page_rows=st.integers(1, 5))
@@ -151,6 +163,24 @@ class _Machine(RuleBasedStateMachine):
         while page == limit:
             rows = self.both(partial(_runs, shard_id, uuid, before, limit))
             page, before = len(rows), rows[-1].generation if rows else None
+
+    @rule(
+        shard_id=st.sampled_from(SHARDS),
+        descending=st.booleans(),
+        limit=st.integers(1, 3),
+        remove=st.sampled_from([False, False, True]),
+    )
+    def failures(self, shard_id: int, descending: bool, limit: int, remove: bool) -> None:
+        rows: list[FailureRow] = []
+        after: FailurePlace | None = None
+        while after is None or len(rows) % limit == 0:
+            page = self.both(partial(_failures, shard_id, after, limit, descending))
+            if not page:
+                break
+            rows += page
+            after = rows[-1].place
+        if remove:
+            self.both(lambda store: store.remove_failures(shard_id, [row.place for row in rows[::2]]))
 
     @rule(
         namespaces=st.sampled_from([*((name,) for name in NAMESPACES), NAMESPACES, None]),
@@ -201,6 +231,12 @@ async def _runs(
     shard_id: int, uuid: bytes, before: bytes | None, limit: int, store: Store
 ) -> list[HistoryRow | RunRow]:
     return await store.runs(shard_id, uuid, before, limit)
+
+
+async def _failures(
+    shard_id: int, after: FailurePlace | None, limit: int, descending: bool, store: Store
+) -> list[FailureRow]:
+    return await store.failures(shard_id, after, limit, descending=descending)
 
 
 class MachineConformance(StoreSuite):

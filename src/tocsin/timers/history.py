@@ -41,6 +41,14 @@ class RunPage(NamedTuple):
     cursor: str | None
 
 
+class FailedRun(NamedTuple):
+    """A run that failed or expired: the generation of its row, and the name of its firing."""
+
+    generation: bytes
+    firing: str
+    status: RunStatus
+
+
 class _Place(NamedTuple):
     """Where a page ended: the generation of the last row that it accounts for, and the identity of its last run."""
 
@@ -117,19 +125,19 @@ async def latest_ended(store: Store, shard_id: int, uuid: bytes, limit: int, byt
 
 async def failed_runs(
     store: Store, shard_id: int, uuid: bytes, instants: Collection[int], rows_max: int
-) -> dict[int, Run]:
+) -> dict[int, FailedRun]:
     """Of the latest run of each instant, those that failed or expired, by instant; from the newest `rows_max` rows."""
-    latest: dict[int, Run] = {}
+    latest: dict[int, FailedRun] = {}
     before = None
     while rows_max > 0 and len(latest) < len(instants):
         rows = await store.runs(shard_id, uuid, before, min(rows_max, _READ_ROWS_MAX))
         if not rows:
             break
-        for run in map(_ended, rows):
+        for row in rows:
+            before, run = row.generation, _ended(row)
             if run.execute_at in instants and run.status is not RunStatus.MISSED:
-                latest.setdefault(run.execute_at, run)
+                latest.setdefault(run.execute_at, FailedRun(before, run.firing, run.status))
         rows_max -= len(rows)
-        before = rows[-1].generation
     return {at: run for at, run in latest.items() if run.status in (RunStatus.FAILED, RunStatus.EXPIRED)}
 
 

@@ -219,7 +219,8 @@ class Schedules:
             await self._existing(namespace, schedule_id)
             raise InvalidInput(*errors)
         wanted = tuple(FailedOccurrence(at, failed[at].firing) for at in dict.fromkeys(instants))
-        return await self._change(namespace, schedule_id, Replay(wanted))
+        generations = tuple(failed[each.instant].generation for each in wanted)
+        return await self._change(namespace, schedule_id, Replay(wanted, generations))
 
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
         """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page is shorter

@@ -46,7 +46,8 @@ from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import explain
-from tocsin.timers.history import RunPage, failed_runs, latest_ended, runs_of
+from tocsin.timers.failures import Failures
+from tocsin.timers.history import FailedRun, RunPage, failed_runs, latest_ended, runs_of
 from tocsin.timers.listing import (
     PAGES_READ_MAX,
     IdListRequest,
@@ -96,6 +97,7 @@ class TimerService:
         self.namespaces = Namespaces(context, supervisor, num_shards=namespace_num_shards, retention_us=retention_us)
         #: What clients let this process reckon.
         self.turns = Turns()
+        self.failures = Failures(context.store, self.namespaces, self.turns, supervisor.total_shards)
         self._context, self._supervisor = context, supervisor
         self._shared = not context.store.capabilities.exclusive
         #: The pages of lists and of runs that may be read at once, and made into answers.
@@ -338,7 +340,7 @@ class TimerService:
             read = latest_ended(self._context.store, shard_id, uuid, limit, bytes_max)
             return await self.namespaces.read(read)
 
-    async def failed_runs(self, shard_id: int, uuid: bytes, instants: Collection[int]) -> dict[int, Run]:
+    async def failed_runs(self, shard_id: int, uuid: bytes, instants: Collection[int]) -> dict[int, FailedRun]:
         """Of the latest kept run of each instant of a row, those that failed or expired, by instant. Raises Unavailable."""
         async with self._pages:
             read = failed_runs(self._context.store, shard_id, uuid, instants, self.occurrences_kept)

@@ -18,16 +18,25 @@ import type {
   CreateNamespace,
   CreateSchedule,
   CreateTimer,
+  DismissedFailures,
+  DismissFailures,
   ErrorMeta,
   ExecutedRequest,
   ExecutedResponse,
   Execution,
   Explanation,
   FailingDestination,
+  Failure,
+  FailureGroup,
+  FailureList,
+  FailurePage,
+  FailureSample,
   GetStatistics,
   ItemError,
   KeyList,
   ListAudit,
+  ListFailureMembers,
+  ListFailures,
   ListSchedules,
   ListTimers,
   MissedRange,
@@ -175,6 +184,29 @@ const ofCreateNamespace: Converters<CreateNamespace> = {
 /** What is sent; members that are undefined stay out. */
 export function encodeCreateNamespace(source: CreateNamespace): Sent {
   return encode(source, ofCreateNamespace);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeDismissFailures(source: DismissFailures): Sent {
+  return encode(source);
+}
+
+const ofListFailureMembers: Converters<ListFailureMembers> = {
+  since: encodeInstant,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeListFailureMembers(source: ListFailureMembers): Sent {
+  return encode(source, ofListFailureMembers);
+}
+
+const ofListFailures: Converters<ListFailures> = {
+  since: encodeInstant,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeListFailures(source: ListFailures): Sent {
+  return encode(source, ofListFailures);
 }
 
 /** What is sent; members that are undefined stay out. */
@@ -359,6 +391,12 @@ export interface Answers {
   OccurrencePage: OccurrencePage;
   OccurrenceRun: OccurrenceRun;
   MissedRange: MissedRange;
+  FailureList: FailureList;
+  FailureGroup: FailureGroup;
+  Failure: Failure;
+  FailureSample: FailureSample;
+  FailurePage: FailurePage;
+  DismissedFailures: DismissedFailures;
   Namespace: Namespace;
   NamespaceList: NamespaceList;
   RotatedSecret: RotatedSecret;
@@ -475,6 +513,30 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   MissedRange: {
     required: ["reason", "count", "firstAt", "lastAt"],
+    nested: [],
+  },
+  FailureList: {
+    required: ["groups", "furtherGroups", "count", "atLeast"],
+    nested: [["groups", "FailureGroup", true]],
+  },
+  FailureGroup: {
+    required: ["count", "firstAt", "lastAt", "series", "newest"],
+    nested: [["newest", "Failure", true], ["sample", "FailureSample", false]],
+  },
+  Failure: {
+    required: ["failureId", "namespace", "kind", "id", "executeAt", "failedAt", "destination", "error"],
+    nested: [],
+  },
+  FailureSample: {
+    required: [],
+    nested: [["attempt", "Attempt", false]],
+  },
+  FailurePage: {
+    required: ["failures"],
+    nested: [["failures", "Failure", true]],
+  },
+  DismissedFailures: {
+    required: ["dismissed", "more"],
     nested: [],
   },
   Namespace: {

@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_deleted" | "namespace_created" | "namespace_changed" | "secret_rotated" | "tenant_labeled";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_deleted" | "namespace_created" | "namespace_changed" | "secret_rotated" | "tenant_labeled" | "failures_dismissed";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli";
@@ -17,6 +17,12 @@ export type CallbackMethod = "POST" | "GET" | "PUT" | "PATCH" | "DELETE" | "HEAD
 
 /** What becomes of instants that pass while a schedule cannot fire. */
 export type CatchUp = "latest" | "all" | "none";
+
+/** What failed. */
+export type FailedKind = "timer" | "occurrence";
+
+/** What the failures of a group have in common. */
+export type FailureGroupedBy = "namespace" | "destination" | "error" | "kind";
 
 /** Why an attempt failed; docs/reference/errors.md has a remedy for each. */
 export type FailureKind = "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "TIMEOUT" | "CONNECTION_FAILED" | "CONNECTION_CLOSED" | "NAME_NOT_RESOLVED" | "TLS_FAILED" | "BAD_RESPONSE" | "EGRESS_REFUSED" | "INVALID_REQUEST" | "INVALID_SECRET" | "SHUTDOWN" | "EXPIRED" | "HTTP_STATUS" | "INTERRUPTED" | "START_TIMEOUT" | "WATCHDOG_TIMEOUT";
@@ -478,6 +484,52 @@ export interface ScheduleHistory {
   readonly limit?: number | undefined;
   /** `nextCursor` of the previous page. */
   readonly cursor?: string | undefined;
+}
+
+/** Which failures to group, and how. */
+export interface ListFailures {
+  /** The namespace's name; `*`: all that the API key has access to. */
+  readonly namespace: string;
+  /** Only failures since this instant. */
+  readonly since?: InstantLike | undefined;
+  /** What the failures of a group have in common. Default: all of these. */
+  readonly groupBy?: readonly FailureGroupedBy[] | undefined;
+  /** Maximum number of groups. Default 50. */
+  readonly limit?: number | undefined;
+}
+
+/** Which failures to list: those of a group, or all. */
+export interface ListFailureMembers {
+  /** The namespace's name; `*`: all that the API key has access to. */
+  readonly namespace: string;
+  /** The URL that was called, without credentials and query. */
+  readonly destination?: string | undefined;
+  /** The stable code of the last error, without details. */
+  readonly error?: string | undefined;
+  /** What failed: a timer, or an occurrence of a schedule. */
+  readonly kind?: FailedKind | undefined;
+  /** Only failures since this instant. */
+  readonly since?: InstantLike | undefined;
+  /** Maximum number of failures on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** Which failures to remove from the list: by their ids, or those of a group. */
+export interface DismissFailures {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The failureId of each, up to 1,000. */
+  readonly ids?: readonly string[] | undefined;
+  /** The URL that was called, without credentials and query. */
+  readonly destination?: string | undefined;
+  /** The stable code of the last error, without details. */
+  readonly error?: string | undefined;
+  /** What failed: a timer, or an occurrence of a schedule. */
+  readonly kind?: FailedKind | undefined;
+  /** With `true` and no other field: all failures of the namespace. */
+  readonly all?: boolean | undefined;
 }
 
 /** A namespace to create. */
@@ -996,6 +1048,88 @@ export interface MissedRange {
   firstAt: Instant;
   /** An RFC 3339 instant with a time zone. */
   lastAt: Instant;
+}
+
+/** Groups of failures, those with most failures first. */
+export interface FailureList {
+  /** The groups. */
+  groups: FailureGroup[];
+  /** How many groups beyond the limit there are. */
+  furtherGroups: number;
+  /** How many failures there are in all groups. */
+  count: number;
+  /** Whether there are older failures that were not counted: at most 50,000 are. */
+  atLeast: boolean;
+}
+
+/** Failures with something in common. Fields in which they differ are absent. */
+export interface FailureGroup {
+  /** How many failures were counted. */
+  count: number;
+  /** When the first one failed. */
+  firstAt: Instant;
+  /** When the last one failed. */
+  lastAt: Instant;
+  /** How many failed in each of 24 equal parts of the time from the first one to now. */
+  series: number[];
+  /** The newest ones, at most 10. */
+  newest: Failure[];
+  /** The namespace. */
+  namespace?: string;
+  /** The URL that was called, without credentials and query. */
+  destination?: string;
+  /** The stable code of the last error, without details. */
+  error?: string;
+  /** What failed: a timer, or an occurrence of a schedule. */
+  kind?: Open<FailedKind>;
+  /** The newest failure in detail. */
+  sample?: FailureSample;
+}
+
+/** A failed end that nobody has dealt with. Its details are in the history of the timer or schedule. */
+export interface Failure {
+  /** Names the failure in requests. Opaque. */
+  failureId: string;
+  /** The namespace. */
+  namespace: string;
+  /** What failed: a timer, or an occurrence of a schedule. */
+  kind: Open<FailedKind>;
+  /** The id of the timer or schedule. */
+  id: string;
+  /** The instant of the run that failed. */
+  executeAt: Instant;
+  /** When it failed. */
+  failedAt: string;
+  /** The URL that was called, without credentials and query. */
+  destination: string;
+  /** The stable code of the last error, without details. */
+  error: string;
+}
+
+/** The newest failure of a group: its request and its last attempt, as far as they are kept. */
+export interface FailureSample {
+  /** The request's method. */
+  method?: string;
+  /** The request's URL, without its secrets. */
+  url?: string;
+  /** The last attempt. */
+  attempt?: Attempt;
+}
+
+/** A page of failures, newest first. */
+export interface FailurePage {
+  /** The failures. */
+  failures: Failure[];
+  /** The cursor of the next page; absent on the last page. */
+  nextCursor?: string;
+}
+
+/** What was dismissed. */
+export interface DismissedFailures {
+  /** How many failures. Ids that were not listed any more count, too. */
+  dismissed: number;
+  /** Whether there may be more of the group: at most 50,000 are read. Repeat the request. */
+  more: boolean;
 }
 
 /** A namespace and its settings. The secret is never shown. */

@@ -10,12 +10,15 @@ partition, because a conditional batch cannot have two:
                     "L" instant uuid       an entry of the order of live timers
                     "S" instant uuid       the same of suspended timers
                     "H" instant uuid generation    the same of finished timers
+                    "E" instant uuid generation    a failure, by the instant at which it failed
+                    "F" uuid generation    that instant
                     "N" namespace-hash id  an entry of the list of schedules
 
     p = "records/namespace"  "default"     a record of the kind `namespace`, behind the kind's version
 
 Timers are rows of "T". The entries of "L", "S" and "N" lead to them and may be outdated: an entry counts if the timer has
-its instant or its id. The keys of "L", "S" and "H" are made in `tocsin.stores.orders`.
+its instant or its id. The keys of "L", "S" and "H" are made in `tocsin.stores.orders`,
+as are those of "E".
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import hashlib
 
 META, MEMBERS = "meta", "members"
 
-_TIMER, _RUN, _SCHEDULE = b"T", b"R", b"N"
+_TIMER, _RUN, _FAILURE, _SCHEDULE = b"T", b"R", b"F", b"N"
 _LIVE_END, _HISTORY = b"t", b"h"
 _NAMESPACE_HASH_BYTES = 16
 #: The entries of all schedules of a shard are between these keys.
@@ -57,6 +60,11 @@ def history_key(uuid: bytes, generation: bytes = b"") -> bytes:
 def run_key(uuid: bytes, generation: bytes = b"") -> bytes:
     """The key of a run; without a generation, before those of all its runs."""
     return _RUN + uuid + generation
+
+
+def failure_key(uuid: bytes, generation: bytes) -> bytes:
+    """The key under which the instant of a failure is found."""
+    return _FAILURE + uuid + generation
 
 
 def is_timer(key: bytes) -> bool:

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from tocsin.ports.store import (
     PAGE_BYTES_MAX,
+    FailurePlace,
+    FailureRow,
     FireKey,
     Found,
     HistoryRow,
@@ -26,6 +28,7 @@ from tocsin.stores.cassandra.rows import (
     DAMAGE,
     damaged_row,
     entry_of,
+    failure_row_of,
     member_of,
     row_of,
     row_or_damaged,
@@ -33,11 +36,12 @@ from tocsin.stores.cassandra.rows import (
 )
 from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
-from tocsin.stores.orders import LIVE, SUSPENDED, behind, fire_key_of, order_key
+from tocsin.stores.orders import LIVE, SUSPENDED, behind, failures_behind, fire_key_of, order_key
 
 RANGE = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k <= ? LIMIT ?"
 RANGE_DESCENDING = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k < ? ORDER BY k DESC LIMIT ?"
-_KEYS = "SELECT k, v FROM {t} WHERE p = ? AND k IN ?"
+_FAILURES = RANGE_DESCENDING.replace(" ORDER BY k DESC", "")
+KEYS = "SELECT k, v FROM {t} WHERE p = ? AND k IN ?"
 
 
 class Damaged(NamedTuple):
@@ -63,7 +67,7 @@ async def rows_by_key(client: CassandraClient, shard_id: int, keys: Iterable[byt
     keys, partition, size = list(keys), client.shard(shard_id), client.options.keys_max
     if not keys:
         return Rows({}, {})
-    read = partial(client.read, _KEYS, partition)
+    read = partial(client.read, KEYS, partition)
     pages = await client.in_parallel(read, cut(keys, size))
     try:
         return Rows({key: row_of(key, value) for page in pages for key, value in page}, {})
@@ -174,6 +178,16 @@ class CassandraReads(ClientStore[CassandraClient]):
         ]
         rows += [run_row_of(key, value) for key, value in pages[1]]
         return newest_runs(rows, limit, bytes_max)
+
+    async def failures(
+        self, shard_id: int, after: FailurePlace | None, limit: int, *, descending: bool = False
+    ) -> list[FailureRow]:
+        """A shard's failures behind a place, or in the opposite order before it."""
+        client, statement = self._open, RANGE_DESCENDING if descending else _FAILURES
+        rows = await client.read(
+            statement, client.shard(shard_id), *failures_behind(after, descending=descending), limit
+        )
+        return [failure_row_of(key, value) for key, value in rows]
 
     async def shards(self) -> list[ShardState]:
         """Every shard that was ever claimed, by number."""

@@ -9,9 +9,9 @@ import msgspec
 
 from tocsin.model.errors import DefiniteFailure
 from tocsin.model.timer import Status, damaged_record
-from tocsin.ports.store import GENERATION_LOST, HistoryRow, Member, RunRow, StoredRow
+from tocsin.ports.store import GENERATION_LOST, FailureRow, HistoryRow, Member, RunRow, StoredRow
 from tocsin.stores.cassandra.keys import generation_of, is_timer, uuid_of
-from tocsin.stores.orders import SUSPENDED, fire_key_of
+from tocsin.stores.orders import SUSPENDED, failure_place_of, fire_key_of
 
 #: Cassandra's limit of a time to live, and the instant, in seconds since 1970, after which release 4 expires nothing.
 _TTL_MAX_S = 20 * 365 * 24 * 60 * 60
@@ -50,6 +50,14 @@ class _Run(msgspec.Struct, array_like=True, gc=False):
     expires_at: int
 
 
+class _Failure(msgspec.Struct, array_like=True, gc=False):
+    namespace: str
+    timer_id: str
+    failure: str
+    execute_at: int
+    expires_at: int
+
+
 class _Member(msgspec.Struct, array_like=True, gc=False):
     node: str
     address: str
@@ -75,6 +83,7 @@ class Entry(msgspec.Struct, array_like=True, gc=False):
 _timer = msgspec.msgpack.Decoder(_Timer)
 _finished = msgspec.msgpack.Decoder(_Finished)
 _run = msgspec.msgpack.Decoder(_Run)
+_failure = msgspec.msgpack.Decoder(_Failure)
 _entry = msgspec.msgpack.Decoder(Entry)
 _schedule = msgspec.msgpack.Decoder(ScheduleEntry)
 _member = msgspec.msgpack.Decoder(_Member)
@@ -189,7 +198,22 @@ def run_row_of(key: bytes, value: bytes) -> RunRow:
     return RunRow(uuid_of(key), generation_of(key), run.record, run.expires_at)
 
 
-def ttl_s(row: HistoryRow | RunRow, at_least_s: int) -> int:
+def failure_value(row: FailureRow) -> bytes:
+    """The value of a failure."""
+    return _encode(_Failure(row.namespace, row.timer_id, row.failure, row.execute_at, row.expires_at))
+
+
+def failure_row_of(key: bytes, value: bytes | None) -> FailureRow:
+    """The failure of a row of "E"; a damaged one as far as its key has it."""
+    failed_at, uuid, generation = place = failure_place_of(key)
+    try:
+        of = _failure.decode(value or b"")
+    except DAMAGE:
+        return FailureRow.damaged(place)
+    return FailureRow(uuid, generation, of.namespace, of.timer_id, of.failure, failed_at, of.execute_at, of.expires_at)
+
+
+def ttl_s(row: HistoryRow | RunRow | FailureRow, at_least_s: int) -> int:
     """Seconds until the row expires, by this machine's clock; 0 for never. Raises DefiniteFailure for an instant out of
     range."""
     if not -(2**63) <= row.expires_at < 2**63:

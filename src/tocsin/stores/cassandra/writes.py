@@ -4,15 +4,18 @@ of its own, because a plain write could override, or be overridden by, a conditi
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError
-from tocsin.ports.store import SCHEDULES_SUFFIX, Applied, Member, ShardBatch, StoredRow
+from tocsin.ports.store import SCHEDULES_SUFFIX, Applied, FailurePlace, Member, ShardBatch, StoredRow
+from tocsin.sql.rows import cut
 from tocsin.stores.cassandra.client import CassandraClient, Write
-from tocsin.stores.cassandra.keys import MEMBERS, end_of, history_key, run_key, schedule_key, timer_key
+from tocsin.stores.cassandra.keys import MEMBERS, end_of, failure_key, history_key, run_key, schedule_key, timer_key
+from tocsin.stores.cassandra.reads import KEYS
 from tocsin.stores.cassandra.rows import (
     entry_value,
+    failure_value,
     history_value,
     member_value,
     run_value,
@@ -21,15 +24,19 @@ from tocsin.stores.cassandra.rows import (
     ttl_s,
 )
 from tocsin.stores.client_store import ClientStore
-from tocsin.stores.orders import FINISHED, LIVE, SUSPENDED, order_key
+from tocsin.stores.orders import FAILED, FINISHED, LIVE, SUSPENDED, instant_bytes, instant_of, order_key
 
 _FENCE = "UPDATE {t} SET latest = ? WHERE p = ? IF epoch = ? AND owner = ?"
 _PUT = "INSERT INTO {t} (p, k, v) VALUES (?, ?, ?)"
 _PUT_FOR = "INSERT INTO {t} (p, k, v) VALUES (?, ?, ?) USING TTL ?"
 _DELETE = "DELETE FROM {t} WHERE p = ? AND k = ?"
 _DELETE_RANGE = "DELETE FROM {t} WHERE p = ? AND k >= ? AND k <= ?"
+#: A condition that always holds: Paxos orders the batch that begins with it. No row has that key.
+_IN_ORDER = "DELETE FROM {t} WHERE p = ? AND k = 0x00 IF v = null"
 _STATE = "SELECT DISTINCT epoch, owner, latest FROM {t} WHERE p = ?"
 
+#: Failures that one batch removes.
+_REMOVED_MAX = 500
 #: Size of a statement besides its value, rounded up.
 _STATEMENT_BYTES = 150
 #: Cassandra refuses writes of more than half of a segment of its commit log, 16 MiB by default.
@@ -45,6 +52,7 @@ def statements_of(client: CassandraClient, batch: ShardBatch, token: bytes) -> l
             *_deletes(partition, batch),
             *(write for row in batch.upserts for write in _upsert(partition, row)),
             *_history(client, partition, batch),
+            *_failures(client, partition, batch),
         ]
     except OverflowError:
         raise DefiniteFailure(f"shard {batch.shard_id}: an instant is out of range") from None
@@ -94,6 +102,30 @@ def _history(client: CassandraClient, partition: str, batch: ShardBatch) -> Iter
     for run in {(row.uuid, row.generation): row for row in batch.runs}.values():
         key = run_key(run.uuid, run.generation)
         yield Write(_PUT_FOR, (partition, key, run_value(run), ttl_s(run, at_least_s)))
+
+
+def _failures(client: CassandraClient, partition: str, batch: ShardBatch) -> Iterator[Write]:
+    for failure in batch.failures:
+        seconds = ttl_s(failure, client.options.history_ttl_min_s)
+        key = failure_key(failure.uuid, failure.generation)
+        yield Write(_PUT_FOR, (partition, order_key(FAILED, *failure.place), failure_value(failure), seconds))
+        yield Write(_PUT_FOR, (partition, key, instant_bytes(failure.failed_at), seconds))
+
+
+def _removed_failures(partition: str, places: Iterable[FailurePlace]) -> Iterator[Write]:
+    for at, uuid, generation in places:
+        yield Write(_DELETE, (partition, order_key(FAILED, at, uuid, generation)))
+        yield Write(_DELETE, (partition, failure_key(uuid, generation)))
+
+
+async def _places_of(
+    client: CassandraClient, partition: str, identities: Iterable[tuple[bytes, bytes]]
+) -> list[FailurePlace]:
+    """Where the failures with these uuids and generations are listed, of which some may not exist."""
+    wanted = {failure_key(*each): each for each in identities}
+    read = partial(client.read, KEYS, partition)
+    pages = await client.in_parallel(read, cut(list(wanted), client.options.keys_max))
+    return [(instant_of(value), *wanted[key]) for page in pages for key, value in page]
 
 
 async def _is_last(client: CassandraClient, shard_id: int, token: bytes) -> bool:
@@ -151,6 +183,11 @@ class CassandraWrites(ClientStore[CassandraClient]):
         coordinator may have completed this very batch, and then another node's claim, before the condition was evaluated
         again."""
         client = self._open
+        if batch.resolved:
+            # What is listed was written by earlier batches, so it can be read before this one.
+            partition = client.shard(batch.shard_id)
+            places = await _places_of(client, partition, batch.resolved)
+            writes = [*writes, *_removed_failures(partition, places)]
         try:
             applied = await client.write_all(writes)
         except OutcomeUnknown as unknown:
@@ -177,6 +214,14 @@ class CassandraWrites(ClientStore[CassandraClient]):
             await client.write("DELETE FROM {t} WHERE p = ? AND k = ? IF EXISTS", *place)
         else:
             await client.write("DELETE FROM {t} WHERE p = ? AND k = ? IF n = ?", *place, counter)
+
+    async def remove_failures(self, shard_id: int, places: Sequence[FailurePlace]) -> None:
+        """Removes the failures at these places, some at a time."""
+        client = self._open
+        partition = client.shard(shard_id)
+        for some in cut(places, _REMOVED_MAX):
+            writes = [Write(_IN_ORDER, (partition,)), *_removed_failures(partition, some)]
+            await self._turns.take(shard_id, partial(client.write_all, writes))
 
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how

@@ -2,7 +2,8 @@
 
 Attribute names have one letter, because they count towards the size of each item: `g` generation, `n` namespace, `i` id,
 `t` tags, `r` record, `w` reason of suspension; of finished timers also `z` status, `f` finished at, and `ttl`, the time to
-live in seconds since 1970. A run has `r`, `e` and `ttl`. Only the live row of a schedule has an `e` that is no expiry.
+live in seconds since 1970. A run has `r`, `e` and `ttl`; a failure, besides `n` and `i`, `c` cause and
+`x` the instant of the run. Only the live row of a schedule has an `e` that is no expiry.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from tocsin.ports.store import (
     GENERATION_LOST,
     SCHEDULES_SUFFIX,
     UUID_BYTES,
+    FailureRow,
     HistoryRow,
     RunRow,
     StoredRow,
@@ -22,6 +24,7 @@ from tocsin.stores.dynamodb.address import ITEM_BYTES_MAX
 from tocsin.stores.dynamodb.keys import (
     PROJECTED,
     Item,
+    failure_key,
     generation_of,
     generation_of_run,
     history_key,
@@ -31,7 +34,16 @@ from tocsin.stores.dynamodb.keys import (
     timer_key,
     uuid_of,
 )
-from tocsin.stores.orders import FINISHED, LIVE, SUSPENDED, instant_bytes, instant_of, order_key
+from tocsin.stores.orders import (
+    FAILED,
+    FINISHED,
+    LIVE,
+    SUSPENDED,
+    failure_place_of,
+    instant_bytes,
+    instant_of,
+    order_key,
+)
 
 _STATUSES = {status.value: status for status in Status}
 #: What reading a damaged item raises.
@@ -72,7 +84,37 @@ def run_item(shard_id: int, row: RunRow) -> Item:
     return _checked({**run_key(shard_id, row.uuid, row.generation), "r": {"B": row.record}, **_expiry(row)}, row)
 
 
-def _expiry(row: HistoryRow | RunRow) -> Item:
+def failure_item(shard_id: int, row: FailureRow) -> Item:
+    """The item of a failure. Raises DefiniteFailure if the row exceeds a limit."""
+    check_lengths(row)
+    try:
+        order = order_key(FAILED, *row.place)
+    except OverflowError:
+        raise DefiniteFailure(f"{row.timer_id!r}: the instant {row.failed_at} is out of range") from None
+    item: Item = {
+        **failure_key(shard_id, row.uuid, row.generation),
+        "o": {"B": order},
+        "n": {"S": row.namespace},
+        "i": {"S": row.timer_id},
+        "c": {"S": row.failure},
+        "x": {"N": str(row.execute_at)},
+        **_expiry(row),
+    }
+    return item
+
+
+def failure_row_of(item: Item) -> FailureRow:
+    """The row of a failure's item; a damaged one as far as it is left."""
+    failed_at, uuid, generation = place = failure_place_of(bytes(item["o"]["B"]))
+    try:
+        names = (item["n"]["S"], item["i"]["S"], item["c"]["S"])
+        instants = (failed_at, int(item["x"]["N"]), instant_of(bytes(item["e"]["B"])))
+        return FailureRow(uuid, generation, *names, *instants)
+    except _DAMAGE:
+        return FailureRow.damaged(place)
+
+
+def _expiry(row: HistoryRow | RunRow | FailureRow) -> Item:
     try:
         expiry = instant_bytes(row.expires_at)
     except OverflowError:

@@ -6,12 +6,13 @@ Every item has a partition key `p` (text) and a sort key `s` (bytes). All items 
                     s = uuid "t"                   a timer, live or suspended: one item, at any instant
                     s = uuid "h" generation        a finished timer
                     s = "run" uuid generation      a run that ended while its timer went on
+                    s = "fail" uuid generation     a failure
 
     p = "records/namespace"  s = "default"         a record of the kind `namespace`, behind the kind's version
 
-The local index `by_instant` sorts timers by `o`, a key of `tocsin.stores.orders`. The local index `by_expiry` sorts finished
-timers and runs by `e`, the instant at which they expire, and after all of them live schedules by namespace and id. Instants
-are eight bytes that sort as the numbers do.
+The local index `by_instant` sorts timers and failures by `o`, a key of `tocsin.stores.orders`. The local index `by_expiry`
+sorts finished timers, runs and failures by `e`, the instant at which they expire, and after all of them live schedules by
+namespace and id. Instants are eight bytes that sort as the numbers do.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ SCHEDULES_BEGIN, SCHEDULES_END = _SCHEDULE, (_SCHEDULE * _SORT_BYTES_MAX)
 _TIMER, _HISTORY = b"t", b"h"
 #: Begins the sort key of a run. Not behind the uuid: reads of a timer take all items with its uuid.
 _RUN = b"run"
+#: Likewise that of a failure.
+_FAILURE = b"fail"
 _UUID_BYTES = 16
 
 META, MEMBERS = "meta", "members"
@@ -81,6 +84,11 @@ def history_key(shard_id: int, uuid: bytes, generation: bytes) -> Item:
 def run_key(shard_id: int, uuid: bytes, generation: bytes) -> Item:
     """The primary key of a run."""
     return key(partition_of(shard_id), _RUN + uuid + generation)
+
+
+def failure_key(shard_id: int, uuid: bytes, generation: bytes) -> Item:
+    """The primary key of a failure."""
+    return key(partition_of(shard_id), _FAILURE + uuid + generation)
 
 
 def is_timer(sort: bytes) -> bool:

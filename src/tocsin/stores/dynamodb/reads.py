@@ -9,6 +9,8 @@ from typing import Any
 from tocsin.ports.store import (
     GENERATION_END,
     PAGE_BYTES_MAX,
+    FailurePlace,
+    FailureRow,
     FireKey,
     Found,
     HistoryRow,
@@ -21,10 +23,10 @@ from tocsin.ports.store import (
 from tocsin.sql.rows import found_of
 from tocsin.stores.client_store import ClientStore
 from tocsin.stores.dynamodb.client import DynamoClient
-from tocsin.stores.dynamodb.items import bytes_in, row_of, run_row_of, text_in
+from tocsin.stores.dynamodb.items import bytes_in, failure_row_of, row_of, run_row_of, text_in
 from tocsin.stores.dynamodb.keys import BY_INSTANT, MEMBERS, Item, history_key, partition_of, run_key, shard_key
 from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
-from tocsin.stores.orders import behind, fire_key_of, order_key
+from tocsin.stores.orders import behind, failures_behind, fire_key_of, order_key
 
 _RANGE = "p = :p AND o BETWEEN :first AND :last"
 
@@ -113,6 +115,21 @@ class DynamoReads(ClientStore[DynamoClient]):
         rows += map(run_row_of, others)
         below = [row for row in rows if before is None or row.generation < before]
         return newest_runs(below, limit, bytes_max)
+
+    async def failures(
+        self, shard_id: int, after: FailurePlace | None, limit: int, *, descending: bool = False
+    ) -> list[FailureRow]:
+        """A shard's failures behind a place, or in the opposite order before it. One item more: the range includes its
+        ends."""
+        first, end = failures_behind(after, descending=descending)
+        items = await self._open.items(
+            partition_of(shard_id),
+            limit=limit + 1,
+            Select="ALL_ATTRIBUTES",
+            ScanIndexForward=not descending,
+            **between(first, end),
+        )
+        return [failure_row_of(item) for item in items if bytes(item["o"]["B"]) != end][:limit]
 
     async def shards(self) -> list[ShardState]:
         """Every shard that was ever claimed, by number."""

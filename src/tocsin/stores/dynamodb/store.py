@@ -19,7 +19,8 @@ from tocsin.stores.dynamodb.records import DynamoRecords
 from tocsin.stores.dynamodb.writes import DynamoWrites
 from tocsin.stores.options import DynamoOptions
 
-#: Timers in one transaction: each may need a delete and a history item, or a put and a run, besides the fence.
+#: Timers in one transaction: each may need a delete and a history item, or a put and a run, besides the fence. One
+#: that fails takes a third action, and a batch of many such ones two transactions.
 _BATCH_ROWS_MAX = 49
 #: Half of a transaction's limit, because the last row of a batch may exceed it.
 _BATCH_BYTES_MAX = 2 * 1024 * 1024

@@ -9,12 +9,22 @@ from typing import Any
 
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown
 from tocsin.ports.observer import ShardSizeEstimated
-from tocsin.ports.store import GENERATION_END, Applied, Member, ShardBatch
+from tocsin.ports.store import GENERATION_END, Applied, FailurePlace, Member, ShardBatch
 from tocsin.stores.client_store import ClientStore
 from tocsin.stores.dynamodb.client import DynamoClient, RequestKind, Response, time_of
 from tocsin.stores.dynamodb.errors import ConditionFailed
-from tocsin.stores.dynamodb.items import history_item, item_bytes, run_item, stored_item
-from tocsin.stores.dynamodb.keys import BY_EXPIRY, MEMBERS, Item, key, partition_of, run_key, shard_key, timer_key
+from tocsin.stores.dynamodb.items import failure_item, history_item, item_bytes, run_item, stored_item
+from tocsin.stores.dynamodb.keys import (
+    BY_EXPIRY,
+    MEMBERS,
+    Item,
+    failure_key,
+    key,
+    partition_of,
+    run_key,
+    shard_key,
+    timer_key,
+)
 from tocsin.stores.dynamodb.reads import between_keys
 from tocsin.stores.options import DynamoOptions
 from tocsin.stores.orders import instant_bytes
@@ -56,6 +66,10 @@ def atoms_of(batch: ShardBatch) -> list[Atom]:
         atoms.setdefault(ended.uuid, Atom(ended.uuid)).put(history_item(shard_id, ended))
     for run in batch.runs:
         atoms.setdefault(run.uuid, Atom(run.uuid)).put(run_item(shard_id, run))
+    for failure in batch.failures:
+        atoms.setdefault(failure.uuid, Atom(failure.uuid)).put(failure_item(shard_id, failure))
+    for uuid, generation in batch.resolved:
+        atoms.setdefault(uuid, Atom(uuid)).delete(failure_key(shard_id, uuid, generation))
     for uuid in batch.deletes:
         atoms.setdefault(uuid, Atom(uuid)).delete(timer_key(shard_id, uuid))
     return sorted(atoms.values(), key=lambda atom: atom.deletes)
@@ -242,8 +256,8 @@ class DynamoWrites(ClientStore[DynamoClient]):
             return
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` finished timers and runs with expires_at ≤ now_us and returns how many, shard by shard.
-        Deletes need no condition: the same row, if it is written again, expires at the same instant."""
+        """Removes up to `limit` finished timers, runs and failures with expires_at ≤ now_us and returns how many, shard by
+        shard. Deletes need no condition: the same row, if it is written again, expires at the same instant."""
         found: list[Item] = []
         for shard_id in range(self._total_shards):
             if len(found) < limit:
@@ -255,6 +269,10 @@ class DynamoWrites(ClientStore[DynamoClient]):
                     ExpressionAttributeValues={":now": {"B": instant_bytes(now_us)}},
                 )
         return await self._delete(found)
+
+    async def remove_failures(self, shard_id: int, places: Sequence[FailurePlace]) -> None:
+        """Removes the failures at these places."""
+        await self._delete([failure_key(shard_id, uuid, generation) for _, uuid, generation in places])
 
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how

@@ -19,6 +19,7 @@ from tocsin.ports.store import (
     GENERATION_LOST,
     SCHEDULES_SUFFIX,
     UUID_BYTES,
+    FailureRow,
     FireKey,
     HistoryRow,
     RunRow,
@@ -105,6 +106,22 @@ def run_document(shard_id: int, row: RunRow) -> Document:
     }
 
 
+def failure_document(shard_id: int, row: FailureRow) -> Document:
+    """The document of a failure."""
+    check_lengths(row)
+    return {
+        "shard": shard_id,
+        "at": _int64(row.failed_at),
+        "uuid": uuid_binary(row.uuid),
+        "generation": row.generation,
+        "namespace": row.namespace,
+        "timer_id": row.timer_id,
+        "cause": row.failure,
+        "execute_at": _int64(row.execute_at),
+        **_expiry(row),
+    }
+
+
 def _common(row: StoredRow | HistoryRow) -> Document:
     check_lengths(row)
     return {
@@ -118,7 +135,7 @@ def _common(row: StoredRow | HistoryRow) -> Document:
     }
 
 
-def _expiry(row: HistoryRow | RunRow) -> Document:
+def _expiry(row: HistoryRow | RunRow | FailureRow) -> Document:
     return {"expires_at": _int64(row.expires_at), "expires": date_after(row.expires_at)}
 
 
@@ -161,6 +178,17 @@ def run_row(document: Document) -> RunRow:
     except _DAMAGE as error:
         _, uuid, generation, *_, record = _damaged(document, error, _left(document, "uuid", bytes) or b"")
         return RunRow(uuid, generation, record, 0)
+
+
+def failure_row(document: Document) -> FailureRow:
+    """The row of a failure's document; of a damaged one, what is left."""
+    at, uuid = key_of(document)
+    generation = bytes(_left(document, "generation", bytes) or GENERATION_LOST)
+    try:
+        names = (document["namespace"], document["timer_id"], document["cause"])
+        return FailureRow(uuid, generation, *names, at, int(document["execute_at"]), int(document["expires_at"]))
+    except _DAMAGE:
+        return FailureRow.damaged((at, uuid, generation))
 
 
 def _read(document: Document) -> tuple[int, bytes, bytes, str, str, tuple[str, ...], bytes]:

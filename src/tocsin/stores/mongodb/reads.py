@@ -9,6 +9,8 @@ from pymongo.asynchronous.command_cursor import AsyncCommandCursor
 
 from tocsin.ports.store import (
     PAGE_BYTES_MAX,
+    FailurePlace,
+    FailureRow,
     FireKey,
     Found,
     HistoryRow,
@@ -24,6 +26,7 @@ from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
 from tocsin.stores.mongodb.client import Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import (
+    failure_row,
     history_row,
     of_timer,
     run_row,
@@ -147,6 +150,33 @@ class MongoReads(ClientStore[MongoClient]):
             return [*finished, *(run_row(document) for document in await of_kind("runs", session))]
 
         return newest_runs(await client.snapshot(both), limit, bytes_max)
+
+    async def failures(
+        self, shard_id: int, after: FailurePlace | None, limit: int, *, descending: bool = False
+    ) -> list[FailureRow]:
+        """A shard's failures behind a place, or in the opposite order before it: range by range of the index."""
+        client, than, order = self._open, "$lt" if descending else "$gt", -1 if descending else 1
+        ranges: list[Document] = [{}]
+        if after is not None:
+            at, uuid, generation = Int64(after[0]), uuid_binary(after[1]), after[2]
+            ranges = [
+                {"at": at, "uuid": uuid, "generation": {than: generation}},
+                {"at": at, "uuid": {than: uuid}},
+                {"at": {than: at}},
+            ]
+
+        async def page(session: Session) -> list[FailureRow]:
+            rows: list[FailureRow] = []
+            for condition in ranges:
+                if len(rows) < limit:
+                    sort = [(name, order) for name in ("at", "uuid", "generation")]
+                    query = {"shard": shard_id, **condition}
+                    wanted = limit - len(rows)
+                    cursor = client.collection("failures").find(query, session=session, sort=sort, limit=wanted)
+                    rows += [failure_row(document) async for document in cursor]
+            return rows
+
+        return await client.read(page)
 
     async def shards(self) -> list[ShardState]:
         """Every shard that was ever claimed, by number, without those whose documents are damaged."""

@@ -16,7 +16,7 @@ from tocsin.stores.mongodb.errors import NAMESPACE_EXISTS, TRANSLATED, code_of, 
 _META = "meta"
 #: Loads and lists of live timers (`suspended` false) and suspended ones.
 _TIMERS = [("shard", 1), ("suspended", 1), ("at", 1), ("uuid", 1)]
-#: Lists of finished timers.
+#: Lists of finished timers, and of failures.
 _FINISHED = [("shard", 1), ("at", 1), ("uuid", 1), ("generation", 1)]
 #: A timer's finished rows and its runs, newest first. Unique, so that writing one twice leaves one.
 _OF_TIMER = [("shard", 1), ("uuid", 1), ("generation", -1)]
@@ -29,6 +29,12 @@ VALIDATORS: dict[str, dict[str, str]] = {
     "timers": {**_TIMER, "suspended": "bool"},
     "history": {**_TIMER, **_EXPIRES, "status": "string", "finished_at": "long"},
     "runs": {**_KEY, **_EXPIRES},
+    "failures": {
+        **{name: kind for name, kind in _TIMER.items() if name not in ("record", "tags")},
+        **_EXPIRES,
+        "cause": "string",
+        "execute_at": "long",
+    },
     "shards": {"epoch": "long"},
     "members": {"counter": "long"},
     "records": {"value": "string", "version": "long"},
@@ -46,6 +52,9 @@ def indexes(*, expire: bool) -> list[tuple[str, str, list[tuple[str, int]], dict
         ("history", "by_expiry", [("expires", 1)], ttl),
         ("runs", "by_timer", _OF_TIMER, {"unique": True}),
         ("runs", "by_expiry", [("expires", 1)], ttl),
+        ("failures", "by_instant", _FINISHED, {}),
+        ("failures", "by_timer", _OF_TIMER, {"unique": True}),
+        ("failures", "by_expiry", [("expires", 1)], ttl),
     ]
 
 

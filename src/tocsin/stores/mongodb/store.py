@@ -19,7 +19,7 @@ from tocsin.stores.mongodb.writes import MongoWrites
 from tocsin.stores.options import MongoOptions
 
 #: Timers in one transaction: each may need a delete and a document of history, or an upsert and a run, and MongoDB advises
-#: at most 1,000 documents.
+#: at most 1,000 documents. Those that fail add one each.
 _BATCH_ROWS_MAX = 450
 #: Half of the size up to which one entry of the oplog has room.
 _BATCH_BYTES_MAX = 8 * 1024 * 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -10,12 +10,14 @@ from bson import Int64
 from pymongo import DeleteMany, InsertOne, ReplaceOne, errors
 
 from tocsin.model.errors import DefiniteFailure
-from tocsin.ports.store import Applied, FireKey, Member, ShardBatch
+from tocsin.ports.store import Applied, FailurePlace, FireKey, Member, ShardBatch
 from tocsin.sql.keys import at_most
+from tocsin.sql.rows import cut
 from tocsin.stores.client_store import ClientStore
 from tocsin.stores.mongodb.client import Conflict, Document, MongoClient, Session
 from tocsin.stores.mongodb.documents import (
     date_after,
+    failure_document,
     history_document,
     of_timer,
     run_document,
@@ -44,6 +46,10 @@ def writes_of(batch: ShardBatch) -> Part:
         "timers": timers,
         "history": [_replace_ended(history_document(shard_id, row)) for row in batch.history],
         "runs": [_replace_ended(run_document(shard_id, row)) for row in batch.runs],
+        "failures": [
+            *(_replace_ended(failure_document(shard_id, row)) for row in batch.failures),
+            *(_delete_failure(shard_id, *each) for each in batch.resolved),
+        ],
     }
 
 
@@ -54,6 +60,10 @@ def _replace(document: Document) -> ReplaceOne[Document]:
 def _replace_ended(document: Document) -> ReplaceOne[Document]:
     identity = {name: document[name] for name in ("shard", "uuid", "generation")}
     return ReplaceOne(identity, document, upsert=True)
+
+
+def _delete_failure(shard_id: int, uuid: bytes, generation: bytes) -> DeleteMany:
+    return DeleteMany({**of_timer(shard_id, uuid), "generation": generation})
 
 
 def _delete_to(shard_id: int, watermark: FireKey) -> list[_Write]:
@@ -200,9 +210,22 @@ class MongoWrites(ClientStore[MongoClient]):
         await client.write(lambda session: client.collection("members").delete_one(query, session=session))
 
     async def purge_history(self, now_us: int, limit: int) -> int:
-        """Removes up to `limit` finished timers and runs with expires_at ≤ now_us and returns how many."""
-        removed = await self._purge("history", now_us, limit)
-        return removed + await self._purge("runs", now_us, limit - removed)
+        """Removes up to `limit` finished timers, runs and failures with expires_at ≤ now_us and returns how many."""
+        removed = 0
+        for name in ("history", "runs", "failures"):
+            removed += await self._purge(name, now_us, limit - removed)
+        return removed
+
+    async def remove_failures(self, shard_id: int, places: Sequence[FailurePlace]) -> None:
+        """Removes the failures at these places, some at a time."""
+        client = self._open
+
+        async def remove(session: Session, some: Sequence[FailurePlace]) -> None:
+            deletes = [_delete_failure(shard_id, uuid, generation) for _, uuid, generation in some]
+            await client.collection("failures").bulk_write(deletes, session=session)
+
+        for some in cut(places):
+            await client.write(partial(remove, some=some))
 
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         """Removes run rows of one uuid, smallest generations first, until `keep` are left or `limit` are removed; returns how

@@ -13,6 +13,11 @@ class MysqlDialect(Dialect):
 
     timers = "timers FORCE INDEX (PRIMARY)"
     history_of_timer = "history FORCE INDEX (history_by_uuid)"
+    # See _UUID_DELETE in `writes.py`.
+    delete_failures = (
+        "DELETE /*+ INDEX(failures PRIMARY) */ /*M! failures */ FROM failures /*M! FORCE INDEX (PRIMARY) */ "
+        "/*T! FORCE INDEX (PRIMARY) */"
+    )
     shard_row = f"shard_id = ? AND {SHARD_ROWS}"
     # That the row exists is an error of the server, which the store takes for no row changed: with IGNORE, the server would
     # also change other errors into warnings.

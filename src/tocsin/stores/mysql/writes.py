@@ -10,7 +10,17 @@ from asyncmy import errors
 from tocsin.ports.store import SCHEDULES_SUFFIX, Applied, ShardBatch, check_lengths
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
-from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED, cut, tags_text
+from tocsin.sql.rows import (
+    FAILURE_COLUMNS,
+    HISTORY_COLUMNS,
+    LIVE,
+    ROW_COLUMNS,
+    RUN_COLUMNS,
+    SUSPENDED,
+    cut,
+    tags_text,
+)
+from tocsin.sql.store import remove_failures
 from tocsin.stores.mysql.dialect import DIALECT
 from tocsin.stores.mysql.driver import Connection, Result
 from tocsin.stores.mysql.errors import DUPLICATE, code_of
@@ -45,6 +55,8 @@ _RUN_HEAD = f"INSERT INTO runs (shard_id, {RUN_COLUMNS}) VALUES ".encode()
 _SCHEDULE_HEAD = b"INSERT INTO schedules (schedule_namespace, schedule_id, schedule_shard, schedule_uuid) VALUES "
 _SCHEDULE_TAIL = DIALECT.or_update("", "schedule_shard", "schedule_uuid").encode()
 _RUN_TAIL = DIALECT.or_update("", "run_record", "run_expires_at").encode()
+_FAILURE_HEAD = f"INSERT INTO failures (shard_id, {FAILURE_COLUMNS}) VALUES ".encode()
+_FAILURE_TAIL = DIALECT.or_update("", *FAILURE_COLUMNS.split(", ")[2:]).encode()
 # With another index, which MySQL chooses for small tables, a DELETE would sort, and lock all rows that it reads, other
 # shards' rows among them. The hint for MySQL (8.0.20 or newer) is a comment for MariaDB, and what only TiDB reads for both.
 _RANGE_DELETE = b"DELETE /*+ INDEX(timers PRIMARY) */ FROM timers /*T! FORCE INDEX (PRIMARY) */ "
@@ -145,6 +157,11 @@ def _row_statements(parts: Sequence[ShardBatch], bytes_max: int) -> Iterator[byt
     yield from inserts(_UPSERT_HEAD, upserts, _UPSERT_TAIL, bytes_max)
     yield from inserts(_HISTORY_HEAD, history, _HISTORY_TAIL, bytes_max)
     yield from inserts(_RUN_HEAD, runs, _RUN_TAIL, bytes_max)
+    failures = chain.from_iterable(_failure_rows(part) for part in parts)
+    yield from inserts(_FAILURE_HEAD, failures, _FAILURE_TAIL, bytes_max)
+    for part in parts:
+        for step in remove_failures(DIALECT, part.shard_id, part.resolved):
+            yield filled(step.sql, step.values)
     hints = chain.from_iterable(_schedule_rows(part) for part in parts)
     yield from inserts(_SCHEDULE_HEAD, hints, _SCHEDULE_TAIL, bytes_max)
     for part in parts:
@@ -203,6 +220,12 @@ def _run_rows(part: ShardBatch) -> Iterator[bytes]:
         yield b"(%d,%b,%b,%b,%b)" % (
             part.shard_id, hexed(row.uuid), hexed(row.generation), bytes_literal(row.record), instant(row.expires_at),
         )  # fmt: skip
+
+
+def _failure_rows(part: ShardBatch) -> Iterator[bytes]:
+    for row in sorted(part.failures):
+        check_lengths(row)
+        yield b"(%d,%b)" % (part.shard_id, b",".join(literal(value) for value in row))
 
 
 async def transact(connection: Connection, steps: Sequence[Step], undone_retries_max: int) -> int:

@@ -8,22 +8,42 @@ from typing import Any
 from tocsin.ports.store import Applied, FireKey, HistoryRow, ShardBatch, StoredRow
 from tocsin.sql.dialect import Step
 from tocsin.sql.keys import LeftEdges, at_least, at_most
-from tocsin.sql.rows import RUN_COLUMNS, tags_text
-from tocsin.stores.postgresql.dialect import numbered
+from tocsin.sql.rows import FAILURE_COLUMNS, RUN_COLUMNS, tags_text
+from tocsin.stores.postgresql.dialect import DIALECT, numbered
 from tocsin.stores.postgresql.driver import Connection
 from tocsin.stores.postgresql.errors import TRANSLATED, is_unusable
 
 _PARAMETERS = 30
 _CALL = f"apply_batch({', '.join(f'${i}' for i in range(1, _PARAMETERS + 1))})"
 APPLY = f"SELECT {_CALL}"
-#: The same for batches with rows of runs, as one statement. Few have any.
+
+
+def _inserted(name: str, table: str, key: str, columns: str, types: str, first: int) -> str:
+    """Inserts rows of arrays, of the parts whose fence holds, as a part of a statement."""
+    names = columns.split(", ")
+    arrays = ", ".join(f"${first + i}::{each}[]" for i, each in enumerate(types.split()))
+    update = DIALECT.or_update(f"shard_id, {key}", *(each for each in names if each not in key))
+    return (
+        f"{name} AS (INSERT INTO {table} (shard_id, {columns}) SELECT r.* FROM applied, unnest({arrays}) "
+        f"AS r (shard, {columns}) WHERE r.shard = ANY (applied.held){update})"
+    )
+
+
+_RUN_TYPES, _FAILURE_TYPES = "integer uuid bytea bytea bigint", "integer uuid bytea text text text bigint bigint bigint"
+_FIRST_RUN = _PARAMETERS + 1
+_FIRST_FAILURE = _FIRST_RUN + len(_RUN_TYPES.split())
+_FIRST_RESOLVED = _FIRST_FAILURE + len(_FAILURE_TYPES.split())
+#: The same for batches with runs or failures, as one statement. Few have any.
 APPLY_WITH_RUNS = (
-    f"WITH applied AS MATERIALIZED (SELECT {_CALL} AS held), kept AS ("
-    f"INSERT INTO runs (shard_id, {RUN_COLUMNS}) SELECT r.* FROM applied, "
-    f"unnest(${_PARAMETERS + 1}::integer[], ${_PARAMETERS + 2}::uuid[], ${_PARAMETERS + 3}::bytea[], "
-    f"${_PARAMETERS + 4}::bytea[], ${_PARAMETERS + 5}::bigint[]) AS r (shard, uuid, generation, record, expires) "
-    "WHERE r.shard = ANY (applied.held) ON CONFLICT (shard_id, run_uuid, run_generation) DO UPDATE SET "
-    "run_record = excluded.run_record, run_expires_at = excluded.run_expires_at) SELECT held FROM applied"
+    f"WITH applied AS MATERIALIZED (SELECT {_CALL} AS held), "
+    f"{_inserted('kept', 'runs', 'run_uuid, run_generation', RUN_COLUMNS, _RUN_TYPES, _FIRST_RUN)}, "
+    + _inserted(
+        "failed", "failures", "failure_uuid, failure_generation", FAILURE_COLUMNS, _FAILURE_TYPES, _FIRST_FAILURE
+    )
+    + ", resolved AS (DELETE FROM failures AS f USING applied, "
+    f"unnest(${_FIRST_RESOLVED}::integer[], ${_FIRST_RESOLVED + 1}::uuid[], ${_FIRST_RESOLVED + 2}::bytea[]) "
+    "AS r (shard, uuid, generation) WHERE r.shard = ANY (applied.held) AND f.shard_id = r.shard "
+    "AND f.failure_uuid = r.uuid AND f.failure_generation = r.generation) SELECT held FROM applied"
 )
 
 
@@ -40,9 +60,11 @@ async def apply(connection: Connection, batches: Sequence[ShardBatch], edges: Le
         *_upserts(parts),
         *_history(parts),
     )
-    runs = _runs(parts)
-    if runs[0]:
-        held = set(await connection.fetchval(APPLY_WITH_RUNS, *arguments, *runs))
+    if any(part.runs or part.failures or part.resolved for part in parts):
+        runs = _columns([(part.shard_id, *row) for part in parts for row in part.runs], _RUN_TYPES)
+        failures = _columns([(part.shard_id, *row) for part in parts for row in part.failures], _FAILURE_TYPES)
+        resolved = _columns([(part.shard_id, *row) for part in parts for row in part.resolved], "shard uuid generation")
+        held = set(await connection.fetchval(APPLY_WITH_RUNS, *arguments, *runs, *failures, *resolved))
     else:
         held = set(await connection.fetchval(APPLY, *arguments))
     for part in parts:
@@ -100,9 +122,8 @@ def _history(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
     return shards, *columns, _tags(tags), records, [status.value for status in statuses], finished_at, expires_at
 
 
-def _runs(parts: Sequence[ShardBatch]) -> tuple[Sequence[Any], ...]:
-    rows = [(part.shard_id, *row) for part in parts for row in part.runs]
-    return tuple(zip(*rows, strict=True)) if rows else ((),)
+def _columns(rows: Sequence[tuple[Any, ...]], types: str) -> Sequence[Sequence[Any]]:
+    return tuple(zip(*rows, strict=True)) if rows else [()] * len(types.split())
 
 
 def _tags(every: Sequence[tuple[str, ...]]) -> Sequence[str | None]:

@@ -15,8 +15,9 @@ from typing import Any, cast
 import msgspec
 
 from tocsin.model.timer import Status
-from tocsin.ports.store import GENERATION_BYTES, HistoryRow, StoredRow
-from tocsin.sql.rows import new_history_row, new_stored_row, tags_of
+from tocsin.ports.store import GENERATION_BYTES, FailureRow, HistoryRow, StoredRow
+from tocsin.sql.rows import FAILURE_COLUMNS, new_history_row, new_stored_row, tags_of
+from tocsin.sql.store import failures_page
 
 _UUID_BYTES = 16
 _ID_BYTES = _UUID_BYTES + GENERATION_BYTES
@@ -97,3 +98,17 @@ def history_rows(values: tuple[Any, ...]) -> list[HistoryRow]:
     rows = cast("list[HistoryRow]", list(map(new_history_row, zip(*columns, strict=True))))
     rows.sort()
     return rows
+
+
+#: Pages of failures, each as one value.
+FAILURES, FAILURES_DESCENDING = (
+    "SELECT json_group_array(json_array(lower(hex(failure_uuid)), lower(hex(failure_generation)), "
+    f"{FAILURE_COLUMNS.partition('generation, ')[2]})) FROM ({failures_page(FAILURE_COLUMNS, descending=each)})"
+    for each in (False, True)
+)
+_failures = msgspec.json.Decoder(list[tuple[str, str, str, str, str, int, int, int]]).decode
+
+
+def failure_rows(page: str) -> list[FailureRow]:
+    """The rows of a page of failures."""
+    return [FailureRow(bytes.fromhex(row[0]), bytes.fromhex(row[1]), *row[2:]) for row in _failures(page)]

@@ -17,7 +17,17 @@ import apsw
 
 from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.ports.clock import Clock
-from tocsin.ports.store import Applied, Capabilities, Found, Listed, ListQuery, Loaded, ShardBatch, StoreFacts
+from tocsin.ports.store import (
+    Applied,
+    Capabilities,
+    FailureRow,
+    Found,
+    Listed,
+    ListQuery,
+    Loaded,
+    ShardBatch,
+    StoreFacts,
+)
 from tocsin.private_files import make_database, make_folder
 from tocsin.sql.dialect import Step, Value
 from tocsin.sql.file_lock import FileLock
@@ -30,6 +40,7 @@ from tocsin.stores.sqlite import lists, reads, writes
 from tocsin.stores.sqlite.checkpoint import Checkpointer
 from tocsin.stores.sqlite.connection import connect, has_no_space, migrate, no_space, translate_error
 from tocsin.stores.sqlite.dialect import DIALECT
+from tocsin.stores.sqlite.rows import FAILURES, FAILURES_DESCENDING, failure_rows
 
 E = TypeVar("E", bound=BaseException)
 T = TypeVar("T")
@@ -191,6 +202,10 @@ class SqliteStore(SqlStore):
         """A page of timers, live and finished."""
         bytes_max = min(query.bytes_max, self._options.read_bytes_max)
         return await self._read(lambda connection: lists.list_rows(connection, query, bytes_max))
+
+    async def _failures(self, values: tuple[Value, ...], *, descending: bool) -> builtins.list[FailureRow]:
+        ((rows,),) = await self._rows(FAILURES_DESCENDING if descending else FAILURES, *values)
+        return failure_rows(rows)
 
     async def _page(self, query: LoadQuery) -> Loaded:
         return await self._load(lambda connection: reads.load(connection, query, self._options.read_bytes_max))

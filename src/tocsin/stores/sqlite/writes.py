@@ -14,7 +14,17 @@ import apsw
 
 from tocsin.ports.store import Applied, HistoryRow, ShardBatch
 from tocsin.sql.dialect import Step
-from tocsin.sql.rows import HISTORY_COLUMNS, LIVE, ROW_COLUMNS, RUN_COLUMNS, SUSPENDED, tags_text
+from tocsin.sql.rows import (
+    FAILURE_COLUMNS,
+    HISTORY_COLUMNS,
+    LIVE,
+    ROW_COLUMNS,
+    RUN_COLUMNS,
+    SUSPENDED,
+    tags_text,
+)
+from tocsin.sql.store import remove_failures
+from tocsin.stores.sqlite.dialect import DIALECT
 
 #: Rows of one statement. Larger ones are not faster, and apsw caches no statement above 16 KiB of text.
 CHUNK_ROWS_MAX = 512
@@ -24,9 +34,11 @@ _SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, CHUNK_ROWS
 _UPSERT_COLUMNS = f"shard_id, row_type, {ROW_COLUMNS}"
 _HISTORY_COLUMNS = f"shard_id, {HISTORY_COLUMNS}"
 _RUN_COLUMNS = f"shard_id, {RUN_COLUMNS}"
+_FAILURE_COLUMNS = f"shard_id, {FAILURE_COLUMNS}"
 _UPSERT_WIDTH = _UPSERT_COLUMNS.count(",") + 1
 _HISTORY_WIDTH = _HISTORY_COLUMNS.count(",") + 1
 _RUN_WIDTH = _RUN_COLUMNS.count(",") + 1
+_FAILURE_WIDTH = _FAILURE_COLUMNS.count(",") + 1
 
 DELETE_RANGE = "DELETE FROM timers WHERE shard_id = ? AND row_type = 2 AND (timer_execute_at, timer_uuid) <= (?, ?)"
 
@@ -77,6 +89,11 @@ def apply(connection: apsw.Connection, batches: Sequence[ShardBatch]) -> list[Ap
     _insert(connection, "timers", _UPSERT_COLUMNS, _UPSERT_WIDTH, _upsert_values(parts))
     _insert(connection, "history", _HISTORY_COLUMNS, _HISTORY_WIDTH, _history_values(parts))
     _insert(connection, "runs", _RUN_COLUMNS, _RUN_WIDTH, _run_values(parts))
+    failures = [value for part in parts for row in part.failures for value in (part.shard_id, *row)]
+    _insert(connection, "failures", _FAILURE_COLUMNS, _FAILURE_WIDTH, failures)
+    for part in parts:
+        for step in remove_failures(DIALECT, part.shard_id, part.resolved):
+            connection.execute(step.sql, step.values)
     return [Applied.DURABLE if batch.shard_id in held else Applied.OWNERSHIP_LOST for batch in batches]
 
 
@@ -110,12 +127,12 @@ def _delete(connection: apsw.Connection, parts: Sequence[ShardBatch]) -> None:
         connection.execute(delete_sql(size), chunk + chunk[-2:] * (size - len(chunk) // 2))
 
 
-def _insert(connection: apsw.Connection, table: str, columns: str, width: int, values: list[object]) -> None:
+def _insert(connection: apsw.Connection, table: str, columns: str, width: int, values: Sequence[object]) -> None:
     for begin in range(0, len(values), width * CHUNK_ROWS_MAX):
         chunk = values[begin : begin + width * CHUNK_ROWS_MAX]
         rows = len(chunk) // width
         size = size_for(rows)
-        chunk += [None] * (width * (size - rows))
+        chunk = [*chunk, *[None] * (width * (size - rows))]
         connection.execute(_insert_sql(table, columns, width, size), chunk)
 
 

@@ -16,6 +16,7 @@ from tocsin.model.errors import (
     DefiniteFailure,
     InvalidInput,
     PayloadTooLarge,
+    RecordTooNew,
     RecordUndecodable,
     RequestExpired,
     ScheduleEnded,
@@ -23,14 +24,15 @@ from tocsin.model.errors import (
     TimerNotPending,
     TocsinError,
 )
+from tocsin.model.failure import FAILED, failure_of
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.run import Run
-from tocsin.model.schedule import Put
+from tocsin.model.run import Run, RunStatus
+from tocsin.model.schedule import Put, Replay
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
 from tocsin.ports.observer import TimerSuspended
-from tocsin.ports.store import FireKey, Found, HistoryRow, RunRow, ShardBatch
+from tocsin.ports.store import FailureRow, FireKey, Found, HistoryRow, RunRow, ShardBatch
 from tocsin.timers.engine import recurring
-from tocsin.timers.engine.idempotency import create_if, keeps, kept_for_its_keys, replay
+from tocsin.timers.engine.idempotency import create_if, former_row, keeps, kept_for_its_keys, replay, stored_by_newer
 from tocsin.timers.engine.rows import (
     Batch,
     ExistingRow,
@@ -62,6 +64,7 @@ _key_of_stored = itemgetter(0, 1)
 #: The reckoning of schedules for one commit, during which the event loop does nothing else: what becomes of a row takes 0.1
 #: ms and counts as one. A change counts more, even if it is refused: its rule may be new to this node.
 RECKONING_MAX, _RECKONING_OF_CHANGE = 250, 5
+_FAILED_RUNS = frozenset({RunStatus.FAILED, RunStatus.EXPIRED})
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 #: What was read from the store: None for a timer that it doesn't have.
@@ -79,6 +82,7 @@ class Assembly:
         now_us: int,
         boot_us: int,
         history_rule: HistoryRule,
+        failure_retention_us: int,
         fetched: Fetched | None = None,
         row_bytes_max: int = sys.maxsize,
         row_reserve_bytes: int = 0,
@@ -87,6 +91,7 @@ class Assembly:
         self._now_us = now_us
         self._boot_us = boot_us
         self._history_rule = history_rule
+        self._failure_retention_us = failure_retention_us
         self._fetched: Fetched = {} if fetched is None else fetched
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
         self._row_bytes_max, self._client_bytes_max = row_bytes_max, row_bytes_max - row_reserve_bytes
@@ -157,10 +162,7 @@ class Assembly:
             answer = create_if(op, batch, finished, window.present(uuid), self._fetched.get(uuid), mode)
             return self._write(answer, run=self._superseded_run(uuid)) if type(answer) is Row else answer
         if kind is OpKind.REPLAY:
-            finished, mode = window.finished.get(uuid), self._history_rule(op.namespace)[0]
-            found, name = self._fetched.get(uuid), window.firing_of(op)
-            answer = replay(op, batch, finished, window.present(uuid), found, mode, self._now_us, name)
-            return self._write(answer) if type(answer) is Row else answer
+            return self._replay(op)
         if kind is OpKind.RETRY:
             assert op.timer is not None
             answered = window.retrying.get(uuid)
@@ -217,6 +219,21 @@ class Assembly:
         reason = f"bad_record: {present.timer.last_error}"[:REASON_CHARS_MAX]
         batch.events.append(TimerSuspended(window.shard_id, uuid, reason))
         return self._write(row, reason)
+
+    def _replay(self, op: WriteOp) -> WriteAnswer:
+        uuid, window, batch = op.uuid, self._window, self._batch
+        finished, mode = window.finished.get(uuid), self._history_rule(op.namespace)[0]
+        try:
+            former = former_row(uuid, batch, finished, window.present(uuid), self._fetched.get(uuid), mode)
+        except RecordTooNew as error:
+            return stored_by_newer(error)
+        answer = replay(op, former, self._now_us, window.firing_of(op))
+        if former is None or type(answer) is not Row:
+            return answer
+        self._write(answer)
+        if former.timer.status in FAILED:
+            batch.store.resolved.append((uuid, former.generation))
+        return answer
 
     def _present(self, op: WriteOp) -> WriteAnswer:
         """The timer's live row as of this batch. If there is none, the answer: an error for a client."""
@@ -285,6 +302,8 @@ class Assembly:
         begun = isinstance(present, Row) and window.has_begun(present)
         outcome = recurring.change(op, recurring.Subject(live, ended, at, begun, window.firing_of(op)), self._now_us)
         if isinstance(outcome, recurring.Turn):
+            if isinstance(op.change, Replay):
+                self._batch.store.resolved += [(op.uuid, generation) for generation in op.change.generations]
             return self._turn(op, present if isinstance(present, Row) else None, outcome)
         if isinstance(outcome, Timer):
             return ExistingRow(Row((at, op.uuid), op.generation, outcome, 0), Outcome.EXISTING)
@@ -311,6 +330,8 @@ class Assembly:
         if former is not None and run is not None:
             before = batch.accounted[op.uuid][0] if op.uuid in batch.accounted else accounted_instants(former.timer)
             batch.accounted[op.uuid] = (before, accounted_instants(timer))
+            if turn.run is not None and turn.run.status in FAILED:
+                self._add_failure(op.uuid, run.generation, turn.run, turn.run.executed_at or self._now_us)
         if timer.status is Status.PENDING:
             self._write(row, recurring.suspended_reason(timer), run)
         else:
@@ -372,6 +393,8 @@ class Assembly:
         if run is None:
             return None
         mode, retention_us = self._history_rule(former.timer.namespace)
+        if run.status in _FAILED_RUNS:
+            retention_us = max(retention_us, self._failure_retention_us)
         return run_row(former, run, mode, retention_us, self._now_us, ended=ended)
 
     def _end(self, op: WriteOp, present: Row, timer: Timer) -> None:
@@ -443,6 +466,10 @@ class Assembly:
     def _record(self, row: Row, timer: Timer) -> None:
         """Adds what is kept of a finished timer."""
         batch, (mode, retention_us) = self._batch, self._history_rule(timer.namespace)
+        failed = timer.status in FAILED and mode is not HistoryMode.NONE
+        if failed:
+            # What is listed as a failure can be looked at.
+            retention_us = max(retention_us, self._failure_retention_us)
         if timer.schedule is not None:
             # Kept in every mode, so that creating an ended schedule again does not begin it again.
             pass
@@ -457,6 +484,16 @@ class Assembly:
         )  # fmt: skip
         batch.store.history.append(kept)
         batch.bytes += len(kept.record)
+        if failed and (row.key[1], row.generation) not in batch.store.resolved:
+            self._add_failure(row.key[1], row.generation, timer, ended)
+
+    def _add_failure(self, uuid: bytes, generation: bytes, ended: Timer, failed_at: int) -> None:
+        """Lists the end of a timer or occurrence as a failure (rule 28), in the batch that keeps its details."""
+        kept = FailureRow(
+            uuid, generation, stored_namespace(ended), ended.id, failure_of(ended), failed_at, ended.execute_at,
+            failed_at + self._failure_retention_us,
+        )  # fmt: skip
+        self._batch.store.failures.append(kept)
 
 
 def _order_of_finished(entry: Finished) -> FireKey:

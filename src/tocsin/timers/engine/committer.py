@@ -230,6 +230,7 @@ class CommitLane:
             now_us=clock.now_us(),
             boot_us=clock.boottime_us(),
             history_rule=self._context.history_rule,
+            failure_retention_us=self._context.limits.failure_retention_us,
             fetched=fetched,
             row_bytes_max=self._context.row_bytes_max,
             row_reserve_bytes=self._context.limits.row_reserve_bytes,

@@ -19,13 +19,11 @@ from tocsin.model.errors import (
     TimerPending,
     TocsinError,
 )
+from tocsin.model.failure import FAILED
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.store import Found, HistoryRow, StoredRow
 from tocsin.timers.engine.rows import Batch, ExistingRow, Finished, Row, WriteOp
-
-#: The statuses of finished timers that a namespace keeps which keeps failures only.
-_FAILURES = frozenset({Status.FAILED, Status.EXPIRED})
 
 
 def create_if(
@@ -40,11 +38,11 @@ def create_if(
     assert op.timer is not None
     assert op.condition is not None
     try:
-        former = _former(op.uuid, batch, finished, present, found, mode)
+        former = former_row(op.uuid, batch, finished, present, found, mode)
         answer = None if former is None else _answer(op.condition, former, op.timer.id)
     except RecordTooNew as error:
         # It may have been created under the same key.
-        return _stored_by_newer(error)
+        return stored_by_newer(error)
     except IdempotencyConflict as error:
         return error
     if answer is not None:
@@ -55,26 +53,13 @@ def create_if(
     return Row((timer.execute_at, op.uuid), op.generation, timer, 0)
 
 
-def replay(
-    op: WriteOp,
-    batch: Batch,
-    finished: Finished | None,
-    present: Row | None,
-    found: Found | None,
-    mode: HistoryMode,
-    now_us: int,
-    name: str,
-) -> Row | TocsinError:
-    """The row of a replayed timer (rule 28), or an error. The arguments are those of `create_if`; `name` is the one that the
-    operation would give a firing.
+def replay(op: WriteOp, former: Row | None, now_us: int, name: str) -> Row | TocsinError:
+    """The row of a replayed timer (rule 29), or an error. `former` is what the timer is now (`former_row`), `name` the one
+    that the operation would give a firing.
 
     The row continues the firing that has ended, so that its receiver knows a repetition by its webhook-id; everything else of
     the run starts over."""
     assert op.changes is not None
-    try:
-        former = _former(op.uuid, batch, finished, present, found, mode)
-    except RecordTooNew as error:
-        return _stored_by_newer(error)
     if former is None:
         return TimerNotFound("no such timer")
     timer = former.timer
@@ -98,14 +83,14 @@ def replay(
     return Row((timer.execute_at, op.uuid), op.generation, timer, 0)
 
 
-def _stored_by_newer(error: RecordTooNew) -> ShardUnavailable:
+def stored_by_newer(error: RecordTooNew) -> ShardUnavailable:
     return ShardUnavailable(f"a newer release stored the timer of that id, and its nodes take over the shard: {error}")
 
 
-def _former(
+def former_row(
     uuid: bytes, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
 ) -> Row | None:
-    """The timer as of this batch: the live one, or else the latest finished one that is retained."""
+    """The timer as of this batch: the live one, or else the latest finished one that is retained. Raises RecordTooNew."""
     ended: Row | None = None
     if uuid in batch.final:
         row = batch.final[uuid]
@@ -158,7 +143,7 @@ def _answer(condition: Condition, former: Row, timer_id: str) -> ExistingRow | T
 
 def keeps(mode: HistoryMode, timer: Timer) -> bool:
     """Whether a namespace with that history mode keeps the finished timer."""
-    return mode is HistoryMode.ALL or (mode is HistoryMode.FAILURES and timer.status in _FAILURES)
+    return mode is HistoryMode.ALL or (mode is HistoryMode.FAILURES and timer.status in FAILED)
 
 
 def kept_for_its_keys(timer: Timer, mode: HistoryMode, retention_us: int) -> tuple[Timer, int]:

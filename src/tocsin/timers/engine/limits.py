@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin.model.failure import FAILURE_RETENTION_US
 from tocsin.model.setting import Topic, setting
 
 MS = 1_000
@@ -94,6 +95,13 @@ class EngineLimits:
     purge_interval_us: int = setting(
         10 * SECOND,
         "How often finished timers are deleted after their retention. Higher values delete more at a time, less often.",
+        topic=Topic.RETENTION,
+    )
+    failure_retention_us: int = setting(
+        FAILURE_RETENTION_US,
+        "How long failed timers and failed occurrences of schedules are listed as failures, and kept at least. Higher "
+        "values leave more time to replay them, for about 300 bytes of disk each beside the timer itself. Namespaces "
+        'with `history: "none"` list no failures.',
         topic=Topic.RETENTION,
     )
     occurrences_kept: int = setting(

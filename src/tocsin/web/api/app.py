@@ -26,6 +26,7 @@ from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.clients import Clients
+from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.gate import RequestGate
 from tocsin.web.api.heads import Head, KnownHeads
 from tocsin.web.api.operators import OperatorHandlers
@@ -111,6 +112,7 @@ class Api:
         families: list[object] = [
             TimerHandlers(service, parser, limits, traces),
             ScheduleHandlers(Schedules(service), parser, traces),
+            FailureHandlers(service, parts.rules, audit),
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, parts.rules),

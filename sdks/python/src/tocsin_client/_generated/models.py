@@ -34,6 +34,7 @@ AuditAction: TypeAlias = Literal[
     "namespace_changed",
     "secret_rotated",
     "tenant_labeled",
+    "failures_dismissed",
 ]
 
 #: Where a change came from.
@@ -47,6 +48,12 @@ CallbackMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HE
 
 #: What becomes of instants that pass while a schedule cannot fire.
 CatchUp: TypeAlias = Literal["latest", "all", "none"]
+
+#: What failed.
+FailedKind: TypeAlias = Literal["timer", "occurrence"]
+
+#: What the failures of a group have in common.
+FailureGroupedBy: TypeAlias = Literal["namespace", "destination", "error", "kind"]
 
 #: Why an attempt failed; docs/reference/errors.md has a remedy for each.
 FailureKind: TypeAlias = Literal[
@@ -873,6 +880,107 @@ class ScheduleHistory:
             sent["limit"] = self.limit
         if self.cursor is not UNSET:
             sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ListFailures:
+    """Which failures to group, and how."""
+
+    #: The namespace's name; `*`: all that the API key has access to.
+    namespace: str
+    #: Only failures since this instant.
+    since: Instant | Unset = UNSET
+    #: What the failures of a group have in common. Default: all of these.
+    group_by: Sequence[FailureGroupedBy] | Unset = UNSET
+    #: Maximum number of groups. Default 50.
+    limit: int | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+        }
+        if self.since is not UNSET:
+            sent["since"] = instant_text("since", self.since)
+        if self.group_by is not UNSET:
+            sent["groupBy"] = list_json("group_by", self.group_by)
+        if self.limit is not UNSET:
+            sent["limit"] = self.limit
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ListFailureMembers:
+    """Which failures to list: those of a group, or all."""
+
+    #: The namespace's name; `*`: all that the API key has access to.
+    namespace: str
+    #: The URL that was called, without credentials and query.
+    destination: str | Unset = UNSET
+    #: The stable code of the last error, without details.
+    error: str | Unset = UNSET
+    #: What failed: a timer, or an occurrence of a schedule.
+    kind: FailedKind | Unset = UNSET
+    #: Only failures since this instant.
+    since: Instant | Unset = UNSET
+    #: Maximum number of failures on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+        }
+        if self.destination is not UNSET:
+            sent["destination"] = self.destination
+        if self.error is not UNSET:
+            sent["error"] = self.error
+        if self.kind is not UNSET:
+            sent["kind"] = self.kind
+        if self.since is not UNSET:
+            sent["since"] = instant_text("since", self.since)
+        if self.limit is not UNSET:
+            sent["limit"] = self.limit
+        if self.cursor is not UNSET:
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class DismissFailures:
+    """Which failures to remove from the list: by their ids, or those of a group."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The failureId of each, up to 1,000.
+    ids: Sequence[str] | Unset = UNSET
+    #: The URL that was called, without credentials and query.
+    destination: str | Unset = UNSET
+    #: The stable code of the last error, without details.
+    error: str | Unset = UNSET
+    #: What failed: a timer, or an occurrence of a schedule.
+    kind: FailedKind | Unset = UNSET
+    #: With `true` and no other field: all failures of the namespace.
+    all: bool | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+        }
+        if self.ids is not UNSET:
+            sent["ids"] = list_json("ids", self.ids)
+        if self.destination is not UNSET:
+            sent["destination"] = self.destination
+        if self.error is not UNSET:
+            sent["error"] = self.error
+        if self.kind is not UNSET:
+            sent["kind"] = self.kind
+        if self.all is not UNSET:
+            sent["all"] = self.all
         return sent
 
 
@@ -1820,6 +1928,165 @@ class MissedRange:
             count=source["count"],
             first_at=parse_instant(source["firstAt"]),
             last_at=parse_instant(source["lastAt"]),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class FailureList:
+    """Groups of failures, those with most failures first."""
+
+    #: The groups.
+    groups: list[FailureGroup]
+    #: How many groups beyond the limit there are.
+    further_groups: int
+    #: How many failures there are in all groups.
+    count: int
+    #: Whether there are older failures that were not counted: at most 50,000 are.
+    at_least: bool
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> FailureList:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            groups=[FailureGroup.from_json(each) for each in source["groups"]],
+            further_groups=source["furtherGroups"],
+            count=source["count"],
+            at_least=source["atLeast"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class FailureGroup:
+    """Failures with something in common. Fields in which they differ are absent."""
+
+    #: How many failures were counted.
+    count: int
+    #: When the first one failed.
+    first_at: datetime
+    #: When the last one failed.
+    last_at: datetime
+    #: How many failed in each of 24 equal parts of the time from the first one to now.
+    series: list[int]
+    #: The newest ones, at most 10.
+    newest: list[Failure]
+    #: The namespace.
+    namespace: str | None = None
+    #: The URL that was called, without credentials and query.
+    destination: str | None = None
+    #: The stable code of the last error, without details.
+    error: str | None = None
+    #: What failed: a timer, or an occurrence of a schedule.
+    kind: FailedKind | str | None = None
+    #: The newest failure in detail.
+    sample: FailureSample | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> FailureGroup:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            count=source["count"],
+            first_at=parse_instant(source["firstAt"]),
+            last_at=parse_instant(source["lastAt"]),
+            series=source["series"],
+            newest=[Failure.from_json(each) for each in source["newest"]],
+            namespace=source.get("namespace"),
+            destination=source.get("destination"),
+            error=source.get("error"),
+            kind=source.get("kind"),
+            sample=None if source.get("sample") is None else FailureSample.from_json(source["sample"]),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Failure:
+    """A failed end that nobody has dealt with. Its details are in the history of the timer or schedule."""
+
+    #: Names the failure in requests. Opaque.
+    failure_id: str
+    #: The namespace.
+    namespace: str
+    #: What failed: a timer, or an occurrence of a schedule.
+    kind: FailedKind | str
+    #: The id of the timer or schedule.
+    id: str
+    #: The instant of the run that failed.
+    execute_at: datetime
+    #: When it failed.
+    failed_at: str
+    #: The URL that was called, without credentials and query.
+    destination: str
+    #: The stable code of the last error, without details.
+    error: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Failure:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            failure_id=source["failureId"],
+            namespace=source["namespace"],
+            kind=source["kind"],
+            id=source["id"],
+            execute_at=parse_instant(source["executeAt"]),
+            failed_at=source["failedAt"],
+            destination=source["destination"],
+            error=source["error"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class FailureSample:
+    """The newest failure of a group: its request and its last attempt, as far as they are kept."""
+
+    #: The request's method.
+    method: str | None = None
+    #: The request's URL, without its secrets.
+    url: str | None = None
+    #: The last attempt.
+    attempt: Attempt | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> FailureSample:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            method=source.get("method"),
+            url=source.get("url"),
+            attempt=None if source.get("attempt") is None else Attempt.from_json(source["attempt"]),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class FailurePage:
+    """A page of failures, newest first."""
+
+    #: The failures.
+    failures: list[Failure]
+    #: The cursor of the next page; absent on the last page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> FailurePage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            failures=[Failure.from_json(each) for each in source["failures"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class DismissedFailures:
+    """What was dismissed."""
+
+    #: How many failures. Ids that were not listed any more count, too.
+    dismissed: int
+    #: Whether there may be more of the group: at most 50,000 are read. Repeat the request.
+    more: bool
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DismissedFailures:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            dismissed=source["dismissed"],
+            more=source["more"],
         )
 
 

@@ -80,6 +80,23 @@ CREATE TABLE IF NOT EXISTS runs (
   KEY runs_by_expiry (run_expires_at)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
+-- Ends that failed and that nobody has dealt with. Their details are in history and runs, under the same uuid and generation.
+CREATE TABLE IF NOT EXISTS failures (
+  shard_id int NOT NULL,
+  failure_uuid binary(16) NOT NULL,
+  failure_generation binary(32) NOT NULL,
+  failure_at bigint NOT NULL,
+  failure_execute_at bigint NOT NULL,
+  failure_expires_at bigint NOT NULL,
+  failure_namespace text NOT NULL,
+  failure_timer_id text NOT NULL,
+  -- Destination and error, with U+001F between them.
+  failure_cause text NOT NULL,
+  PRIMARY KEY (shard_id, failure_uuid, failure_generation),
+  KEY failures_by_instant (shard_id, failure_at, failure_uuid, failure_generation),
+  KEY failures_by_expiry (failure_expires_at)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
 -- Schedules are timers of a namespace's name followed by "/schedule". No index can have them alone, so this table has their
 -- ids in order. Its rows are hints: a list reads what the timers' rows are, and one without a timer's row is ignored.
 CREATE TABLE IF NOT EXISTS schedules (
@@ -219,6 +236,22 @@ FROM (
   FROM timers
   WHERE row_type IN (2, 3) AND RIGHT(timer_namespace, 9) = '/schedule'
 ) AS r;
+
+CREATE SQL SECURITY INVOKER VIEW readable_failures AS
+SELECT
+  CASE WHEN RIGHT(failure_namespace, 9) = '/schedule'
+    THEN LEFT(failure_namespace, CHAR_LENGTH(failure_namespace) - 9)
+    ELSE failure_namespace
+  END AS namespace,
+  failure_timer_id AS id,
+  CASE WHEN RIGHT(failure_namespace, 9) = '/schedule' THEN 'occurrence' ELSE 'timer' END AS kind,
+  SUBSTRING_INDEX(failure_cause, CHAR(31 USING utf8mb4), 1) AS destination,
+  SUBSTRING_INDEX(failure_cause, CHAR(31 USING utf8mb4), -1) AS error,
+  TIMESTAMPADD(MICROSECOND, failure_at, TIMESTAMP '1970-01-01 00:00:00') AS failed_at,
+  TIMESTAMPADD(MICROSECOND, failure_execute_at, TIMESTAMP '1970-01-01 00:00:00') AS execute_at,
+  TIMESTAMPADD(MICROSECOND, failure_expires_at, TIMESTAMP '1970-01-01 00:00:00') AS kept_until,
+  shard_id AS shard
+FROM failures;
 
 CREATE SQL SECURITY INVOKER VIEW readable_shards AS
 SELECT

@@ -205,6 +205,30 @@ CREATE TABLE runs (
 
 CREATE INDEX runs_by_expiry ON runs (run_expires_at);
 
+-- Ends that failed and that nobody has dealt with. Their details are in history and runs, under the same uuid and generation.
+CREATE TABLE failures (
+  failure_at bigint NOT NULL,
+  failure_execute_at bigint NOT NULL,
+  failure_expires_at bigint NOT NULL,
+  failure_uuid uuid NOT NULL,
+  shard_id integer NOT NULL,
+  failure_generation bytea NOT NULL CHECK (octet_length(failure_generation) = 32),
+  failure_namespace text NOT NULL,
+  failure_timer_id text NOT NULL,
+  -- Destination and error, with U+001F between them.
+  failure_cause text NOT NULL,
+  PRIMARY KEY (shard_id, failure_uuid, failure_generation)
+) WITH (
+  autovacuum_vacuum_scale_factor = 0.05,
+  autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_cost_delay = 0,
+  vacuum_truncate = off
+);
+
+CREATE INDEX failures_by_instant ON failures (shard_id, failure_at, failure_uuid, failure_generation);
+
+CREATE INDEX failures_by_expiry ON failures (failure_expires_at);
+
 -- Schedules are timers of a namespace's name followed by "/schedule". They are listed by their ids, in the order of bytes.
 CREATE INDEX timers_schedules ON timers (timer_namespace, timer_id COLLATE "C") WHERE right(timer_namespace, 9) = '/schedule';
 
@@ -319,6 +343,22 @@ SELECT
 FROM timers
 CROSS JOIN LATERAL (SELECT readable_record(timer_record) AS record OFFSET 0) AS r
 WHERE row_type IN (2, 3) AND right(timer_namespace, 9) = '/schedule';
+
+CREATE VIEW readable_failures AS
+SELECT
+  CASE WHEN right(failure_namespace, 9) = '/schedule'
+    THEN left(failure_namespace, -9)
+    ELSE failure_namespace
+  END AS namespace,
+  failure_timer_id AS id,
+  CASE WHEN right(failure_namespace, 9) = '/schedule' THEN 'occurrence' ELSE 'timer' END AS kind,
+  split_part(failure_cause, chr(31), 1) AS destination,
+  split_part(failure_cause, chr(31), 2) AS error,
+  readable_instant(failure_at) AS failed_at,
+  readable_instant(failure_execute_at) AS execute_at,
+  readable_instant(failure_expires_at) AS kept_until,
+  shard_id AS shard
+FROM failures;
 
 CREATE VIEW readable_shards AS
 SELECT

@@ -82,6 +82,25 @@ CREATE TABLE runs (
 
 CREATE INDEX runs_by_expiry ON runs (run_expires_at);
 
+-- Ends that failed and that nobody has dealt with. Their details are in history and runs, under the same uuid and generation.
+CREATE TABLE failures (
+  shard_id INTEGER NOT NULL,
+  failure_uuid BLOB NOT NULL CHECK (length(failure_uuid) = 16),
+  failure_generation BLOB NOT NULL CHECK (length(failure_generation) = 32),
+  failure_namespace TEXT NOT NULL,
+  failure_timer_id TEXT NOT NULL,
+  -- Destination and error, with U+001F between them.
+  failure_cause TEXT NOT NULL,
+  failure_at INTEGER NOT NULL,
+  failure_execute_at INTEGER NOT NULL,
+  failure_expires_at INTEGER NOT NULL,
+  PRIMARY KEY (shard_id, failure_uuid, failure_generation)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX failures_by_instant ON failures (shard_id, failure_at, failure_uuid, failure_generation);
+
+CREATE INDEX failures_by_expiry ON failures (failure_expires_at);
+
 -- Schedules are timers of a namespace's name followed by "/schedule". They are listed by their ids.
 CREATE INDEX timers_schedules ON timers (timer_namespace, timer_id) WHERE substr(timer_namespace, -9) = '/schedule';
 
@@ -194,6 +213,22 @@ FROM (
   FROM timers
   WHERE row_type IN (2, 3) AND substr(timer_namespace, -9) = '/schedule'
 );
+
+CREATE VIEW readable_failures AS
+SELECT
+  CASE WHEN substr(failure_namespace, -9) = '/schedule'
+    THEN substr(failure_namespace, 1, length(failure_namespace) - 9)
+    ELSE failure_namespace
+  END AS namespace,
+  failure_timer_id AS id,
+  CASE WHEN substr(failure_namespace, -9) = '/schedule' THEN 'occurrence' ELSE 'timer' END AS kind,
+  substr(failure_cause, 1, instr(failure_cause, char(31)) - 1) AS destination,
+  substr(failure_cause, instr(failure_cause, char(31)) + 1) AS error,
+  strftime('%Y-%m-%dT%H:%M:%fZ', failure_at / 1e6, 'unixepoch') AS failed_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', failure_execute_at / 1e6, 'unixepoch') AS execute_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', failure_expires_at / 1e6, 'unixepoch') AS kept_until,
+  shard_id AS shard
+FROM failures;
 
 CREATE VIEW readable_shards AS
 SELECT

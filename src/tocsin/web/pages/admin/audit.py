@@ -28,6 +28,7 @@ ACTIONS = {
     AuditAction.NAMESPACE_CHANGED: "Changed namespace",
     AuditAction.SECRET_ROTATED: "Rotated secret of",
     AuditAction.TENANT_LABELED: "Labelled tenant",
+    AuditAction.FAILURES_DISMISSED: "Dismissed failures in",
 }
 _FILTERS = ("action", "keyId", "subject")
 

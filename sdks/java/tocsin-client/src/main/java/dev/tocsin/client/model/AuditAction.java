@@ -37,6 +37,9 @@ public record AuditAction(String value) implements OpenEnum {
     /** tenant_labeled. */
     public static final AuditAction TENANT_LABELED = new AuditAction("tenant_labeled");
 
+    /** failures_dismissed. */
+    public static final AuditAction FAILURES_DISMISSED = new AuditAction("failures_dismissed");
+
     /**
      * Reads a value, known or not.
      *

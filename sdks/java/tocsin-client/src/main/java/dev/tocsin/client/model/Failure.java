@@ -1,0 +1,47 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Json;
+import dev.tocsin.client.Values;
+import java.time.Instant;
+
+/**
+ * A failed end that nobody has dealt with. Its details are in the history of the timer or schedule.
+ *
+ * @param failureId Names the failure in requests. Opaque.
+ * @param namespace The namespace.
+ * @param kind What failed: a timer, or an occurrence of a schedule.
+ * @param id The id of the timer or schedule.
+ * @param executeAt The instant of the run that failed.
+ * @param failedAt When it failed.
+ * @param destination The URL that was called, without credentials and query.
+ * @param error The stable code of the last error, without details.
+ */
+public record Failure(
+        String failureId,
+        String namespace,
+        FailedKind kind,
+        String id,
+        Instant executeAt,
+        String failedAt,
+        String destination,
+        String error) {
+
+    /**
+     * Reads an answer. Members that this version does not know are ignored.
+     *
+     * @param source the object
+     * @return its members
+     */
+    public static Failure fromJson(Json source) {
+        return new Failure(
+                source.read("failureId", Json::asString),
+                source.read("namespace", Json::asString),
+                source.read("kind", FailedKind::fromJson),
+                source.read("id", Json::asString),
+                source.read("executeAt", Values::toInstant),
+                source.read("failedAt", Json::asString),
+                source.read("destination", Json::asString),
+                source.read("error", Json::asString));
+    }
+}

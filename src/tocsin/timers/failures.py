@@ -1,0 +1,384 @@
+"""What failed and nobody has dealt with: grouped by cause, listed, dismissed. Any node reads it from the store."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import heapq
+import struct
+from array import array
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
+
+from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
+from tocsin.model.failure import split_failure
+from tocsin.model.ids import schedule_uuid, timer_uuid
+from tocsin.model.run import decode_run
+from tocsin.model.timer import LoggedAttempt, Timer, decode_record
+from tocsin.ports.store import GENERATION_BYTES, SCHEDULES_SUFFIX, FailurePlace, FailureRow, HistoryRow, Store
+from tocsin.tasks import Turns
+from tocsin.timers.listing import Scope
+from tocsin.timers.namespaces import Namespaces
+
+T = TypeVar("T")
+
+#: Failures that one call reads. Reading takes about a second for so many, and a group of more is one cause all the same.
+FAILURES_READ_MAX = 50_000
+#: Failures read from one shard at a time, at least and at most: those of all shards wait in memory to be put in order.
+_PAGE_MIN, _PAGE_MAX = 20, 1_000
+#: Shards, or samples, that one call reads at once; and calls that a process serves at once.
+_READS_MAX, _CALLS_MAX = 8, 2
+#: The slots of a group's series.
+SERIES_SLOTS = 24
+#: The newest failures that a group names.
+NEWEST_MAX = 10
+_HANDLE = struct.Struct(f">cq{GENERATION_BYTES}s")
+_CURSOR = struct.Struct(f">q16s{GENERATION_BYTES}s")
+
+
+class FailedKind(StrEnum):
+    """What failed: a timer, or an occurrence of a schedule."""
+
+    TIMER = "timer"
+    OCCURRENCE = "occurrence"
+
+
+class GroupKey(NamedTuple):
+    """What the failures of a group have in common; None: they may differ in it."""
+
+    namespace: str | None
+    destination: str | None
+    error: str | None
+    kind: FailedKind | None
+
+
+#: By what failures can be grouped.
+GROUPED_BY = GroupKey._fields
+
+
+#: The group of all failures.
+ANY_GROUP = GroupKey(None, None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class FailureFilter:
+    """Which failures: of the scope, those since an instant (microseconds), and those of one group."""
+
+    scope: Scope
+    since: int | None = None
+    group: GroupKey = ANY_GROUP
+
+    def matches(self, row: FailureRow) -> bool:
+        """Whether the failure belongs to the group."""
+        return all(wanted in (None, found) for wanted, found in zip(self.group, key_of(row), strict=True))
+
+
+class Sample(NamedTuple):
+    """The last attempt of a failure, and the request that was made; what is not known any more is None."""
+
+    method: str | None
+    url: str | None
+    attempt: LoggedAttempt | None
+    timer: Timer | None
+
+
+@dataclass(slots=True)
+class CountedFailures:
+    """Failures with something in common. `newest` has the newest ones, newest first."""
+
+    key: GroupKey
+    instants: array[int] = field(default_factory=lambda: array("q"))
+    newest: list[tuple[FailurePlace, int, FailureRow]] = field(default_factory=list)
+    sample: Sample | None = None
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.instants)
+
+    def series(self, now_us: int) -> list[int]:
+        """How many failed in each of SERIES_SLOTS equal parts of the time from the first one to now."""
+        first, slots = min(self.instants), [0] * SERIES_SLOTS
+        width = max(-(-(now_us + 1 - first) // SERIES_SLOTS), 1)
+        for at in self.instants:
+            slots[min((at - first) // width, SERIES_SLOTS - 1)] += 1
+        return slots
+
+
+class FailureGroups(NamedTuple):
+    """Groups, those with most failures first; how many further groups there are, and how many failures in all.
+    `at_least`: older failures were not counted."""
+
+    groups: list[CountedFailures]
+    further: int
+    total: int
+    at_least: bool
+
+
+def kind_of(row: FailureRow) -> FailedKind:
+    """What failed."""
+    return FailedKind.OCCURRENCE if row.namespace.endswith(SCHEDULES_SUFFIX) else FailedKind.TIMER
+
+
+def namespace_of(row: FailureRow) -> str:
+    """The namespace, also of an occurrence."""
+    return row.namespace.removesuffix(SCHEDULES_SUFFIX)
+
+
+def key_of(row: FailureRow) -> GroupKey:
+    """The group of a failure, grouped by everything."""
+    return GroupKey(namespace_of(row), *split_failure(row.failure), kind_of(row))
+
+
+class Failures:
+    """Lists, samples and dismisses failures. Raises NamespaceNotFound for a scope of one that is unknown, InvalidInput for
+    bad cursors and ids, and Unavailable."""
+
+    def __init__(self, store: Store, namespaces: Namespaces, turns: Turns, total_shards: int) -> None:
+        self._store, self._namespaces, self._turns, self._total_shards = store, namespaces, turns, total_shards
+        self._calls = asyncio.Semaphore(_CALLS_MAX)
+
+    async def groups(self, wanted: FailureFilter, by: Sequence[str], limit: int) -> FailureGroups:
+        """The failures of the filter in groups by these fields, the first groups with samples."""
+        found: dict[GroupKey, CountedFailures] = {}
+        left_out = dict.fromkeys(name for name in GROUPED_BY if name not in by)
+
+        def add(each: tuple[int, FailureRow]) -> None:
+            shard_id, row = each
+            key = key_of(row)._replace(**left_out)
+            group = found.get(key)
+            if group is None:
+                group = found[key] = CountedFailures(key)
+            group.instants.append(row.failed_at)
+            if len(group.newest) < NEWEST_MAX:
+                group.newest.append((row.place, shard_id, row))
+
+        async with self._calls:
+            walk = await self._walk(wanted, None)
+            async for rows in walk:
+                await self._turns.each(map(add, rows))
+            first = heapq.nlargest(limit, found.values(), key=lambda group: (group.count, group.instants[0]))
+            await in_parallel(self._sample, first)
+        return FailureGroups(first, len(found) - len(first), sum(each.count for each in found.values()), walk.at_least)
+
+    async def members(
+        self, wanted: FailureFilter, limit: int, cursor: str | None
+    ) -> tuple[list[FailureRow], str | None]:
+        """A page of failures, newest first, and the cursor of the next page if one may follow."""
+        page: list[FailureRow] = []
+        async with self._calls:
+            walk = await self._walk(wanted, _read_cursor(cursor))
+            async for rows in walk:
+                page += [row for _, row in rows]
+                if len(page) > limit:
+                    return page[:limit], _write_cursor(page[limit - 1].place)
+        return page, _write_cursor(walk.place) if walk.at_least and walk.place is not None else None
+
+    async def sample(self, row: FailureRow) -> Sample:
+        """The request and the last attempt of a failure."""
+        shard_id = self._namespaces.shard_of(namespace_of(row), row.uuid)
+        return await self._sample_of(shard_id, row)
+
+    async def dismiss(self, wanted: FailureFilter) -> tuple[int, bool]:
+        """Removes the failures of the filter from the list; how many, and whether there may be more."""
+        dismissed = 0
+        async with self._calls:
+            walk = await self._walk(wanted, None)
+            async for rows in walk:
+                shards: dict[int, list[FailurePlace]] = {}
+                for shard_id, row in rows:
+                    shards.setdefault(shard_id, []).append(row.place)
+                for shard_id, places in shards.items():
+                    await self._namespaces.read(self._store.remove_failures(shard_id, places))
+                dismissed += len(rows)
+        return dismissed, walk.at_least
+
+    async def dismiss_ids(self, namespace: str, ids: Iterable[str]) -> int:
+        """Removes these failures of a namespace from the list; how many, including those that were not listed any more."""
+        await self._namespaces.ensure_known(namespace)
+        shards: dict[int, list[FailurePlace]] = {}
+        for position, failure_id in enumerate(ids):
+            place = _place_of(namespace, failure_id, position)
+            shards.setdefault(self._namespaces.shard_of(namespace, place[1]), []).append(place)
+        for shard_id, places in shards.items():
+            await self._namespaces.read(self._store.remove_failures(shard_id, places))
+        return sum(map(len, shards.values()))
+
+    async def _walk(self, wanted: FailureFilter, after: FailurePlace | None) -> _Walk:
+        if isinstance(wanted.scope, str):
+            await self._namespaces.ensure_known(wanted.scope)
+        names = (wanted.scope,) if isinstance(wanted.scope, str) else wanted.scope
+        shards: Iterable[int] = range(self._total_shards)
+        if names is not None:
+            names = await self._namespaces.known_among(names)
+            shards = self._namespaces.shards_of(names)
+
+        async def read(shard_id: int, place: FailurePlace | None, limit: int) -> list[FailureRow]:
+            call = self._store.failures(shard_id, place, limit, descending=True)
+            return await self._namespaces.read(call)
+
+        def is_wanted(row: FailureRow) -> bool:
+            return (names is None or namespace_of(row) in names) and wanted.matches(row)
+
+        return _Walk(read, shards, after, wanted.since, is_wanted)
+
+    async def _sample(self, group: CountedFailures) -> None:
+        _, shard_id, row = group.newest[0]
+        group.sample = await self._sample_of(shard_id, row)
+
+    async def _sample_of(self, shard_id: int, row: FailureRow) -> Sample:
+        behind = (int.from_bytes(row.generation, "big") + 1).to_bytes(GENERATION_BYTES, "big")
+        ends = await self._namespaces.read(self._store.runs(shard_id, row.uuid, behind, 1))
+        end = ends[0] if ends and ends[0].generation == row.generation else None
+        try:
+            if isinstance(end, HistoryRow):
+                timer = decode_record(end.record)
+                return Sample(timer.method, timer.url, _last(timer.attempt_log), timer)
+            attempt = None if end is None else _last(decode_run(end.record).attempts)
+            if kind_of(row) is FailedKind.TIMER:
+                return Sample(None, None, attempt, None)
+            found = (await self._namespaces.read(self._store.fetch(shard_id, [row.uuid]))).get(row.uuid)
+            stored = found and (found.live or found.finished)
+            schedule = decode_record(stored.record) if stored else None
+        except RecordUndecodable:
+            return Sample(None, None, None, None)
+        return (
+            Sample(None, None, attempt, None)
+            if schedule is None
+            else Sample(schedule.method, schedule.url, attempt, schedule)
+        )
+
+
+class _Walk:
+    """The failures of some shards, newest first, from bounded reads: an asynchronous iterator of those that are wanted.
+
+    Each shard's rows are read some at a time. Those that no shard's next page can precede are in order. `place` is how far
+    it has come. `at_least`: it stopped before the end, because it had read FAILURES_READ_MAX."""
+
+    def __init__(
+        self,
+        read: Callable[[int, FailurePlace | None, int], Awaitable[list[FailureRow]]],
+        shards: Iterable[int],
+        after: FailurePlace | None,
+        since: int | None,
+        is_wanted: Callable[[FailureRow], bool],
+    ) -> None:
+        self.place = after
+        self.at_least = False
+        self._read, self._since, self._is_wanted = read, since, is_wanted
+        #: Where the next page of each shard begins that may have one.
+        self._open: dict[int, FailurePlace | None] = dict.fromkeys(shards, after)
+        self._page = min(max(FAILURES_READ_MAX // (4 * max(len(self._open), 1)), _PAGE_MIN), _PAGE_MAX)
+        self._waiting: dict[int, list[FailureRow]] = {shard_id: [] for shard_id in self._open}
+        self._left = FAILURES_READ_MAX
+
+    async def __aiter__(self) -> AsyncIterator[list[tuple[int, FailureRow]]]:
+        while self._open and self._left > 0:
+            # All that have little left, and not only the one without, so that few reads follow one another.
+            few = [shard_id for shard_id in self._open if len(self._waiting[shard_id]) <= self._page // 2]
+            await in_parallel(self._next_page, few)
+            # The oldest row that each open shard has; what follows in it is older still.
+            ends = [self._waiting[shard_id][-1].place for shard_id in self._open]
+            yield self._taken(max(ends, default=None))
+        self.at_least = bool(self._open)
+
+    async def _next_page(self, shard_id: int) -> None:
+        rows = await self._read(shard_id, self._open[shard_id], self._page)
+        self._left -= len(rows)
+        self._waiting[shard_id] += rows
+        if len(rows) < self._page or (self._since is not None and rows[-1].failed_at < self._since):
+            del self._open[shard_id]
+        else:
+            self._open[shard_id] = rows[-1].place
+
+    def _taken(self, end: FailurePlace | None) -> list[tuple[int, FailureRow]]:
+        """The rows that wait, down to a place (None: all), in order."""
+        taken = []
+        for shard_id, rows in self._waiting.items():
+            ready = len(rows) if end is None else _ahead_of(rows, end)
+            taken += [(shard_id, row) for row in rows[:ready]]
+            del rows[:ready]
+        taken.sort(key=lambda each: each[1].place, reverse=True)
+        if taken:
+            self.place = taken[-1][1].place
+        return [
+            (shard_id, row)
+            for shard_id, row in taken
+            if (self._since is None or row.failed_at >= self._since) and self._is_wanted(row)
+        ]
+
+
+async def in_parallel(work: Callable[[T], Awaitable[None]], each: Iterable[T]) -> None:
+    """Does the work for each, some at once. The first error ends it."""
+    gate = asyncio.Semaphore(_READS_MAX)
+
+    async def one(what: T) -> None:
+        async with gate:
+            await work(what)
+
+    tasks = [asyncio.ensure_future(one(what)) for what in each]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _ahead_of(rows: list[FailureRow], end: FailurePlace) -> int:
+    """How many of the rows, newest first, are not older than a place."""
+    return bisect_left(rows, True, key=lambda row: row.place < end)
+
+
+def _last(attempts: Sequence[LoggedAttempt]) -> LoggedAttempt | None:
+    return attempts[-1] if attempts else None
+
+
+# ---------------------------------------------------------------------- handles and cursors
+
+
+def failure_id(row: FailureRow) -> str:
+    """The opaque text by which clients name a failure within its namespace."""
+    kind = b"o" if kind_of(row) is FailedKind.OCCURRENCE else b"t"
+    return _text(_HANDLE.pack(kind, row.failed_at, row.generation) + row.timer_id.encode())
+
+
+def _place_of(namespace: str, handle: str, position: int) -> FailurePlace:
+    """The place of a failure of this namespace, which is part of what the uuid is made of."""
+    try:
+        data = _bytes(handle)
+        kind, at, generation = _HANDLE.unpack(data[: _HANDLE.size])
+        timer_id = data[_HANDLE.size :].decode()
+        uuid_of = {b"t": timer_uuid, b"o": schedule_uuid}[kind]
+    except (binascii.Error, struct.error, ValueError, KeyError):
+        raise InvalidInput(
+            FieldError(f"ids[{position}]", "is not a failureId that a list of failures returned")
+        ) from None
+    return at, uuid_of(namespace, timer_id), generation
+
+
+def _read_cursor(text: str | None) -> FailurePlace | None:
+    if text is None:
+        return None
+    try:
+        at, uuid, generation = _CURSOR.unpack(_bytes(text))
+    except (binascii.Error, struct.error, ValueError):
+        raise InvalidInput(
+            FieldError("cursor", "is not a cursor that a list call returned; leave it out to start at the beginning")
+        ) from None
+    return at, uuid, generation
+
+
+def _write_cursor(place: FailurePlace) -> str:
+    return _text(_CURSOR.pack(*place))
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)

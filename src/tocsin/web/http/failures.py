@@ -1,0 +1,304 @@
+"""Failures as clients ask for and see them: their structs, and how they are made."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from tocsin.model.access import ApiKey
+from tocsin.model.audit import AuditAction, Detail
+from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.failure import DESTINATION_CHARS_MAX, ERROR_CHARS_MAX, split_failure
+from tocsin.model.redaction import redact_url
+from tocsin.model.validation import InputRules
+from tocsin.ports.audit import Actor, AuditLog
+from tocsin.ports.store import FailureRow
+from tocsin.timers.failures import (
+    CountedFailures,
+    FailedKind,
+    FailureFilter,
+    FailureGroups,
+    Failures,
+    GroupKey,
+    Sample,
+    failure_id,
+    kind_of,
+    namespace_of,
+)
+from tocsin.web.http import constraints as limits
+from tocsin.web.http.access import listed_in
+from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.convert import attempt_answer
+from tocsin.web.http.instants import format_instant, read_instant
+from tocsin.web.http.wire import (
+    Attempt,
+    Cursor,
+    Instant,
+    ListedNamespace,
+    NamespaceName,
+    RequestStruct,
+    ResponseStruct,
+    about,
+)
+
+T = TypeVar("T")
+
+#: Groups of one answer: each of them is sampled, which takes a read.
+GROUPS_DEFAULT, GROUPS_MAX = 50, 200
+#: Failures of one request to dismiss them by their ids.
+DISMISSED_MAX = 1_000
+#: A handle has 55 characters and the timer's id.
+_HANDLE_CHARS_MAX = 2_000
+_DESTINATION, _ERROR = limits.text(DESTINATION_CHARS_MAX), limits.text(ERROR_CHARS_MAX)
+
+
+class FailureGroupedBy(StrEnum):
+    """What the failures of a group have in common."""
+
+    NAMESPACE = "namespace"
+    DESTINATION = "destination"
+    ERROR = "error"
+    KIND = "kind"
+
+
+Since = Annotated[Instant, about("Only failures since this instant.")]
+Kind = Annotated[FailedKind, about("What failed: a timer, or an occurrence of a schedule.")]
+Destination = Annotated[
+    str,
+    about("The URL that was called, without credentials and query.", "https://shop.example/hooks/reminder"),
+    _DESTINATION,
+]
+Error = Annotated[str, about("The stable code of the last error, without details.", "HTTP 500"), _ERROR]
+
+
+class ListFailures(RequestStruct):
+    """Which failures to group, and how."""
+
+    namespace: ListedNamespace
+    since: Since | UnsetType = UNSET
+    group_by: (
+        Annotated[
+            list[FailureGroupedBy],
+            about("What the failures of a group have in common. Default: all of these."),
+        ]
+        | UnsetType
+    ) = UNSET
+    limit: Annotated[int, about("Maximum number of groups. Default 50."), limits.between(1, GROUPS_MAX)] | UnsetType = (
+        UNSET
+    )
+
+
+class ListFailureMembers(RequestStruct):
+    """Which failures to list: those of a group, or all."""
+
+    namespace: ListedNamespace
+    destination: Destination | UnsetType = UNSET
+    error: Error | UnsetType = UNSET
+    kind: Kind | UnsetType = UNSET
+    since: Since | UnsetType = UNSET
+    limit: Annotated[int, about("Maximum number of failures on the page. Default 100."), limits.ROWS] | UnsetType = (
+        UNSET
+    )
+    cursor: Cursor | UnsetType = UNSET
+
+
+class DismissFailures(RequestStruct):
+    """Which failures to remove from the list: by their ids, or those of a group."""
+
+    namespace: NamespaceName
+    ids: (
+        Annotated[
+            list[str],
+            about("The failureId of each, up to 1,000."),
+            limits.unique(DISMISSED_MAX, limits.text_schema(_HANDLE_CHARS_MAX)),
+        ]
+        | UnsetType
+    ) = UNSET
+    destination: Destination | UnsetType = UNSET
+    error: Error | UnsetType = UNSET
+    kind: Kind | UnsetType = UNSET
+    all: Annotated[bool, about("With `true` and no other field: all failures of the namespace.")] | UnsetType = UNSET
+
+
+class Failure(ResponseStruct, rename="camel"):
+    """A failed end that nobody has dealt with. Its details are in the history of the timer or schedule."""
+
+    failure_id: Annotated[str, about("Names the failure in requests. Opaque.")]
+    namespace: Annotated[str, about("The namespace.", "default")]
+    kind: Kind
+    id: Annotated[str, about("The id of the timer or schedule.", "order-17-reminder")]
+    execute_at: Annotated[str, about("The instant of the run that failed.", "2027-01-31T12:00:00Z")]
+    failed_at: Annotated[str, about("When it failed.", "2027-01-31T12:00:05Z")]
+    destination: Destination
+    error: Error
+
+
+class FailureSample(ResponseStruct, rename="camel", omit_defaults=True):
+    """The newest failure of a group: its request and its last attempt, as far as they are kept."""
+
+    method: Annotated[str | UnsetType, about("The request's method.", "POST")] = UNSET
+    url: Annotated[str | UnsetType, about("The request's URL, without its secrets.")] = UNSET
+    attempt: Annotated[Attempt | UnsetType, about("The last attempt.")] = UNSET
+
+
+class FailureGroup(ResponseStruct, rename="camel", omit_defaults=True):
+    """Failures with something in common. Fields in which they differ are absent."""
+
+    count: Annotated[int, about("How many failures were counted.")]
+    first_at: Annotated[str, about("When the first one failed.", "2027-01-31T12:00:05Z")]
+    last_at: Annotated[str, about("When the last one failed.", "2027-01-31T13:00:05Z")]
+    series: Annotated[
+        list[int], about("How many failed in each of 24 equal parts of the time from the first one to now.")
+    ]
+    newest: Annotated[list[Failure], about("The newest ones, at most 10.")]
+    namespace: Annotated[str | UnsetType, about("The namespace.", "default")] = UNSET
+    destination: Destination | UnsetType = UNSET
+    error: Error | UnsetType = UNSET
+    kind: Kind | UnsetType = UNSET
+    sample: Annotated[FailureSample | UnsetType, about("The newest failure in detail.")] = UNSET
+
+
+class FailureList(ResponseStruct, rename="camel"):
+    """Groups of failures, those with most failures first."""
+
+    groups: Annotated[list[FailureGroup], about("The groups.")]
+    further_groups: Annotated[int, about("How many groups beyond the limit there are.")]
+    count: Annotated[int, about("How many failures there are in all groups.")]
+    at_least: Annotated[bool, about("Whether there are older failures that were not counted: at most 50,000 are.")]
+
+
+class FailurePage(ResponseStruct, rename="camel", omit_defaults=True):
+    """A page of failures, newest first."""
+
+    failures: Annotated[list[Failure], about("The failures.")]
+    next_cursor: Annotated[str | UnsetType, about("The cursor of the next page; absent on the last page.")] = UNSET
+
+
+class DismissedFailures(ResponseStruct, rename="camel"):
+    """What was dismissed."""
+
+    dismissed: Annotated[int, about("How many failures. Ids that were not listed any more count, too.")]
+    more: Annotated[bool, about("Whether there may be more of the group: at most 50,000 are read. Repeat the request.")]
+
+
+class FailureRequests:
+    """What requests that change failures do, whether they come from the API or from the pages, with their entries in the
+    audit trail."""
+
+    def __init__(self, failures: Failures, audit: AuditLog) -> None:
+        self._failures = failures
+        self._audit = audit
+
+    async def dismiss(self, namespace: str, wanted: FailureFilter | list[str], actor: Actor) -> DismissedFailures:
+        """Dismisses failures of a namespace: those of the filter, or these."""
+        if isinstance(wanted, FailureFilter):
+            number, more = await self._failures.dismiss(wanted)
+            group = wanted.group
+            details: dict[str, Detail] = {"destination": group.destination, "error": group.error, "kind": group.kind}
+            details = {name: value for name, value in details.items() if value is not None}
+        else:
+            number, more, details = await self._failures.dismiss_ids(namespace, wanted), False, {}
+        await self._audit.write(AuditAction.FAILURES_DISMISSED, actor, namespace, {"count": number, **details})
+        return DismissedFailures(number, more)
+
+
+def list_request(sent: ListFailures, rules: InputRules, key: ApiKey | None) -> tuple[FailureFilter, list[str], int]:
+    """The filter, the fields to group by and the limit of a request. Raises InvalidInput."""
+    errors = bad_fields(sent, rules)
+    since = read_instant("since", sent.since, errors)
+    if sent.group_by is not UNSET and not sent.group_by:
+        errors.append(FieldError("groupBy", "is empty; name one field or more, or leave it out"))
+    if errors:
+        raise InvalidInput(*errors)
+    by = list(GroupKey._fields) if sent.group_by is UNSET else [each.value for each in sent.group_by]
+    return FailureFilter(listed_in(key, sent.namespace), since), by, _or_default(sent.limit, GROUPS_DEFAULT)
+
+
+def members_request(
+    sent: ListFailureMembers, rules: InputRules, key: ApiKey | None, limit: int
+) -> tuple[FailureFilter, int, str | None]:
+    """The filter, the limit and the cursor of a request. Raises InvalidInput."""
+    errors = bad_fields(sent, rules)
+    since = read_instant("since", sent.since, errors)
+    if errors:
+        raise InvalidInput(*errors)
+    wanted = FailureFilter(listed_in(key, sent.namespace), since, _group(sent))
+    return wanted, _or_default(sent.limit, limit), None if sent.cursor is UNSET else sent.cursor
+
+
+def dismiss_request(sent: DismissFailures, rules: InputRules) -> FailureFilter | list[str]:
+    """The filter of a request, or the ids. Raises InvalidInput."""
+    errors = bad_fields(sent, rules)
+    group = _group(sent)
+    has_group, has_ids, takes_all = any(group), sent.ids is not UNSET, sent.all is True
+    if has_group + has_ids + takes_all != 1:
+        errors.append(
+            FieldError(
+                "ids", "conflicts with the other fields, or all are missing; send ids, or fields of a group, or all"
+            )
+        )
+    if not isinstance(sent.ids, UnsetType) and len(sent.ids) > DISMISSED_MAX:
+        errors.append(FieldError("ids", f"has {len(sent.ids)} items; send at most {DISMISSED_MAX}"))
+    if errors:
+        raise InvalidInput(*errors)
+    return FailureFilter(sent.namespace, None, group) if isinstance(sent.ids, UnsetType) else sent.ids
+
+
+def _group(sent: ListFailureMembers | DismissFailures) -> GroupKey:
+    wanted = (None if each is UNSET else each for each in (sent.destination, sent.error, sent.kind))
+    return GroupKey(None, *wanted)  # type: ignore[arg-type]
+
+
+def _or_default(value: int | UnsetType, default: int) -> int:
+    return default if isinstance(value, UnsetType) else value
+
+
+def failure_answer(row: FailureRow) -> Failure:
+    """The failure as clients see it."""
+    return Failure(
+        failure_id(row), namespace_of(row), kind_of(row), row.timer_id, format_instant(row.execute_at),
+        format_instant(row.failed_at), *split_failure(row.failure),
+    )  # fmt: skip
+
+
+def groups_answer(found: FailureGroups, now_us: int) -> FailureList:
+    """The groups as clients see them."""
+    return FailureList(
+        [_group_answer(group, now_us) for group in found.groups], found.further, found.total, found.at_least
+    )
+
+
+def _group_answer(group: CountedFailures, now_us: int) -> FailureGroup:
+    key = group.key
+    return FailureGroup(
+        count=group.count,
+        first_at=format_instant(min(group.instants)),
+        last_at=format_instant(max(group.instants)),
+        series=group.series(now_us),
+        newest=[failure_answer(row) for _, _, row in group.newest],
+        namespace=_given(key.namespace),
+        destination=_given(key.destination),
+        error=_given(key.error),
+        kind=_given(key.kind),
+        sample=UNSET if group.sample is None else _sample_answer(group.sample),
+    )
+
+
+def _given(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value
+
+
+def _sample_answer(sample: Sample) -> FailureSample:
+    return FailureSample(
+        _given(sample.method),
+        _given(None if sample.url is None else redact_url(sample.url)),
+        _given(None if sample.attempt is None else attempt_answer(sample.attempt)),
+    )
+
+
+def page_answer(page: tuple[list[FailureRow], str | None]) -> FailurePage:
+    """The page as clients see it."""
+    rows, cursor = page
+    return FailurePage([failure_answer(row) for row in rows], _given(cursor))
