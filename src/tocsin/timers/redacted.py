@@ -19,15 +19,13 @@ _RESTORED_PER_TURN = 100
 GetMany = Callable[[str, Iterable[str]], Awaitable[Mapping[str, TimerView]]]
 
 
-def with_secrets(changes: Changes, stored: Timer | None) -> Changes:
+def with_secrets(changes: Changes, stored: Timer) -> Changes:
     """The changes with the timer's secrets where they have `[redacted]`. Raises InvalidInput for those that it has not."""
     url, headers = changes.url or None, changes.headers or None
     return msgspec.structs.replace(
         changes,
-        url=changes.url if url is None else with_url(url, None if stored is None else stored.url),
-        headers=changes.headers
-        if headers is None
-        else with_headers(headers, None if stored is None else stored.headers),
+        url=changes.url if url is None else with_url(url, stored.url),
+        headers=changes.headers if headers is None else with_headers(headers, stored.headers),
     )
 
 

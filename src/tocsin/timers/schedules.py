@@ -171,7 +171,7 @@ class Schedules:
             wanted = definition.apply(stored.schedule.definition)
             if errors := await self.turns.run(check, wanted, self._timers.now_us()):
                 raise InvalidInput(*errors)
-        if hidden:
+        if hidden and stored is not None:
             changes = with_secrets(changes, stored)
         return await self._change(namespace, schedule_id, Edit(definition), changes=changes)
 

@@ -181,7 +181,9 @@ class TimerService:
             uuid = timer_uuid(namespace, timer_id)
             known = stored.get(timer_id)
             try:
-                wanted = with_secrets(changes, None if known is None else known.timer) if hidden else changes
+                if hidden and known is None:
+                    raise TimerNotFound("no such timer")
+                wanted = with_secrets(changes, known.timer) if hidden and known is not None else changes
                 shard_id = self.namespaces.shard_of(namespace, uuid)
             except TocsinError as error:
                 outcomes.take(position, error)
