@@ -161,7 +161,7 @@ CODES: dict[str, ErrorCode] = {
     ),
     "SERVICE_CALL_NOT_FAILED": ErrorCode(
         "The service call has not failed, so it can't be retried; the message states its state. Nothing was written.",
-        "No action is needed while it is under way or waits; a call that has succeeded is submitted anew.",
+        "No action is needed while it is under way or waits; submit a call that has succeeded as a new one.",
         "the service call is Running; only a Failed one can be retried",
     ),
     "IDEMPOTENCY_CONFLICT": ErrorCode(

@@ -47,7 +47,7 @@ class TimersChanged(Event, frozen=True):
     kind: str
     timers: int
     counter = Counter(
-        "tocsin_timers_changed", "Timers durably updated, deleted or replayed.", ("namespace", "kind"), by="timers"
+        "tocsin_timers_changed", "Timers updated, deleted or replayed.", ("namespace", "kind"), by="timers"
     )
 
 

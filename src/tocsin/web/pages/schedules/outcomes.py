@@ -97,7 +97,7 @@ def entry_path(entry: Entry, namespace: str, schedule_id: str) -> str:
 
 
 def name_of(run: Run) -> str:
-    """What tells the run from others of the same instant: a replay has the firing of what it repeats."""
+    """What distinguishes the run from others of the same instant: a replay has the firing of what it repeats."""
     return f"{base_firing(run)}~{run.first_attempt_at or ''}" if run.replay else base_firing(run)
 
 
