@@ -134,6 +134,8 @@ PAGES = {
     "schedule-edit": "/schedules/edit?namespace=default&id=nightly-report",
     "schedule-backfill": "/schedules/backfill?namespace=default&id=nightly-report"
     "&after=2026-10-20T00:00:00&before=2026-10-30T00:00:00",
+    "failures": "/failures",
+    "failures-none": "/failures/group?namespace=default&error=HTTP+500",
     "cluster": "/nodes",
     "store": "/store",
     "namespaces": "/namespaces",

@@ -117,7 +117,7 @@ def test_a_failed_occurrence_is_listed_while_its_schedule_goes_on() -> None:
     ("url", "error", "expected"),
     [
         ("https://u:p@h:8443/a/b?token=x#y", "HTTP_500", ("https://h:8443/a/b", "HTTP 500")),
-        ("http://h", "TIMEOUT: no response within 10 s", ("http://h", "TIMEOUT")),
+        ("HTTPS://H:443", "TIMEOUT: no response within 10 s", ("https://h/", "TIMEOUT")),
         ("http://h/", "HTTP_503; EXPIRED: no attempt may begin after …", ("http://h/", "HTTP 503")),
         ("http://h/a@b", None, ("http://h/a@b", "UNKNOWN")),
         ("", "", ("", "UNKNOWN")),

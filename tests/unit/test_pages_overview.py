@@ -138,7 +138,7 @@ def test_each_row_leads_to_what_it_counts() -> None:
     slot = Slot(NOW - NOW % MINUTE, failing={place: failures})
     assert rows(slots=[slot], failing={place: failures}) == [
         ("failed", "HTTP 500 · /charge", "3", "Show",
-         "/timers?view=failed&namespace=billing&to_url=psp%3A80%2Fcharge"),
+         "/failures/group?namespace=billing&destination=http%3A%2F%2Fpsp%2Fcharge&error=HTTP+500"),
     ]  # fmt: skip
     # Failures of namespaces that are not in the scope are not shown.
     assert rows(failing={place: failures}, wanted=lambda name: name == "other") == []

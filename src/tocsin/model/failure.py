@@ -15,7 +15,8 @@ FAILURE_RETENTION_US = 14 * 86_400 * 1_000_000
 #: Characters that are kept of each part: a URL's path can have thousands.
 DESTINATION_CHARS_MAX, ERROR_CHARS_MAX = 400, 60
 
-_URL = re.compile(r"(?P<scheme>[a-z]+://)(?:[^/?#]*@)?(?P<rest>[^?#]*)", re.IGNORECASE)
+_URL = re.compile(r"(?P<scheme>https?)://(?:[^/?#]*@)?(?P<host>[^/?#]*)(?P<path>[^?#]*)", re.IGNORECASE)
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def failure_of(timer: Timer) -> str:
@@ -30,9 +31,12 @@ def split_failure(failure: str) -> tuple[str, str]:
 
 
 def destination_of(url: str) -> str:
-    """Origin and path of a URL: without credentials, query and fragment."""
+    """Origin and path of a URL: without credentials, default port, query and fragment."""
     found = _URL.match(url)
-    return "" if found is None else f"{found['scheme']}{found['rest']}"[:DESTINATION_CHARS_MAX]
+    if found is None:
+        return ""
+    scheme, host = found["scheme"].lower(), found["host"].lower()
+    return f"{scheme}://{host.removesuffix(_DEFAULT_PORTS[scheme])}{found['path'] or '/'}"[:DESTINATION_CHARS_MAX]
 
 
 def short_error(error: str | None) -> str:

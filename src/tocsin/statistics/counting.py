@@ -22,7 +22,7 @@ from tocsin.statistics.slots import LATE_US, Failures, Slot, add_failures, faili
 
 _ERROR_CHARS_MAX = 120
 #: A host name and port have fewer; a path may have more.
-_DESTINATION_CHARS_MAX, _PATH_CHARS_MAX = 280, 200
+_DESTINATION_CHARS_MAX, PATH_CHARS_MAX = 280, 200
 #: The error of a destination whose addresses the settings forbid.
 _REFUSED = f"{EGRESS_REFUSED}: egress.allow does not list its address; the timers are suspended"
 
@@ -167,7 +167,7 @@ def _begin(now_us: int, width_us: int) -> int:
 
 
 def _place(namespace: str, destination: str, path: str = "") -> str:
-    return failing_place(namespace, destination[:_DESTINATION_CHARS_MAX], path[:_PATH_CHARS_MAX])
+    return failing_place(namespace, destination[:_DESTINATION_CHARS_MAX], path[:PATH_CHARS_MAX])
 
 
 _ACCEPTED = "accepted"

@@ -165,6 +165,12 @@ class Failures:
             await in_parallel(self._sample, first)
         return FailureGroups(first, len(found) - len(first), sum(each.count for each in found.values()), walk.at_least)
 
+    async def count(self, wanted: FailureFilter, number_max: int) -> tuple[int, bool]:
+        """How many failures one short look finds, and whether there may be more."""
+        async with self._calls:
+            walk = await self._walk(wanted, None, number_max)
+            return sum([len(rows) async for rows in walk]), walk.at_least
+
     async def members(
         self, wanted: FailureFilter, limit: int, cursor: str | None
     ) -> tuple[list[FailureRow], str | None]:
@@ -208,14 +214,15 @@ class Failures:
             await self._namespaces.read(self._store.remove_failures(shard_id, places))
         return sum(map(len, shards.values()))
 
-    async def _walk(self, wanted: FailureFilter, after: FailurePlace | None) -> _Walk:
+    async def _walk(
+        self, wanted: FailureFilter, after: FailurePlace | None, read_max: int = FAILURES_READ_MAX
+    ) -> _Walk:
         if isinstance(wanted.scope, str):
             await self._namespaces.ensure_known(wanted.scope)
-        names = (wanted.scope,) if isinstance(wanted.scope, str) else wanted.scope
-        shards: Iterable[int] = range(self._total_shards)
-        if names is not None:
-            names = await self._namespaces.known_among(names)
-            shards = self._namespaces.shards_of(names)
+        names: Sequence[str] | None = (wanted.scope,) if isinstance(wanted.scope, str) else None
+        if isinstance(wanted.scope, tuple):
+            names = await self._namespaces.known_among(wanted.scope)
+        shards = range(self._total_shards) if names is None else self._namespaces.shards_of(names)
 
         async def read(shard_id: int, place: FailurePlace | None, limit: int) -> list[FailureRow]:
             call = self._store.failures(shard_id, place, limit, descending=True)
@@ -224,7 +231,7 @@ class Failures:
         def is_wanted(row: FailureRow) -> bool:
             return (names is None or namespace_of(row) in names) and wanted.matches(row)
 
-        return _Walk(read, shards, after, wanted.since, is_wanted)
+        return _Walk(read, shards, after, wanted.since, is_wanted, read_max)
 
     async def _sample(self, group: CountedFailures) -> None:
         _, shard_id, row = group.newest[0]
@@ -257,7 +264,7 @@ class _Walk:
     """The failures of some shards, newest first, from bounded reads: an asynchronous iterator of those that are wanted.
 
     Each shard's rows are read some at a time. Those that no shard's next page can precede are in order. `place` is how far
-    it has come. `at_least`: it stopped before the end, because it had read FAILURES_READ_MAX."""
+    it has come. `at_least`: it stopped before the end, because it had read `read_max`."""
 
     def __init__(
         self,
@@ -266,15 +273,16 @@ class _Walk:
         after: FailurePlace | None,
         since: int | None,
         is_wanted: Callable[[FailureRow], bool],
+        read_max: int,
     ) -> None:
         self.place = after
         self.at_least = False
         self._read, self._since, self._is_wanted = read, since, is_wanted
         #: Where the next page of each shard begins that may have one.
         self._open: dict[int, FailurePlace | None] = dict.fromkeys(shards, after)
-        self._page = min(max(FAILURES_READ_MAX // (4 * max(len(self._open), 1)), _PAGE_MIN), _PAGE_MAX)
+        self._page = min(max(read_max // (4 * max(len(self._open), 1)), _PAGE_MIN), _PAGE_MAX)
         self._waiting: dict[int, list[FailureRow]] = {shard_id: [] for shard_id in self._open}
-        self._left = FAILURES_READ_MAX
+        self._left = read_max
 
     async def __aiter__(self) -> AsyncIterator[list[tuple[int, FailureRow]]]:
         while self._open and self._left > 0:

@@ -16,7 +16,7 @@ import msgspec
 from tests.support.mysql import session
 from tocsin.model.schedule import Definition, Schedule, State
 from tocsin.model.timer import RawBody, Status, Timer, encode_record
-from tocsin.ports.store import Applied, HistoryRow, Member, ShardBatch, Store, StoredRow, schedules_of
+from tocsin.ports.store import Applied, FailureRow, HistoryRow, Member, ShardBatch, Store, StoredRow, schedules_of
 from tocsin.stores.mysql.store import MysqlStore
 from tocsin.stores.postgresql.store import PostgresStore
 from tocsin.stores.sqlite.store import SqliteStore
@@ -57,7 +57,10 @@ async def fill(store: Store) -> None:
     ]
     ended = stored(6, timer("ended", status=Status.FAILED, last_error="HTTP 500"))
     history = HistoryRow(*ended[:7], status=Status.FAILED, finished_at=AT + 1, expires_at=AT + 2)
-    assert await store.apply([ShardBatch(0, 1, OWNER, upserts=rows, history=[history])]) == [Applied.DURABLE]
+    failure = FailureRow(ended.uuid, ended.generation, "default", "ended", "http://h/a\x1fHTTP 500", AT + 1, AT, AT + 3)
+    assert await store.apply([ShardBatch(0, 1, OWNER, upserts=rows, history=[history], failures=[failure])]) == [
+        Applied.DURABLE
+    ]
 
 
 def instant(us: int) -> datetime:
@@ -87,6 +90,11 @@ async def check(rows: Rows, show: Callable[[int], Any]) -> None:
     ]
     (ended,) = await rows("SELECT id, kind, status, finished_at, kept_until, last_error FROM readable_history")
     assert tuple(ended) == ("ended", "timer", "failed", show(AT + 1), show(AT + 2), "HTTP 500")
+    (failed,) = await rows(
+        "SELECT namespace, id, kind, destination, error, failed_at, execute_at, kept_until, shard FROM readable_failures"
+    )
+    instants = (show(AT + 1), show(AT), show(AT + 3))
+    assert tuple(failed) == ("default", "ended", "timer", "http://h/a", "HTTP 500", *instants, 0)
     (nightly,) = await rows(
         "SELECT namespace, id, state, cron, every_seconds, time_zone, next_attempt_at, occurrences FROM readable_schedules"
     )

@@ -29,6 +29,7 @@ from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
 from tocsin.web.pages.counts import Counts
+from tocsin.web.pages.failures.failures import FailurePages
 from tocsin.web.pages.finding import Finder
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
@@ -109,6 +110,7 @@ def compose(
         ScheduleDay(site),
         ScheduleEditing(site),
         ScheduleActions(site, schedule),
+        FailurePages(site),
         Shell(site),
         Finder(site),
         Administration(site),

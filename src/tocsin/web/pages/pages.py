@@ -34,7 +34,8 @@ from tocsin.web.pages.schedules import presentation as schedules
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
     """An entry of the rail. `permits` returns whether a principal has a role, here `read`, on what the page shows; `scoped`:
-    the page shows one namespace if the scope is one. `open`: it needs no sign-in."""
+    the page shows one namespace if the scope is one. `open`: it needs no sign-in. `number`:
+    where the number beside it is found."""
 
     path: str
     title: str
@@ -42,6 +43,7 @@ class NavigationEntry:
     permits: Callable[[Principal, str], bool]
     scoped: bool = False
     open: bool = False
+    number: str = ""
 
 
 def _is_admin(principal: Principal, _role: str) -> bool:
@@ -55,6 +57,11 @@ NAVIGATION = {
         NavigationEntry("/timers", "Timers", "clock", Principal.may_somewhere, scoped=True),
         NavigationEntry("/schedules", "Schedules", "calendar", Principal.may_somewhere, scoped=True),
         NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
+    ),
+    "Trouble": (
+        NavigationEntry(
+            "/failures", "Failures", "failures", Principal.may_somewhere, scoped=True, number="/ui/failures"
+        ),
     ),
     "System": (
         NavigationEntry("/nodes", "Nodes", "nodes", Principal.may),
@@ -114,6 +121,7 @@ class Pages:
             relative=presentation.relative,
             parted=presentation.parted,
             timer_path=presentation.timer_path,
+            failures_like=presentation.failures_like,
         )
         environment.filters.update(
             utc=presentation.utc,

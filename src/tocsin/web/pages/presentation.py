@@ -14,11 +14,13 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from tocsin.model.explanation import Explanation, TimerState, WaitsFor
+from tocsin.model.failure import failure_of, split_failure
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.redaction import redact_url
-from tocsin.model.timer import LoggedAttempt, RawBody, Status
+from tocsin.model.timer import LoggedAttempt, RawBody, Status, Timer
 from tocsin.model.validation import is_deeper_than
 from tocsin.model.visible import visible
+from tocsin.timers.failures import FailedKind, GroupKey
 from tocsin.timers.service import TimerView
 from tocsin.web.http.instants import format_instant, parse_instant
 
@@ -210,6 +212,17 @@ def instants_in(text: str) -> list[tuple[str, int | None]]:
         except ValueError:
             pieces.append((piece, None))
     return [each for each in pieces if each[0]]
+
+
+def failures_path(key: GroupKey) -> str:
+    """The page of a group of failures of one namespace."""
+    return f"/failures/group?{urlencode({name: value for name, value in key._asdict().items() if value is not None})}"
+
+
+def failures_like(timer: Timer) -> str:
+    """The page of the group to which a failed timer belongs."""
+    destination, error = split_failure(failure_of(timer))
+    return failures_path(GroupKey(timer.namespace, destination, error, FailedKind.TIMER))
 
 
 def timer_path(namespace: str, timer_id: str) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tocsin.model.failure import destination_of, short_error
+from tocsin.statistics.counting import PATH_CHARS_MAX
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import OTHER_DESTINATIONS, OTHER_NAMESPACES, Failures, Slot, split_place
 from tocsin.timers.explaining import PAUSE_TEXTS
+from tocsin.timers.failures import GroupKey
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.overview.band import Link, Part, spark
 from tocsin.web.pages.overview.nodes import Pause
 from tocsin.web.pages.overview.paused import PausedNamespace
-from tocsin.web.pages.presentation import count, span
+from tocsin.web.pages.presentation import count, failures_path, span
 
 _MINUTE_US = 60_000_000
 #: Groups of failures that are shown; the list of failed timers has all.
@@ -95,7 +98,7 @@ def _groups(
     link: Link,
 ) -> list[Incident]:
     """Failures by namespace, destination and path; the most first. A row's error is the last one there; its link leads to the
-    failed timers with any error, as they are counted, or to the pending ones with this error."""
+    group of failures with this error, or to the pending timers with it."""
     shown = [(place, failures) for place, failures in failing.items() if wanted(split_place(place)[0])]
     shown.sort(key=lambda each: (-each[1].exhausted, -each[1].failures))
     rows = []
@@ -108,6 +111,10 @@ def _groups(
             of["namespace"] = namespace
         if destination != OTHER_DESTINATIONS:
             of["to_url"] = f"{destination}{path}"
+        where = link(of)
+        if failures.exhausted and "to_url" in of and "namespace" in of and len(path) < PATH_CHARS_MAX:
+            place_called = destination_of(f"{split_place(place)[1]}{path}")
+            where = failures_path(GroupKey(namespace, place_called, short_error(failures.last_error), None))
         begins = now_us - now_us % _MINUTE_US
         by_minute = {slot.begins_us: slot.failing.get(place) for slot in slots}
         chart = [by_minute.get(begins - i * _MINUTE_US) for i in range(_SPARK_MINUTES)][::-1]
@@ -119,7 +126,7 @@ def _groups(
                 count(failures.exhausted or failures.failures),
                 "failed this hour" if failures.exhausted else "attempts failed, retried",
                 "Show",
-                link(of),
+                where,
                 at=failures.last_at,
                 chart=spark([each.failures if each else 0 for each in chart]),
             )

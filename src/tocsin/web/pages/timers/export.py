@@ -108,14 +108,14 @@ async def _csv(pages: AsyncIterator[list[TimerView]]) -> AsyncIterator[bytes]:
     writer.writerow(_COLUMNS)
     async for views in pages:
         answers = map(timer_answer, views)
-        writer.writerows([_cell(getattr(answer, name)) for name in _COLUMNS.values()] for answer in answers)
+        writer.writerows([cell(getattr(answer, name)) for name in _COLUMNS.values()] for answer in answers)
         yield text.getvalue().encode()
         text.seek(0)
         text.truncate()
     yield text.getvalue().encode()
 
 
-def _cell(value: object) -> object:
+def cell(value: object) -> object:
     """A cell as `tocsin timers import` reads it."""
     if value is msgspec.UNSET:
         return ""

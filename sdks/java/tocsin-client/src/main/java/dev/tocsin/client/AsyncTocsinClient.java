@@ -37,6 +37,15 @@ public final class AsyncTocsinClient implements AutoCloseable {
     }
 
     /**
+     * Failures.
+     *
+     * @return its operations
+     */
+    public AsyncFailures failures() {
+        return new AsyncFailures(flows);
+    }
+
+    /**
      * Namespaces.
      *
      * @return its operations

@@ -44,6 +44,15 @@ public final class TocsinClient implements AutoCloseable {
     }
 
     /**
+     * Failures.
+     *
+     * @return its operations
+     */
+    public Failures failures() {
+        return new Failures(here.failures());
+    }
+
+    /**
      * Namespaces.
      *
      * @return its operations

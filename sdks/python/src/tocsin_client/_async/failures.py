@@ -1,0 +1,78 @@
+"""What failed and nobody has dealt with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tocsin_client._async.pages import AsyncPages
+from tocsin_client._async.part import Part
+from tocsin_client._core.steps import Steps
+from tocsin_client._generated.models import (
+    DismissedFailures,
+    DismissFailures,
+    FailedKind,
+    Failure,
+    FailureGroupedBy,
+    FailureList,
+    FailurePage,
+    ListFailureMembers,
+    ListFailures,
+)
+from tocsin_client._values import UNSET, Instant, Unset
+
+
+class AsyncFailures(Part):
+    """Timers and occurrences of schedules that failed, until they are dismissed."""
+
+    async def list(
+        self,
+        namespace: str = "*",
+        *,
+        since: Instant | Unset = UNSET,
+        group_by: Sequence[FailureGroupedBy] | Unset = UNSET,
+        limit: int | Unset = UNSET,
+    ) -> FailureList:
+        """Groups of failures with the same cause, those with most failures first."""
+        wanted = ListFailures(namespace=namespace, since=since, group_by=group_by, limit=limit)
+        return await self._run(self._ask("listFailures", FailureList.from_json, wanted.to_json()))
+
+    def members(
+        self,
+        namespace: str = "*",
+        *,
+        destination: str | Unset = UNSET,
+        error: str | Unset = UNSET,
+        kind: FailedKind | Unset = UNSET,
+        since: Instant | Unset = UNSET,
+        limit: int | Unset = UNSET,
+    ) -> AsyncPages[Failure]:
+        """The failures of a group, or all, newest first; `limit` is the size of a page."""
+
+        def fetch(cursor: str | None) -> Steps[tuple[list[Failure], str | None]]:
+            query = ListFailureMembers(
+                namespace=namespace,
+                destination=destination,
+                error=error,
+                kind=kind,
+                since=since,
+                limit=limit,
+                cursor=UNSET if cursor is None else cursor,
+            )
+            page = yield from self._ask("listFailureMembers", FailurePage.from_json, query.to_json())
+            return page.failures, page.next_cursor
+
+        return AsyncPages(self._runner, fetch)
+
+    async def dismiss(
+        self,
+        namespace: str,
+        *,
+        ids: Sequence[str] | Unset = UNSET,
+        destination: str | Unset = UNSET,
+        error: str | Unset = UNSET,
+        kind: FailedKind | Unset = UNSET,
+        all: bool | Unset = UNSET,
+    ) -> DismissedFailures:
+        """Removes failures from the list: by their ids, those of a group, or all. Repeat it while the answer has `more`."""
+        wanted = DismissFailures(namespace=namespace, ids=ids, destination=destination, error=error, kind=kind, all=all)
+        return await self._run(self._ask("dismissFailures", DismissedFailures.from_json, wanted.to_json()))

@@ -1,0 +1,30 @@
+"""`tocsin failures` against a real server, with a scripted receiver."""
+
+from __future__ import annotations
+
+import time
+
+from tests.support.patience import PATIENCE_S
+from tocsin.cli.receiver import ReceiverResponse
+
+
+def test_failures_are_listed_by_cause_and_dismissed(cli, scripted):
+    scripted.script = [ReceiverResponse(410)] * 3
+    assert cli("namespaces", "create", "failing").code == 0
+    for name in ("a", "b", "c"):
+        assert cli("timers", "create", scripted.url, "--id", name, "--namespace", "failing", "--in", "0s").code == 0
+    ends_at = time.monotonic() + PATIENCE_S
+    while (groups := cli("failures", "list", "--namespace", "failing", "--json").json())["count"] < 3:
+        assert time.monotonic() < ends_at
+        time.sleep(0.02)
+    assert [(group["count"], group["error"], group["kind"]) for group in groups["groups"]] == [(3, "HTTP 410", "timer")]
+    assert "HTTP 410" in cli("failures", "list", "--namespace", "failing").out
+    members = cli("failures", "members", "--namespace", "failing", "--error", "HTTP 410", "--json").json()["failures"]
+    assert sorted(each["id"] for each in members) == ["a", "b", "c"]
+    assert members[0]["failureId"][:20] in cli("failures", "members", "--namespace", "failing").out
+    assert cli("failures", "dismiss", "--namespace", "failing").code == 2
+    one = cli("failures", "dismiss", members[0]["failureId"], "--namespace", "failing", "--json")
+    assert one.json() == {"dismissed": 1}
+    rest = cli("failures", "dismiss", "--namespace", "failing", "--error", "HTTP 410")
+    assert (rest.code, "Dismissed 2 failures" in rest.err) == (0, True)
+    assert cli("failures", "list", "--namespace", "failing", "--json").json()["count"] == 0
