@@ -129,6 +129,7 @@ class Client:
         states.add(token)
         if kind is OpKind.REPLAY:
             world.ledger.replays.add(token)
+            world.ledger.replayed_uuids.add(self.uuid)
         world.record("client", kind.name, self.uuid.hex()[:6], token, "due", due if moves else None)
 
         write = world.runs.asked(self.uuid, token, traceable=kind is OpKind.UPDATE and moves)

@@ -80,6 +80,8 @@ class Ledger:
         self._unsent: set[bytes] = set()
         #: Tokens of replays, which continue a firing that has ended.
         self.replays: set[int] = set()
+        #: Timers that clients wanted to replay.
+        self.replayed_uuids: set[bytes] = set()
         #: Tokens of creates with an idempotency key, and the firings of each.
         self.keyed: set[int] = set()
         self._fired_as: dict[int, str] = {}

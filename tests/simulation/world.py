@@ -386,7 +386,7 @@ class World:
             for leak in node.leaks():
                 self.broken("LEAKED", leak)
         self._check_history()
-        check_failures(self.store, FORGETFUL_NAMESPACE, self.broken)
+        check_failures(self.store, FORGETFUL_NAMESPACE, self.ledger.replayed_uuids, self.broken)
         self.runs.check(self.store)
 
     def _check_history(self) -> None:
