@@ -7,6 +7,7 @@ from .mutation_operators import drop, leave_out, never, replace, rewrite
 
 _REPLAY = "tocsin.timers.engine.idempotency:replay"
 _TESTS = "tests/unit/test_replay.py::"
+_SCHEDULES = "tests/unit/test_schedules.py::"
 
 MUTATIONS = [
     mutation(
@@ -73,5 +74,41 @@ MUTATIONS = [
         29,
         drop(_REPLAY, "timer.attempts"),
         caught_by=_TESTS + "test_failed_timer_fires_again_under_its_webhook_id_with_everything_else_from_the_start",
+    ),
+    mutation(
+        "a replayed occurrence that waits is taken twice",
+        29,
+        replace(
+            "tocsin.timers.engine.recurring:_change",
+            "tuple(each for each in asked.occurrences if each not in state.replays)",
+            by="asked.occurrences",
+        ),
+        caught_by=_SCHEDULES + "test_failed_occurrences_are_replayed_under_their_names_in_turn_with_regular_ones",
+    ),
+    mutation(
+        "replayed occurrences keep regular instants waiting",
+        29,
+        rewrite(
+            "tocsin.timers.engine.recurring:_ended",
+            "state.replays[1:]",
+            to="state = msgspec.structs.replace(state, replays=state.replays[1:])",
+        ),
+        caught_by=_SCHEDULES + "test_failed_occurrences_are_replayed_under_their_names_in_turn_with_regular_ones",
+    ),
+    mutation(
+        "a replayed occurrence that is postponed takes a name that it had",
+        29,
+        rewrite(
+            "tocsin.timers.engine.recurring:postponed",
+            "int(count or 0)",
+            to='return f"{name}.{_of(timer)[1].postponed + 1}"',
+        ),
+        caught_by=_SCHEDULES + "test_postponed_occurrence_that_is_replayed_and_postponed_again_has_a_new_name",
+    ),
+    mutation(
+        "a failed occurrence stays listed after its replay",
+        29,
+        never("tocsin.timers.engine.assembly:Assembly._change_schedule", "isinstance(op.change, Replay)"),
+        caught_by="tests/integration/server/test_replays.py::test_failed_occurrence_fires_again_under_its_webhook_id",
     ),
 ]
