@@ -101,8 +101,19 @@ CODES: dict[str, ErrorCode] = {
     ),
     "TIMER_NOT_PENDING": ErrorCode(
         "The timer has finished: it can no longer be changed or canceled.",
-        "To fire it again, create a timer with the same id; the id is free.",
+        "To fire it again, replay it (`timers/replay`), or create a timer with the same id; the id is free.",
         "timer 'order-17-reminder' has finished; create it again to schedule another firing",
+    ),
+    "TIMER_PENDING": ErrorCode(
+        "The timer has not finished, so there is nothing to replay. Nothing was written.",
+        "Wait for its end, or change it with `timers/update`.",
+        "the timer is pending: 'order-17-reminder'",
+    ),
+    "TIMER_NOT_REPLAYABLE": ErrorCode(
+        "What is kept of the finished timer is not enough to fire it again: its namespace keeps no history, so that only its "
+        "idempotency keys are left, or its record can't be read. Nothing was written.",
+        "Create the timer again.",
+        "its namespace keeps no history of it, hence no payload; create the timer again: 'order-17-reminder'",
     ),
     "TIMER_EXISTS": ErrorCode(
         'A timer with this id exists, and the request has `onConflict: "reject"`. Nothing was written.',
@@ -147,6 +158,11 @@ CODES: dict[str, ErrorCode] = {
         "The service call has started or finished: it can no longer be deleted.",
         "No action is needed; read its outcome.",
         "the service call is Running already",
+    ),
+    "SERVICE_CALL_NOT_FAILED": ErrorCode(
+        "The service call has not failed, so it can't be retried; the message states its state. Nothing was written.",
+        "No action is needed while it is under way or waits; submit a call that has succeeded as a new one.",
+        "the service call is Running; only a Failed one can be retried",
     ),
     "IDEMPOTENCY_CONFLICT": ErrorCode(
         "An earlier request used the same idempotency key, or service call id, with different content. Nothing was "

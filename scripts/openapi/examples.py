@@ -60,6 +60,7 @@ _SCHEDULE = schedule_wire.Schedule(
     counts={"completed": 41, "failed": 1},
     missed={},
     triggers_waiting=0,
+    replays_waiting=0,
     backfills_waiting=0,
     catch_up=CatchUp.LATEST,
     jitter="0s",

@@ -108,6 +108,16 @@ OPERATIONS: dict[str, dict[str, About]] = {
         "deleteTimer": About(
             "Cancel a pending timer", errors=_TIMER_CHANGE_ERRORS, example=_TIMER_NAME, answer_headers=_FORWARDED
         ),
+        "replayTimers": About(
+            "Fire finished timers again",
+            errors=("NAMESPACE_NOT_FOUND", *_WRITE_ERRORS),
+            answer_headers={"tocsin-forwarded": "`1`: at least one of the writes was forwarded to another node."},
+            example={
+                "namespace": "default",
+                "ids": ["order-17-reminder"],
+                "setUrl": "https://shop.example/hooks/v2/reminder",
+            },
+        ),
         "listTimers": About(
             "List timers, ordered by executeAt",
             errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
@@ -167,6 +177,12 @@ OPERATIONS: dict[str, dict[str, About]] = {
             "Fire past instants of a schedule",
             errors=(*_SCHEDULE_CHANGE_ERRORS, "BACKLOG_FULL"),
             example={**_SCHEDULE_NAME, "after": "2027-01-30T00:00:00Z", "before": "2027-01-31T00:00:00Z"},
+        ),
+        "replaySchedule": About(
+            "Fire failed occurrences of a schedule again",
+            errors=(*_SCHEDULE_CHANGE_ERRORS, "BACKLOG_FULL"),
+            example={**_SCHEDULE_NAME, "instants": ["2027-01-30T12:00:00Z"]},
+            answer_headers=_SCHEDULE_ANSWER_HEADERS,
         ),
         "previewSchedule": About(
             "Preview the next instants of a schedule",
@@ -286,6 +302,9 @@ OPERATIONS: dict[str, dict[str, About]] = {
         "getServiceCall": About("Get a service call", errors=_CALL_READ_ERRORS),
         "deleteServiceCall": About(
             "Delete a waiting service call", errors=("SERVICE_CALL_NOT_SCHEDULED", *_CALL_CHANGE_ERRORS)
+        ),
+        "retryServiceCall": About(
+            "Retry a failed service call", errors=("SERVICE_CALL_NOT_FAILED", *_CALL_CHANGE_ERRORS)
         ),
         "rotateTenantSecret": About(
             "Rotate a tenant's signing secret",

@@ -1,4 +1,4 @@
-"""Tenants: each submits a call under its id until it is accepted, and may delete it."""
+"""Tenants: each submits a call under its id until it is accepted, and may delete it, or retry it when it has failed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-from tocsin.model.errors import ServiceCallNotFound, ServiceCallNotScheduled
+from tocsin.model.errors import ServiceCallNotFailed, ServiceCallNotFound, ServiceCallNotScheduled
 from tocsin.model.instants import format_instant
 from tocsin.service_calls.api.validation import PolicySent, Submission
 
@@ -33,8 +33,11 @@ class Client:
         self.deleted: bool | None = False
         #: When the deletion was acknowledged, in microseconds.
         self.deleted_at = 0
+        #: Retries that were asked for and may have been made, and those that were acknowledged.
+        self.retries_asked = self.retries = 0
         self._world = world
         self._rng = rng
+        self._retries = world.rng("retries", number)
         self._submissions = 0
 
     async def run(self) -> None:
@@ -63,6 +66,22 @@ class Client:
             if await self._try("delete", None):
                 self.deleted, self.deleted_at = True, world.now_us()
                 world.log("deleted", self.number)
+        elif self._retries.random() < 0.5:
+            await self._retry()
+
+    async def _retry(self) -> None:
+        """Retries the call, mostly once it has failed."""
+        world, rng = self._world, self._retries
+        for _ in range(rng.choice((2, 60))):
+            await asyncio.sleep(rng.uniform(0, 4))
+            if world.status_of(self.call_id) == "Failed":
+                break
+        for _ in range(rng.choice((1, 3))):
+            self.retries_asked += 1
+            if await self._try("retry", None):
+                self.retries += 1
+                world.log("retried", self.number)
+                break
 
     async def _try(self, action: str, sent: Submission | None) -> bool:
         process = self._world.process
@@ -71,7 +90,9 @@ class Client:
             return False
         calls = process.modules.calls
         asking = process.inside(
-            calls.delete(self.tenant_id, self.call_id, "")
+            calls.retry(self.tenant_id, self.call_id, "")
+            if action == "retry"
+            else calls.delete(self.tenant_id, self.call_id, "")
             if sent is None
             else calls.submit(self.tenant_id, sent, f"request-{self.number}")
         )
@@ -81,7 +102,9 @@ class Client:
         error = asking.exception()
         if error is None:
             return True
-        if sent is None and isinstance(error, ServiceCallNotScheduled):
+        if isinstance(error, ServiceCallNotFailed):
+            self.retries_asked -= 1
+        elif sent is None and isinstance(error, ServiceCallNotScheduled):
             self.deleted = False
         elif sent is not None and self.deleted is False and isinstance(error, ServiceCallNotFound):
             self._world.broken("LOST", f"call {self.number}")

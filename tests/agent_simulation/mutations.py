@@ -38,6 +38,10 @@ def _fail(code: str) -> str:
 
 MUTATIONS = [
     _agent(
+        "a call is retried that has not failed",
+        never(CALL + "retry", "call.status is not CallStatus.FAILED"),
+    ),
+    _agent(
         "the watchdog fails an execution that began",
         rewrite(CALL + "watch", "return Step(after, (check,))", to=_fail("WATCHDOG_TIMEOUT")),
     ),

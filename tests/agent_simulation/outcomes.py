@@ -43,7 +43,7 @@ class _Execution(NamedTuple):
 
     @property
     def final(self) -> bool:
-        """Whether no other execution may follow: it succeeded, or it was a client error."""
+        """Whether no other execution may follow by itself: it succeeded, or it was a client error."""
         return self.status is not None and self.status[0] in "24"
 
     @property
@@ -96,7 +96,7 @@ def _judge(world: World, client: Client, call: _Call) -> tuple[str, str] | None:
         return "NOT DELETED", what
     if call.status not in ("Succeeded", "Failed"):
         return "STUCK", what
-    if sum(kind in _END for _, kind in call.messages) != 1:
+    if not client.retries < sum(kind in _END for _, kind in call.messages) <= 1 + client.retries_asked:
         return "ENDS", what
     arrivals = world.receivers.arrivals.get(number, [])
     sent = world.receivers.sent.get(number, 0)
@@ -123,10 +123,12 @@ def _against_policy(world: World, client: Client, call: _Call) -> str | None:
     if client.policy is not None:
         most, initial = client.policy.max_attempts, parse_duration(client.policy.initial_interval or "")
         policy = RetryPolicy(most or 1, None, initial, 2.0, 60_000_000)
-    attempts, forgiven, earliest, over = 0, 0, 0, False
+    attempts, forgiven, earliest, over, retries = 0, 0, 0, False, 0
     for execution in call.log:
-        if over:
+        if over and retries == client.retries_asked:
             return "it was made again after its end"
+        if over:
+            retries, earliest, over = retries + 1, 0, False
         if parse_instant(execution.started_at) < earliest:
             return f"execution {execution.execution_id} began early"
         earliest = 0
@@ -136,6 +138,8 @@ def _against_policy(world: World, client: Client, call: _Call) -> str | None:
         attempts += 1
         over = execution.final or attempts >= policy.max_attempts
         earliest = parse_instant(execution.finished_at or "") + policy.delay_us(attempts, 1.0)
+    if retries < client.retries:
+        return f"{client.retries} retries were acknowledged"
     if attempts != call.attempts:
         return f"there were {attempts} attempts"
     return None if over else "it ended before its last attempt"

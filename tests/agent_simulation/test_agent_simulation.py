@@ -51,6 +51,7 @@ def test_outcomes_are_correct_under_random_faults(first: int) -> None:
         "ExecutionsInterrupted",
         "Retrying",
         "deleted while Retrying",
+        "retried",
     ):
         assert happened[what] > 0, happened
 

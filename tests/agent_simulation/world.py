@@ -126,6 +126,11 @@ class World:
             self.posts.setdefault(envelope.aggregate_id, []).append(envelope.id)
             self.log("post", envelope.type, envelope.aggregate_id)
 
+    def status_of(self, call_id: str) -> str:
+        """The stored status of a call; empty if it is not there."""
+        rows = self.tables.rows(f"SELECT status FROM service_calls WHERE service_call_id = '{call_id}'")
+        return str(rows[0][0]) if rows else ""
+
     def fingerprint(self) -> str:
         """The hash of the trace; equal for equal runs."""
         return hashlib.sha256(repr(self.trace).encode()).hexdigest()[:16]

@@ -228,7 +228,7 @@ async def test_call_filters_are_in_the_url(shown: Window, inbox: tuple[Inbox, st
     await expect(page.get_by_role("heading", name="No call has this name")).to_be_visible()
 
 
-async def test_selected_calls_are_deleted_or_run_again(shown: Window, inbox: tuple[Inbox, str], tenant: Tenant) -> None:
+async def test_selected_calls_are_deleted_or_retried(shown: Window, inbox: tuple[Inbox, str], tenant: Tenant) -> None:
     calls, url = inbox
     calls.answers = [(503, b"busy"), (503, b"busy")]
     page = shown.page
@@ -252,10 +252,10 @@ async def test_selected_calls_are_deleted_or_run_again(shown: Window, inbox: tup
     assert (await tenant.get(later[0]))["status"] == "Scheduled"
     await page.get_by_label("Select first").check()
     await page.get_by_label("Select second").check()
-    await page.get_by_role("button", name="Run again…").click()
-    await dialog.get_by_role("button", name="Run 2 calls again").click()
-    await expect(dialog.get_by_role("heading")).to_have_text("2 of 2 run again")
-    # As they were sent first, with their secrets.
+    await page.get_by_role("button", name="Retry…").click()
+    await dialog.get_by_role("button", name="Retry 2 calls").click()
+    await expect(dialog.get_by_role("heading")).to_have_text("2 of 2 retried")
+    # As they were sent first, with their secrets, under the same ids.
     again = (await calls.count(4))[2:]
     assert sorted(call.body["n"] for call in again) == ["first", "second"]
     assert {call.headers["authorization"] for call in again} == {"Bearer of-the-shop"}

@@ -70,7 +70,7 @@ async def test_first_timer_is_created_and_fires(shown: Window, inbox: tuple[Inbo
     await expect(page.locator(".line")).to_contain_text("Response 200")
     # The notice of the action disappears when the timer changes.
     await expect(page.locator("[data-action-notice]")).to_have_count(0)
-    await expect(page.get_by_role("button", name="Run again")).to_be_visible()
+    await expect(page.get_by_role("button", name="Replay", exact=True)).to_be_visible()
 
 
 async def test_first_call_needs_a_tenant_and_pages_show_that_keys_are_not_required(shown: Window) -> None:

@@ -199,16 +199,14 @@ async def test_finished_timers_are_marked_on_the_list(shown: Window, api: Api, i
     await dialog.get_by_role("button", name="Close").click()
     await page.locator(".tabs a", has_text="Failed").click()
     await expect(page.locator("tr[data-id='sad'] .c-note")).to_contain_text("HTTP_503")
-    # Failed timers can be run again, as new timers.
+    # Failed timers can be replayed.
     calls.default = (200, b"")
     await page.get_by_label("Select sad").check()
-    await page.get_by_role("button", name="Run again…").click()
-    await expect(dialog).to_contain_text("Each run is a new timer with a new id")
-    await dialog.get_by_role("button", name="Run 1 timer again").click()
-    await expect(dialog.get_by_role("heading")).to_have_text("1 of 1 run again")
-    _, made = await api("timers/list", namespace="over", idPrefix="sad-")
-    await api.settled(made["timers"][0]["id"], "completed", namespace="over")
-    assert (await api.get("sad", namespace="over"))["status"] == "failed"
+    await page.get_by_role("button", name="Replay…").click()
+    await expect(dialog).to_contain_text("under the same webhook-id")
+    await dialog.get_by_role("button", name="Replay 1 timer").click()
+    await expect(dialog.get_by_role("heading")).to_have_text("1 of 1 replayed")
+    await api.settled("sad", "completed", namespace="over")
 
 
 async def test_focused_row_is_never_covered_by_the_list_head(shown: Window, api: Api) -> None:

@@ -41,7 +41,7 @@ class Ledger:
     def issue(self, kind: Kind, uuid: int, at: int) -> Write:
         """A client's next write."""
         self._specs += 1
-        write = Write(kind, uuid, self._specs if kind is Kind.UPSERT else DELETED, at)
+        write = Write(kind, uuid, DELETED if kind is Kind.DELETE else self._specs, at)
         self._asked[write.spec] = at
         self._busy.add(uuid)
         self.possible.setdefault(uuid, set()).add(write.spec)
@@ -52,6 +52,9 @@ class Ledger:
         write.answer = lambda outcome: None
         self._busy.discard(write.uuid)
         if outcome is Outcome.DURABLE:
+            before = self.possible[write.uuid] - {write.spec}
+            if write.kind is Kind.REPLAY and not before & {DELETED, *self.done}:
+                raise Violation(f"replayed a pending timer: {write}")
             self.possible[write.uuid] = {write.spec}
             self._acknowledged.add(write.uuid)
         elif outcome is Outcome.REFUSED and write.spec != DELETED:

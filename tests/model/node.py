@@ -210,7 +210,7 @@ class Node:
         window, world = self.window, self._world
         if window is None or len(self.batches) >= 1 + (world.mutant is Mutant.TWO_BATCHES_AT_ONCE):
             return
-        batch = window.assemble(exact=exact)
+        batch = window.assemble(world.store.fetch, exact=exact)
         if batch is not None:
             self.batches.append(batch)
             world.send(self, ("batch", batch), world.store.apply(batch), lambda outcome: self._written(batch, outcome))

@@ -19,7 +19,7 @@ class Mutant(Enum):
     LAPSE_IGNORED = 6, "after a lapsed lease the node goes on as before"
     LAPSE_READS_OWNERSHIP = 6, "after a lapsed lease the node only reads whether the shard is still its own", 2401
     MEMBER_TIMEOUT_BELOW_LEASE = 6, "a silent owner is presumed dead before its lease has ended", 1997
-    FIRES_WHILE_RELEASING = 6, "a node that hands the shard over fires until the release is confirmed", 2529
+    FIRES_WHILE_RELEASING = 6, "a node that hands the shard over fires until the release is confirmed", 10400
     UNKNOWN_CLAIM_USED = 3, "a claim without an answer that took effect is used without another one", 8340
     CLAIM_DOES_NOT_SETTLE = 9, "a claim does not wait until the former owner's batch is visible to loads", 3221
     COMMIT_DOES_NOT_ENTER = 7, "a committed row below the horizon waits for a load"
@@ -30,13 +30,13 @@ class Mutant(Enum):
     LOAD_READS_EARLIER_SNAPSHOT = 9, "a page may be from a snapshot that is older than its announcement"
     LOAD_SURVIVES_TRUNCATION = 9, "a page is merged although the horizon shrank meanwhile", 234
     SHORT_PAGE_IS_COMPLETE = 9, "a page with fewer rows than asked counts as complete"
-    LOAD_IGNORES_ATTEMPTS = 9, "a page brings back rows whose attempt has begun", 2124
+    LOAD_IGNORES_ATTEMPTS = 9, "a page brings back rows whose attempt has begun", 4778
     CLAIM_LOADS_FROM_NOW = 7, "after a claim, loads begin at the present instant"
     RESULTS_ALWAYS_COUNT = 10, "the result of a superseded attempt decides"
     WATERMARK_IGNORES_WINDOW = 11, "the range delete may cover rows of the window", 108
     WATERMARK_IGNORES_ATTEMPTS = 11, "the range delete may cover rows in flight", 793
     WATERMARK_BEYOND_HORIZON = 11, "the range delete may go beyond the horizon", 26358
-    RANGE_FROM_WATERMARK = 11, "the range delete begins at the former watermark", 2561
+    RANGE_FROM_WATERMARK = 11, "the range delete begins at the former watermark", 9620
     FIRES_EARLY = 12, "a timer is due one tick before its instant"
     COARSE_INSTANTS = 12, "the database rounds instants down"
     OTHER_UUID_ORDER = 7, "the database sorts uuids otherwise than memory", 211
@@ -45,6 +45,8 @@ class Mutant(Enum):
     FINISHED_ANSWERED_AT_ONCE = 16, "a delete of a finished timer is answered before that is durable"
     DELETE_BY_FORMER_KEY = 17, "a delete finds its row by the key that it had when the delete was accepted", 1774
     RETRY_IN_TWO_BATCHES = 18, "a retry's former row is deleted in one batch, its new one written in the next"
+    REPLAY_GOES_BY_MEMORY = 29, "a replay takes a timer for finished that only the store knows to be pending"
+    REPLAY_GOES_BY_HISTORY = 29, "a replay takes a timer for finished if a run of it has"
     DELETES_BEFORE_UPSERTS = (
         18,
         "a batch in several transactions begins with its deletes, and replaces by delete and insert",

@@ -32,9 +32,11 @@ class Page(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """Writes `row`, or deletes: the row of `uuid` (if it has the key, where one is given), or all from `above` to `to`."""
+    """Writes `row`, or the end of a run, or deletes: the row of `uuid` (if it has the key, where one is given), or all from
+    `above` to `to`."""
 
     row: Row | None = None
+    ended: int = -1
     uuid: int = -1
     key: Key | None = None
     above: Key = KEY_MIN
@@ -46,6 +48,8 @@ class Store:
 
     def __init__(self, random: Random, traits: Traits, mutant: Mutant | None) -> None:
         self.rows: dict[int, Row] = {}
+        #: Timers of which a finished run is kept.
+        self.history: set[int] = set()
         self.epoch = 0
         self.owner: int | None = None
         self.counters: dict[int, int] = {}
@@ -109,6 +113,7 @@ class Store:
 
     def _chunks(self, batch: Batch) -> list[list[_Change]]:
         upserts = [_Change(row=self._stored(row)) for row in batch.upserts]
+        upserts += [_Change(ended=row.key[1]) for row in batch.finished]
         deletes = [_Change(uuid=uuid, key=key) for uuid, key in batch.deletes]
         if batch.delete_to is not None:
             deletes.append(_Change(above=batch.delete_above, to=batch.delete_to))
@@ -124,6 +129,8 @@ class Store:
         for change in self._random.sample(changes, len(changes)):
             if change.row is not None:
                 self.rows[change.row.key[1]] = change.row
+            elif change.ended >= 0:
+                self.history.add(change.ended)
             elif change.to is not None:
                 self._delete_range(change.above, change.to)
             elif change.key is None or (row := self.rows.get(change.uuid)) is None or row.key == change.key:
@@ -144,6 +151,10 @@ class Store:
             del self._unseen[self._random.choice(sorted(self._unseen))]
 
     # ------------------------------------------------------------------ loads
+
+    def fetch(self, uuid: int) -> tuple[Row | None, bool]:
+        """The timer's row, and whether a finished run of it is kept."""
+        return self.rows.get(uuid), uuid in self.history
 
     def page(self, after: Key, up_to: Key, rows_max: int) -> Page:
         """Rows in (after, up_to] in order, and the key up to which they are all: a page may end before `rows_max`."""

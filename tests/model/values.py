@@ -40,10 +40,11 @@ class Outcome(Enum):
 
 
 class Kind(Enum):
-    """What a write does. The retry is the engine's own; clients create, replace and delete."""
+    """What a write does. The retry is the engine's own; clients create, replace, delete, and replay what has finished."""
 
     UPSERT = "upsert"
     DELETE = "delete"
+    REPLAY = "replay"
     RETRY = "retry"
 
 
@@ -57,6 +58,8 @@ class Write:
     at: int
     generation: Generation = (0, 0, 0)
     expected: Generation | None = None
+    #: Whether it has found nothing to do: a replay, when its batch was assembled.
+    refused: bool = False
     #: The key that the row had when the write was accepted; only a mutant uses it.
     former_key: Key | None = None
     #: Takes the outcome for the client.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from .rules import Mutant
 from .store import Page
 from .values import KEY_MAX, KEY_MIN, Attempt, Batch, Key, Kind, Outcome, Row, Write
+
+#: Reads a timer's row, and whether a finished run of it is kept.
+Fetch = Callable[[int], tuple[Row | None, bool]]
 
 
 class Load:
@@ -101,13 +104,13 @@ class Window:
 
     # ------------------------------------------------------------------ batches
 
-    def assemble(self, *, exact: bool) -> Batch | None:
+    def assemble(self, fetch: Fetch, *, exact: bool) -> Batch | None:
         """The next batch, of all that is pending and finished; None if there is nothing. `exact`: finished rows beyond the
         watermark are deleted by uuid."""
         if not self.pending and not self.finished:
             return None
         ops, self.pending = self.pending, []
-        final = self._final_states(ops)
+        final = self._final_states(ops, fetch)
         watermark = self._delete_watermark(final) if self.range_delete else None
         by_uuid = exact or not self.range_delete
         finished: list[Row] = []
@@ -126,10 +129,13 @@ class Window:
             self._watermark = max(above, watermark or above)
         return Batch(self.epoch, self.incarnation, ops, final, finished, deletes, above, watermark)
 
-    def _final_states(self, ops: list[Write]) -> dict[int, Row | None]:
+    def _final_states(self, ops: list[Write], fetch: Fetch) -> dict[int, Row | None]:
         """One state for each uuid: the last write decides, but a result decides nothing against a client's write."""
         final: dict[int, Row | None] = {}
         for op in ops:
+            if op.kind is Kind.REPLAY and not self._has_finished(op.uuid, final, fetch):
+                op.refused = True
+                continue
             if op.kind is Kind.RETRY and self._mutant is not Mutant.RESULTS_ALWAYS_COUNT:
                 retried = self.retrying.get(op.uuid)
                 if op.uuid in final or retried is None or retried.generation != op.expected:
@@ -143,6 +149,19 @@ class Window:
                     self._clients[op.uuid] += 1
                     final[op.uuid] = None
         return final
+
+    def _has_finished(self, uuid: int, final: dict[int, Row | None], fetch: Fetch) -> bool:
+        """Whether a replay finds the timer finished: in memory, where its delete may not be durable yet, or in the store."""
+        if uuid in final:
+            return False
+        if uuid in self.finished:
+            return True
+        live, ended = fetch(uuid)
+        if self._mutant is Mutant.REPLAY_GOES_BY_HISTORY:
+            return ended
+        if self._mutant is Mutant.REPLAY_GOES_BY_MEMORY:
+            live = None
+        return ended and live is None and self.present(uuid) is None
 
     def _deletes(self, ops: list[Write], final: dict[int, Row | None]) -> list[tuple[int, Key | None]]:
         keys = {op.uuid: op.former_key for op in ops if self._mutant is Mutant.DELETE_BY_FORMER_KEY}
@@ -177,7 +196,7 @@ class Window:
             if op.by_client:
                 self._clients[op.uuid] -= 1
                 self._reinstate(op.uuid)
-                op.answer(Outcome.DURABLE)
+                op.answer(Outcome.REFUSED if op.refused else Outcome.DURABLE)
 
     def _enter(self, uuid: int, row: Row | None) -> None:
         if row is not None and self._knows(row):

@@ -108,6 +108,7 @@ class World:
             (self._lose_patience, 1),
             (self._refuse, 1),
             (self._release, 1),
+            (self._purge, 1),
             (self._fault, 1),
         )
         # Each run has a character of its own: slow receivers, busy clients, many faults.
@@ -194,7 +195,9 @@ class World:
         if random.random() < 0.5:
             # So that instants are equal, and the uuid decides.
             at -= at % 5
-        write = ledger.issue(Kind.DELETE if random.random() < 0.3 else Kind.UPSERT, uuid, at)
+        chance = random.random()
+        kind = Kind.DELETE if chance < 0.25 else Kind.REPLAY if chance < 0.4 else Kind.UPSERT
+        write = ledger.issue(kind, uuid, at)
         self.note("client writes", write, "through", node)
         node.accept(write)
 
@@ -270,6 +273,10 @@ class World:
         node = self._awake()
         if node and (node.draining or self.random.random() < 0.1):
             node.release()
+
+    def _purge(self) -> None:
+        if self.random.random() < 0.3:
+            self.store.history.clear()
 
     def _fault(self) -> None:
         random = self.random

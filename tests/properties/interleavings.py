@@ -16,7 +16,14 @@ from tests.simulation.receiver import payload_of, token_of
 from tests.support.checked_window import CheckedWindow, TransitionCheck
 from tests.support.completions import Noted
 from tests.support.window_bench import at_once
-from tocsin.model.errors import DefiniteFailure, RequestExpired, TimerNotFound, TimerNotPending, Unavailable
+from tocsin.model.errors import (
+    DefiniteFailure,
+    RequestExpired,
+    TimerNotFound,
+    TimerNotPending,
+    TimerPending,
+    Unavailable,
+)
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, Status, Timer, decode_record
 from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Loaded, ShardBatch
@@ -191,7 +198,7 @@ class Interleaving:
         owner = rng.choice(self.owners)
         if owner.cut_off:
             return
-        kind = rng.choice((OpKind.CREATE, OpKind.CREATE, OpKind.UPDATE, OpKind.DELETE))
+        kind = rng.choice((OpKind.CREATE, OpKind.CREATE, OpKind.UPDATE, OpKind.DELETE, OpKind.REPLAY))
         due = self.now + self.skew[owner.node] + rng.choice((-3, 0, 2, 5, 5, 10, 20, 40, 60))
         due = due // 5 * 5 if rng.random() < 0.4 else due
         states = self.ledger.states(uuid)
@@ -205,23 +212,30 @@ class Interleaving:
         if kind is OpKind.CREATE:
             op.timer = Timer("n", uuid.hex()[:4], due, "http://h/", self.now, self.now, payload=payload_of(token))
             op.timer.expire_after_us = expire_after
-        elif kind is OpKind.UPDATE:
+        elif kind is not OpKind.DELETE:
+            # Only here a replay has a payload: each write has a token.
             op.changes = Changes(execute_at=due, payload=payload_of(token), expire_after_us=expire_after)
         if rng.random() < 0.2:
             op.deadline_us = self.now + rng.randint(0, 6)
-        op.completion = Noted(lambda answer: self._reply_received(uuid, token, added, answer))
+        replays = kind is OpKind.REPLAY
+        op.completion = Noted(lambda answer: self._reply_received(uuid, token, added, answer, replays=replays))
         self.busy[uuid] = op
         self.record("client", kind.name, uuid.hex()[:4], token, due, "to", owner.window.epoch)
         owner.window.accept(op)
 
-    def _reply_received(self, uuid: bytes, token: int, added: bool, answer: Any) -> None:
+    def _reply_received(self, uuid: bytes, token: int, added: bool, answer: Any, *, replays: bool) -> None:
         if self.busy.pop(uuid, None) is None:
             return
         self.record("answer", uuid.hex()[:4], token, type(answer).__name__)
         states = self.ledger.states(uuid)
         if isinstance(answer, Row) and answer.key[0] != self.ledger.due[token]:
             self._broken("MOVED", f"{uuid.hex()[:4]} asked for {self.ledger.due[token]}, got {answer.key[0]}")
-        if answer is None or isinstance(answer, Row):
+        if isinstance(answer, TimerPending):
+            states.discard(token)
+            self.ledger.pending(uuid)
+        elif answer is None or isinstance(answer, Row):
+            if replays:
+                self.ledger.replayed(uuid, token)
             self.ledger.acknowledged(uuid, token)
         elif isinstance(answer, TimerNotFound | TimerNotPending):
             if added:
@@ -447,7 +461,9 @@ class Interleaving:
         timer = msgspec.structs.replace(attempt.row.timer)
         conclusion: Conclusion = FinalAttempt(timer)
         final = rng.random() < finish
+        timer.status = Status.COMPLETED
         if not final:
+            timer.status = Status.PENDING
             again = self.now + self.skew[owner.node] + rng.choice((0, 1, 5, 20, 45))
             conclusion = NextAttempt(timer, again)
         self.ledger.answered(attempt.row.key[1], token, ReceiverAnswer.DONE if final else ReceiverAnswer.FAILED)

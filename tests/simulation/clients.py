@@ -17,6 +17,8 @@ from tocsin.model.errors import (
     ShardMoved,
     TimerNotFound,
     TimerNotPending,
+    TimerNotReplayable,
+    TimerPending,
     TocsinError,
     Unavailable,
 )
@@ -78,8 +80,10 @@ class Client:
             choice = rng.random()
             if choice < 0.5:
                 await self._write(OpKind.CREATE)
-            elif choice < 0.7:
+            elif choice < 0.65:
                 await self._write(OpKind.UPDATE)
+            elif choice < 0.75:
+                await self._write(OpKind.REPLAY)
             elif choice < 0.95:
                 await self._delete()
             else:
@@ -98,7 +102,7 @@ class Client:
     async def _write(self, kind: OpKind) -> None:
         world, rng = self._world, self._rng
         states = world.ledger.states(self.uuid)
-        moves = kind is OpKind.CREATE or rng.random() < 0.5
+        moves = kind is not OpKind.UPDATE or rng.random() < 0.5
         policy = rng.choice(_POLICIES)
         due = self._due()
         before = [world.ledger.due[token] for token in states if token != ABSENT]
@@ -117,11 +121,15 @@ class Client:
             payload=payload_of(token), retry=policy, timeout_us=rng.randint(SECOND // 3, 3 * SECOND),
             expire_after_us=expire_after_us,
         )  # fmt: skip
+        # Only here a replay has a payload: each write has a token.
         changes = Changes(
             execute_at=due if moves else msgspec.UNSET, payload=payload_of(token), retry=policy,
             expire_after_us=expire_after_us,
         )  # fmt: skip
         states.add(token)
+        if kind is OpKind.REPLAY:
+            world.ledger.replays.add(token)
+            world.ledger.replayed_uuids.add(self.uuid)
         world.record("client", kind.name, self.uuid.hex()[:6], token, "due", due if moves else None)
 
         write = world.runs.asked(self.uuid, token, traceable=kind is OpKind.UPDATE and moves)
@@ -136,16 +144,21 @@ class Client:
         world.record("client receives", self.uuid.hex()[:6], token, _word(answer))
         if isinstance(answer, Row):
             write.acknowledged = True
+            if kind is OpKind.REPLAY:
+                world.ledger.replayed(self.uuid, token)
             if token_of(answer.timer.payload) != token:
                 world.broken("WRONG ANSWER", f"{self.uuid.hex()[:6]}: wrote {token}, answered {answer.timer.payload!r}")
             world.ledger.acknowledged(self.uuid, token, world.true_us())
             world.ledger.created.add(self.uuid)
             self._check_stored(token)
-        elif isinstance(answer, TimerNotFound | TimerNotPending):
+        elif isinstance(answer, TimerNotFound | TimerNotPending | TimerNotReplayable):
             if answered_all:
                 states.discard(token)
             world.ledger.gone(self.uuid, answer.code)
             self._check_absent()
+        elif isinstance(answer, TimerPending) and answered_all:
+            states.discard(token)
+            world.ledger.pending(self.uuid)
         elif isinstance(answer, _REFUSED) and answered_all:
             states.discard(token)
 

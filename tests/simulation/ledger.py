@@ -78,6 +78,10 @@ class Ledger:
         self._sent: dict[bytes, int] = {}
         #: Timers of which an attempt began and could not be sent.
         self._unsent: set[bytes] = set()
+        #: Tokens of replays, which continue a firing that has ended.
+        self.replays: set[int] = set()
+        #: Timers that clients wanted to replay.
+        self.replayed_uuids: set[bytes] = set()
         #: Tokens of creates with an idempotency key, and the firings of each.
         self.keyed: set[int] = set()
         self._fired_as: dict[int, str] = {}
@@ -152,6 +156,16 @@ class Ledger:
         if not any(token == ABSENT or self.has_ended(uuid, token) for token in states):
             self._broken("LOST", f"{uuid.hex()[:6]} was answered {answer} in states {sorted(states)}")
         self.possible[uuid] = {ABSENT}
+
+    def pending(self, uuid: bytes) -> None:
+        """Records the answer that the timer has not finished, which was true a moment ago."""
+        if self.states(uuid) == {ABSENT}:
+            self._broken("UNTRUE", f"{uuid.hex()[:6]} was answered TIMER_PENDING after it was gone")
+
+    def replayed(self, uuid: bytes, token: int) -> None:
+        """Records that the token's write replayed the timer, which had to have finished."""
+        if not any(state == ABSENT or self.has_ended(uuid, state) for state in self.states(uuid) - {token}):
+            self._broken("LOST", f"{uuid.hex()[:6]} was replayed in states {sorted(self.states(uuid))}")
 
     def taken(self, token: int, secret: int) -> None:
         """Records that a node that knows this secret of its namespace accepts the write."""

@@ -10,6 +10,7 @@ from . import (
     mutations_of_creates,
     mutations_of_failures,
     mutations_of_forwarding,
+    mutations_of_replays,
     mutations_of_runs,
     mutations_of_schedules,
     mutations_of_writes,
@@ -21,6 +22,7 @@ MUTATIONS = (
     + mutations_of_attempts.MUTATIONS
     + mutations_of_forwarding.MUTATIONS
     + mutations_of_creates.MUTATIONS
+    + mutations_of_replays.MUTATIONS
     + mutations_of_runs.MUTATIONS
     + mutations_of_failures.MUTATIONS
     + mutations_of_schedules.MUTATIONS

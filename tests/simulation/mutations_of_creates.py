@@ -19,19 +19,19 @@ MUTATIONS = [
     _simulated(
         "a timer that finished in memory counts as pending",
         26,
-        never(EXISTING + "_former", "finished is not None"),
+        never(EXISTING + "former_row", "finished is not None"),
         caught_by=_PERFECT,
     ),
     _simulated(
         "an end is reported before it is durable",
         16,
-        drop(EXISTING + "_former", "batch.relied_on"),
+        drop(EXISTING + "former_row", "batch.relied_on"),
         caught_by=_PERFECT,
     ),
     _simulated(
         "a timer that the same batch ended is overlooked",
         26,
-        drop(EXISTING + "_former", "batch.ended"),
+        drop(EXISTING + "former_row", "batch.ended"),
         caught_by=_PERFECT,
     ),
     _simulated("a key is not remembered", 26, replace(EXISTING + "create_if", "op.condition.keys_after(...)", by="()")),
@@ -67,7 +67,7 @@ MUTATIONS = [
     _simulated(
         "a conditional create compares only with timers in memory",
         26,
-        drop(EXISTING + "_former", "found.live is not None"),
+        drop(EXISTING + "former_row", "found.live is not None"),
     ),
     _simulated(
         "a repeated create goes by memory alone",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 from tocsin.model.failure import FAILED
@@ -49,6 +49,9 @@ class RunLedger:
     def called(self, uuid: bytes, token: int, message_id: str, attempt: int) -> None:
         """Records a call of a receiver."""
         firing = self._firings.setdefault(uuid, {}).setdefault(message_id.rpartition("_")[2], _Firing(token, 0))
+        if token > firing.token:
+            # A replay continues the firing.
+            firing.token, firing.attempt = token, 0
         firing.attempt = max(firing.attempt, attempt)
 
     def check(self, store: MemoryStore) -> None:
@@ -94,14 +97,27 @@ def _stored_runs(store: MemoryStore, uuid: bytes) -> Iterable[Run]:
             yield decode_run(row.record)
 
 
-def check_failures(store: MemoryStore, unlisted: str, broken: Callable[[str, str], None]) -> None:
+def check_failures(
+    store: MemoryStore, unlisted: str, replayed: Container[bytes], broken: Callable[[str, str], None]
+) -> None:
     """Checks that each stored end that failed is listed as a failure, and no other end. Those of the namespace `unlisted`,
-    which keeps no history, are not."""
+    which keeps no history, are not; nor one that a later run replays. Of timers that clients wanted to replay, a replay that
+    was overwritten may have left no run."""
     for shard in store._shards.values():
         history = [row for rows in shard.history.values() for row in rows.values()]
         failed = {(row.uuid, row.generation): row.status in FAILED and row.namespace != unlisted for row in history}
         for row in [row for rows in shard.runs.values() for row in rows.values()]:
             failed[row.uuid, row.generation] = decode_run(row.record).status in (RunStatus.FAILED, RunStatus.EXPIRED)
+        replays: dict[tuple[bytes, str], bytes] = {}
+        for row in history:
+            if (timer := decode_record(row.record)).replay:
+                firing = (row.uuid, timer.firing)
+                replays[firing] = max(row.generation, replays.get(firing, b""))
+        for row in history:
+            if row.generation < replays.get((row.uuid, decode_record(row.record).firing), b""):
+                failed[row.uuid, row.generation] = False
         for identity, has_failed in failed.items():
+            if has_failed and identity[0] in replayed:
+                continue
             if has_failed != (identity in shard.failures):
                 broken("FAILURES", f"{identity[0].hex()[:6]} has failed: {has_failed}, is listed: {not has_failed}")

@@ -203,10 +203,11 @@ class World:
     def record_firing(self, uuid: bytes, token: int, invocation: Invocation, node: Node, node_now: int) -> None:
         """Records a call of a receiver."""
         self.record("FIRE", node.name, uuid.hex()[:6], token, "attempt", invocation.attempt)
-        if self.fired.setdefault(invocation.message_id, token) != token:
+        former = self.fired.setdefault(invocation.message_id, token)
+        if former != token and not {former, token} & self.ledger.replays:
             self.broken(
                 "REUSED ID",
-                f"{invocation.message_id} brought token {self.fired[invocation.message_id]}, and now {token}",
+                f"{invocation.message_id} brought token {former}, and now {token}",
             )
         # A jump within the allowed skew is unnoticed until the next heartbeat; a slow heartbeat adds uncertainty.
         doubt_us = 2 * self.limits.clock_skew_max_us + node.link.round_trip_us_max
@@ -393,7 +394,7 @@ class World:
             for leak in node.leaks():
                 self.broken("LEAKED", leak)
         self._check_history()
-        check_failures(self.store, FORGETFUL_NAMESPACE, self.broken)
+        check_failures(self.store, FORGETFUL_NAMESPACE, self.ledger.replayed_uuids, self.broken)
         self.runs.check(self.store)
         self.notifications.check()
 

@@ -248,8 +248,9 @@ def test_a_write_round_trips(kind, shard, uuid, namespace, timer, changes, versi
     write = Write(
         kind, shard, uuid, namespace,
         timer if kind in (WriteKind.CREATE, WriteKind.CONCLUDE) else None,
-        changes if kind is WriteKind.UPDATE else None, deadline,
-        version % 7, *((-version, b"g" * 32) if kind is WriteKind.CONCLUDE else ()),
+        changes if kind in (WriteKind.UPDATE, WriteKind.REPLAY) else None, deadline, version % 7,
+        -version if kind is WriteKind.CONCLUDE else 0,
+        b"g" * 32 if kind is WriteKind.CONCLUDE or (kind is WriteKind.REPLAY and version % 2) else b"",
     )  # fmt: skip
     message = decode_request(encode(PeerWrites(1, 2, [encode_write(write, 3, version, 4)])))
     assert isinstance(message, PeerWrites)

@@ -9,16 +9,20 @@ import pytest
 from tests.support.window_bench import Bench, at_once
 
 from tocsin.model.errors import BacklogFull, InvalidInput, ScheduleEnded, TocsinError, Unavailable
+from tocsin.model.run import source_of
 from tocsin.model.schedule import (
+    REPLAYS_MAX,
     TRIGGERS_MAX,
     CatchUp,
     Definition,
     DefinitionChanges,
     Edit,
+    FailedOccurrence,
     Fire,
     Pause,
     Put,
     Refill,
+    Replay,
     Resume,
     Schedule,
     ScheduleChange,
@@ -41,6 +45,7 @@ from tocsin.timers.engine.rows import (
     conclusion_op,
     decoded_row,
 )
+from tocsin.timers.engine.runs import ended_run
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -169,12 +174,79 @@ def test_triggers_come_first_then_regular_and_backfilled_instants_in_turn() -> N
     assert plan.state.counts == {"completed": 4}
 
 
+def test_failed_occurrences_are_replayed_under_their_names_in_turn_with_regular_ones() -> None:
+    plan = Plan(catch_up=CatchUp.ALL)
+    names = []
+    for minute in (1, 2):
+        plan.now = BEGIN + minute * MINUTE
+        names.append(plan.timer.firing)
+        plan.answered(Status.FAILED)
+    plan.now = BEGIN + 9 * MINUTE
+    failed = tuple(FailedOccurrence(BEGIN + at * MINUTE, name) for at, name in zip((1, 2), names, strict=True))
+    assert isinstance(plan.ask(Replay(failed[:1])), Turn)
+    assert isinstance(plan.ask(Refill(BEGIN, BEGIN + 2 * MINUTE)), Turn)
+    # What waits already is not taken twice.
+    assert isinstance(plan.ask(Replay(failed)), Turn)
+    assert isinstance(plan.ask(Replay(failed)), Timer)
+    fired = []
+    for _ in range(6):
+        fired.append((str(plan.state.source), plan.minute, plan.timer.firing in names, plan.at <= plan.now))
+        plan.answered()
+    assert fired == [
+        ("replay", 1, True, True), ("regular", 3, False, True), ("replay", 2, True, True), ("regular", 4, False, True),
+        ("backfill", 1, False, True), ("regular", 5, False, True),
+    ]  # fmt: skip
+    assert not plan.state.replays
+
+
+def test_replayed_occurrence_is_known_as_a_replay_and_never_too_late() -> None:
+    plan = Plan()
+    plan.timer.expire_after_us = SECOND
+    plan.now = BEGIN + MINUTE
+    name = plan.timer.firing
+    plan.answered(Status.EXPIRED)
+    plan.now += 30 * SECOND
+    plan.ask(Replay((FailedOccurrence(BEGIN + MINUTE, name),)))
+    assert (plan.state.source, plan.minute, plan.timer.expires_at) == (Source.REPLAY, 1, None)
+    turn = plan.answered(Status.FAILED)
+    run = ended_run(turn)
+    assert run is not None
+    assert (run.replay, run.firing, source_of(run)) == (True, name, Source.REPLAY)
+    assert plan.state.source is Source.REGULAR
+
+
+def test_postponed_occurrence_that_is_replayed_and_postponed_again_has_a_new_name() -> None:
+    plan = Plan()
+    plan.now = BEGIN + MINUTE
+    name = recurring.postponed(plan.timer)
+    plan.answered(Status.PENDING, again_at=plan.now + SECOND, firing=name)
+    plan.answered(Status.FAILED, firing=name)
+    plan.ask(Replay((FailedOccurrence(BEGIN + MINUTE, name),)))
+    assert plan.timer.firing == name
+    assert recurring.postponed(plan.timer) not in (name, name.partition(".")[0])
+
+
+def test_replays_of_a_paused_schedule_wait_until_it_is_resumed() -> None:
+    plan = Plan()
+    plan.now = BEGIN + MINUTE
+    name = plan.timer.firing
+    plan.answered(Status.FAILED)
+    plan.ask(Pause())
+    plan.ask(Replay((FailedOccurrence(BEGIN + MINUTE, name),)))
+    assert recurring.suspended_reason(plan.timer) is not None
+    plan.ask(Resume())
+    assert plan.state.source is Source.REPLAY
+
+
 def test_the_backlog_is_bounded() -> None:
     plan = Plan()
     for _ in range(TRIGGERS_MAX):
         assert isinstance(plan.ask(Fire()), Turn)
     assert isinstance(plan.ask(Fire()), BacklogFull)
     assert isinstance(plan.ask(Refill(BEGIN - 1, BEGIN)), InvalidInput)
+    many = tuple(FailedOccurrence(BEGIN - number, "s") for number in range(REPLAYS_MAX))
+    assert isinstance(plan.ask(Replay(many)), Turn)
+    assert isinstance(plan.ask(Replay((FailedOccurrence(BEGIN + 1, "s"),))), BacklogFull)
 
 
 def test_a_schedule_ends_after_its_last_occurrence_and_begins_again_with_another_definition() -> None:

@@ -1,4 +1,4 @@
-// Cancels any number of timers or calls, or runs them again: counts them and shows how many and which, then, once confirmed, changes
+// Cancels, deletes, replays or retries any number of timers or calls: counts them and shows how many and which, then, once confirmed, changes
 // them slice by slice. It can be stopped between slices, and reports the result in the end.
 import { post, showError } from "./toast.js";
 import { showTimes } from "./times.js";
@@ -40,26 +40,31 @@ const KINDS = {
     keep: `Keep ${nouns}`,
     repeatable: true,
   }),
-  "run-again": (nouns, some) => ({
-    ask: (count) => `Run ${some(count)} again`,
-    doing: (count) => `Running ${some(count)} again`,
-    done: "run again",
-    ...(nouns === "timers" ? {
-      means: () => "Each run is a new timer with a new id, which fires at once. The finished timers keep their ids and their history.",
-      other: (count) => `${number(count)} of the selected timers ${plural(count, "is", "are")} pending or no longer ${plural(count, "exists", "exist")}.`,
-      none: "No finished timers, so there is nothing to run again.",
-      all: "The new timers are pending until they finish.",
-      unknown: "Before you try again, search for timers whose ids begin with the same text; otherwise some may run twice.",
-    } : {
-      means: () => "Each run is a new call with a new id, which is sent at once. The failed calls keep their ids and their results.",
-      other: (count) => `${number(count)} of the selected calls ${plural(count, "has", "have")} not failed.`,
-      none: "No failed calls, so there is nothing to run again.",
-      all: "The new calls are listed first.",
-      unknown: "Before you try again, look for new calls with the same names; otherwise some may be sent twice.",
-    }),
-    fewer: `The other ${nouns} changed or were removed before they could be run.`,
+  replay: (nouns, some) => ({
+    ask: (count) => `Replay ${some(count)}`,
+    doing: (count) => `Replaying ${some(count)}`,
+    done: "replayed",
+    means: (count) => `${plural(count, "It fires", "They fire")} again at once, under the same webhook-id.`,
+    other: (count) => `${number(count)} of the selected ${nouns} ${plural(count, "is", "are")} pending or no longer ${plural(count, "exists", "exist")}.`,
+    none: `No finished ${nouns}, so there is nothing to replay.`,
+    all: "They are pending until they finish.",
+    fewer: `The other ${nouns} changed or were removed before they could be replayed.`,
+    unknown: "Count again to see how many are left.",
     keep: "Close",
-    repeatable: false,
+    repeatable: true,
+  }),
+  retry: (nouns, some) => ({
+    ask: (count) => `Retry ${some(count)}`,
+    doing: (count) => `Retrying ${some(count)}`,
+    done: "retried",
+    means: (count) => `${plural(count, "It is", "They are")} sent again at once, under the same webhook-id.`,
+    other: (count) => `${number(count)} of the selected ${nouns} ${plural(count, "has", "have")} not failed.`,
+    none: `No failed ${nouns}, so there is nothing to retry.`,
+    all: "They are running until they succeed or fail.",
+    fewer: `The other ${nouns} changed or were removed before they could be retried.`,
+    unknown: "Count again to see how many are left.",
+    keep: "Close",
+    repeatable: true,
   }),
 };
 

@@ -21,7 +21,7 @@ function showPicked() {
   const cancel = document.getElementById("cancel-picked");
   cancel.disabled = !waits;
   cancel.title = waits ? "" : `None of the selected ${noun}s waits`;
-  document.getElementById("run-again-picked").hidden = !finished;
+  document.getElementById("again-picked").hidden = !finished;
   const whole = document.getElementById("pick-all");
   whole.checked = picked.length > 0 && picked.length === every.length;
   whole.indeterminate = picked.length > 0 && picked.length < every.length;
@@ -37,7 +37,7 @@ function unpick() {
 
 // Opens the dialog for the selected timers, or for all that match the filters, whether shown or not.
 async function changeMany(event) {
-  const button = event.target.closest?.("#cancel-picked, #run-again-picked, #pick-matching");
+  const button = event.target.closest?.("#cancel-picked, #again-picked, #pick-matching");
   if (!button) return;
   const every = button.id === "pick-matching";
   const ids = every ? null : boxes().filter((box) => box.checked).map((box) => box.value);

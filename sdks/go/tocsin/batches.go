@@ -201,14 +201,27 @@ func (t *Timers) request(ctx context.Context, items []*item, retry int, elapsed 
 	if err != nil {
 		return nil, err
 	}
+	results, err := itemResults(answer, len(items))
+	if err == nil && t.session.router != nil {
+		for i, each := range results {
+			if each.Timer != nil {
+				t.session.router.check(items[i].place, each.Timer.ShardID)
+			}
+		}
+	}
+	return results, err
+}
+
+// itemResults reads what became of so many timers, in the order of the request.
+func itemResults(answer *reply, count int) ([]ItemResult, error) {
 	answered, err := readJSON[BatchResults](answer)
 	if err != nil {
 		return nil, err
 	}
-	if len(answered.Results) != len(items) {
+	if len(answered.Results) != count {
 		return nil, foreign(answer, errors.New("it has another number of results than the request has timers"))
 	}
-	results := make([]ItemResult, len(items))
+	results := make([]ItemResult, count)
 	for i, each := range answered.Results {
 		if each.Error != nil {
 			results[i].Err = errorOfItem(each.Error)
@@ -218,9 +231,6 @@ func (t *Timers) request(ctx context.Context, items []*item, retry int, elapsed 
 			return nil, foreign(answer, fmt.Errorf("result %d has neither a timer nor an error", i))
 		}
 		results[i] = ItemResult{Timer: each.Timer, Existing: each.Existing.Or(false), Replayed: each.Replayed.Or(false)}
-		if t.session.router != nil {
-			t.session.router.check(items[i].place, each.Timer.ShardID)
-		}
 	}
 	return results, nil
 }

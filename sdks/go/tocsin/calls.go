@@ -74,6 +74,12 @@ func (c *Calls) Untag(ctx context.Context, serviceCallID, tag string) error {
 	return c.execute(ctx, &call{operation: "untagServiceCall", path: c.path(serviceCallID, tag)})
 }
 
+// Retry makes another attempt of a call that has failed, under the same webhook-id. ErrServiceCallNotFailed: it has not. It is not
+// repeated after a lost answer: the *TransportError has MaybeDone.
+func (c *Calls) Retry(ctx context.Context, serviceCallID string) error {
+	return c.execute(ctx, &call{operation: "retryServiceCall", path: c.path(serviceCallID, ""), once: true})
+}
+
 // Trace returns what happened to the call, message by message.
 func (c *Calls) Trace(ctx context.Context, serviceCallID string) (*ServiceCallTrace, error) {
 	return ask[ServiceCallTrace](ctx, &c.part, &call{operation: "traceServiceCall", path: c.path(serviceCallID, "")})

@@ -34,6 +34,13 @@ var (
 	ErrRequestTimeout error = &class{name: "RequestTimeout", above: ErrUnavailable}
 	// ErrTimerNotPending is TIMER_NOT_PENDING: The timer has finished: it can no longer be changed or canceled.
 	ErrTimerNotPending error = &class{name: "TimerNotPending", above: ErrConflict}
+	// ErrTimerPending is TIMER_PENDING: The timer has not finished, so there is nothing to replay. Nothing was
+	// written.
+	ErrTimerPending error = &class{name: "TimerPending", above: ErrConflict}
+	// ErrTimerNotReplayable is TIMER_NOT_REPLAYABLE: What is kept of the finished timer is not enough to fire it
+	// again: its namespace keeps no history, so that only its idempotency keys are left, or its record can't be read.
+	// Nothing was written.
+	ErrTimerNotReplayable error = &class{name: "TimerNotReplayable", above: ErrConflict}
 	// ErrTimerExists is TIMER_EXISTS: A timer with this id exists, and the request has onConflict: "reject". Nothing
 	// was written.
 	ErrTimerExists error = &class{name: "TimerExists", above: ErrConflict}
@@ -57,6 +64,9 @@ var (
 	// ErrServiceCallNotScheduled is SERVICE_CALL_NOT_SCHEDULED: The service call has started or finished: it can no
 	// longer be deleted.
 	ErrServiceCallNotScheduled error = &class{name: "ServiceCallNotScheduled", above: ErrConflict}
+	// ErrServiceCallNotFailed is SERVICE_CALL_NOT_FAILED: The service call has not failed, so it can't be retried; the
+	// message states its state. Nothing was written.
+	ErrServiceCallNotFailed error = &class{name: "ServiceCallNotFailed", above: ErrConflict}
 	// ErrIdempotencyConflict is IDEMPOTENCY_CONFLICT: An earlier request used the same idempotency key, or service
 	// call id, with different content. Nothing was written.
 	ErrIdempotencyConflict error = &class{name: "IdempotencyConflict", above: ErrConflict}
@@ -112,6 +122,8 @@ var errorsByCode = map[string]error{
 	"REQUEST_TIMEOUT":            ErrRequestTimeout,
 	"CONFLICT":                   ErrConflict,
 	"TIMER_NOT_PENDING":          ErrTimerNotPending,
+	"TIMER_PENDING":              ErrTimerPending,
+	"TIMER_NOT_REPLAYABLE":       ErrTimerNotReplayable,
 	"TIMER_EXISTS":               ErrTimerExists,
 	"SCHEDULE_ENDED":             ErrScheduleEnded,
 	"BACKLOG_FULL":               ErrBacklogFull,
@@ -120,6 +132,7 @@ var errorsByCode = map[string]error{
 	"TOO_MANY_KEYS":              ErrTooManyKeys,
 	"NAMESPACE_EXISTS":           ErrNamespaceExists,
 	"SERVICE_CALL_NOT_SCHEDULED": ErrServiceCallNotScheduled,
+	"SERVICE_CALL_NOT_FAILED":    ErrServiceCallNotFailed,
 	"IDEMPOTENCY_CONFLICT":       ErrIdempotencyConflict,
 	"BODY_TOO_LARGE":             ErrBodyTooLarge,
 	"PAYLOAD_TOO_LARGE":          ErrPayloadTooLarge,

@@ -155,6 +155,7 @@ const (
 	OccurrenceSourceRegular  OccurrenceSource = "regular"
 	OccurrenceSourceTrigger  OccurrenceSource = "trigger"
 	OccurrenceSourceBackfill OccurrenceSource = "backfill"
+	OccurrenceSourceReplay   OccurrenceSource = "replay"
 )
 
 // OnConflict is an open enum: later servers may answer other values. What a create does if a timer with its id
@@ -590,6 +591,45 @@ func (v *UpdateTimer) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
+// ReplayTimers: Finished timers to fire again, at once unless executeAt or delay is given. Send at most one of
+// these.
+type ReplayTimers struct {
+	// The namespace's name.
+	Namespace string
+	// Ids of timers.
+	Ids []string
+	// An RFC 3339 instant with a time zone.
+	ExecuteAt time.Time
+	// A duration: 500ms, 30s, 5m, 1h30m, 7d.
+	Delay time.Duration
+	// The http or https URL to call from now on, instead of each timer's own.
+	SetURL string
+	// Additional headers of the callback from now on, instead of each timer's own; null: none. The value [redacted]
+	// keeps the timer's stored value.
+	SetHeaders map[string]string
+}
+
+func (v *ReplayTimers) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"ids", &v.Ids, true},
+		member{"executeAt", &v.ExecuteAt, false},
+		member{"delay", &v.Delay, false},
+		member{"setUrl", &v.SetURL, false},
+		member{"setHeaders", &v.SetHeaders, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ReplayTimers) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ReplayTimers) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
 // ListTimers: Filters of a list of timers; a timer must match all of them.
 type ListTimers struct {
 	// The namespace's name; *: all that the API key has access to.
@@ -966,6 +1006,34 @@ func (v BackfillSchedule) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *BackfillSchedule) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// ReplaySchedule: The failed occurrences that fire again.
+type ReplaySchedule struct {
+	// The namespace's name.
+	Namespace string
+	// The schedule's id, unique among its namespace's schedules.
+	ScheduleID string
+	// Their instants.
+	Instants []time.Time
+}
+
+func (v *ReplaySchedule) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"scheduleId", &v.ScheduleID, true},
+		member{"instants", &v.Instants, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ReplaySchedule) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ReplaySchedule) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -1838,6 +1906,8 @@ type RunAnswer struct {
 	Attempts int
 	// The latest attempts, oldest first.
 	AttemptLog []Attempt
+	// true: it is a replay of the run before it with the same name. Absent otherwise.
+	Replay Opt[bool]
 }
 
 func (v *RunAnswer) members(to []member) []member {
@@ -1847,6 +1917,7 @@ func (v *RunAnswer) members(to []member) []member {
 		member{"status", &v.Status, true},
 		member{"attempts", &v.Attempts, true},
 		member{"attemptLog", &v.AttemptLog, true},
+		member{"replay", &v.Replay, false},
 	)
 }
 
@@ -1857,31 +1928,6 @@ func (v RunAnswer) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RunAnswer) UnmarshalJSON(data []byte) error {
-	return decodeAnswer(data, v)
-}
-
-// TimerPage: A page of timers, ordered by executeAt. A page without nextCursor is the last. A page may be empty
-// without being the last, and is shorter than its limit if payloads are large.
-type TimerPage struct {
-	Timers []Timer
-	// nextCursor of the previous page.
-	NextCursor string
-}
-
-func (v *TimerPage) members(to []member) []member {
-	return append(to,
-		member{"timers", &v.Timers, true},
-		member{"nextCursor", &v.NextCursor, false},
-	)
-}
-
-// MarshalJSON writes the object as the API has it. What is absent stays out.
-func (v TimerPage) MarshalJSON() ([]byte, error) {
-	return encodeMembers(&v)
-}
-
-// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
-func (v *TimerPage) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
@@ -1935,12 +1981,12 @@ func (v *BatchResult) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
-// ItemError: Why a timer of a batch was not created.
+// ItemError: Why a timer of a batch was not created, or not replayed.
 type ItemError struct {
 	// A stable code.
 	Error   string
 	Message string
-	// The HTTP status that a single create would have returned.
+	// The HTTP status that a request for this timer alone would have returned.
 	Status int
 	Errors []BadField
 }
@@ -1989,6 +2035,31 @@ func (v *BadField) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
+// TimerPage: A page of timers, ordered by executeAt. A page without nextCursor is the last. A page may be empty
+// without being the last, and is shorter than its limit if payloads are large.
+type TimerPage struct {
+	Timers []Timer
+	// nextCursor of the previous page.
+	NextCursor string
+}
+
+func (v *TimerPage) members(to []member) []member {
+	return append(to,
+		member{"timers", &v.Timers, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v TimerPage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *TimerPage) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
 // Schedule: A schedule: its definition, and where it stands.
 type Schedule struct {
 	// The namespace's name.
@@ -2014,6 +2085,8 @@ type Schedule struct {
 	TriggersWaiting int
 	// Backfills that are not complete.
 	BackfillsWaiting int
+	// Failed occurrences that wait to be replayed.
+	ReplaysWaiting int
 	// What becomes of instants that pass while it cannot fire.
 	CatchUp CatchUp
 	// By how much each instant is delayed at most.
@@ -2102,6 +2175,7 @@ func (v *Schedule) members(to []member) []member {
 		member{"missed", &v.Missed, true},
 		member{"triggersWaiting", &v.TriggersWaiting, true},
 		member{"backfillsWaiting", &v.BackfillsWaiting, true},
+		member{"replaysWaiting", &v.ReplaysWaiting, true},
 		member{"catchUp", &v.CatchUp, true},
 		member{"jitter", &v.Jitter, true},
 		member{"pauseAfterFailures", &v.PauseAfterFailures, true},
@@ -2154,7 +2228,7 @@ func (v *Schedule) UnmarshalJSON(data []byte) error {
 type Occurrence struct {
 	// Its instant.
 	Instant time.Time
-	// Why it fired: its instant had come (regular), a trigger, or a backfill.
+	// Why it fired: its instant had come (regular), a trigger, a backfill, or a replay.
 	Source OccurrenceSource
 	// How it ended: completed, failed or expired.
 	Outcome string
@@ -2271,7 +2345,7 @@ type OccurrenceRun struct {
 	AttemptLog []Attempt
 	// Instants between this occurrence and the next that did not fire.
 	Missed []MissedRange
-	// Why it fired: regular, trigger or backfill; absent if it did not.
+	// Why it fired: regular, trigger, backfill or replay; absent if it did not.
 	Source OccurrenceSource
 }
 

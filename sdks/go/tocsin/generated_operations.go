@@ -11,6 +11,7 @@ var operations = map[string]operation{
 	"timerHistory":          {"POST", "/api/v1/timers/history"},
 	"updateTimer":           {"POST", "/api/v1/timers/update"},
 	"deleteTimer":           {"POST", "/api/v1/timers/delete"},
+	"replayTimers":          {"POST", "/api/v1/timers/replay"},
 	"listTimers":            {"POST", "/api/v1/timers/list"},
 	"batchCreateTimers":     {"POST", "/api/v1/timers/batch/create"},
 	"createSchedule":        {"POST", "/api/v1/schedules/create"},
@@ -21,6 +22,7 @@ var operations = map[string]operation{
 	"resumeSchedule":        {"POST", "/api/v1/schedules/resume"},
 	"triggerSchedule":       {"POST", "/api/v1/schedules/trigger"},
 	"backfillSchedule":      {"POST", "/api/v1/schedules/backfill"},
+	"replaySchedule":        {"POST", "/api/v1/schedules/replay"},
 	"previewSchedule":       {"POST", "/api/v1/schedules/preview"},
 	"scheduleHistory":       {"POST", "/api/v1/schedules/history"},
 	"deleteSchedule":        {"POST", "/api/v1/schedules/delete"},
@@ -43,6 +45,7 @@ var operations = map[string]operation{
 	"traceServiceCall":      {"GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace"},
 	"getServiceCall":        {"GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"},
 	"deleteServiceCall":     {"DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"},
+	"retryServiceCall":      {"POST", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/retry"},
 	"rotateTenantSecret":    {"POST", "/api/v1/tenants/rotateSecret"},
 	"getCluster":            {"GET", "/api/v1/cluster"},
 }

@@ -76,6 +76,11 @@ func (s *Schedules) Backfill(ctx context.Context, times BackfillSchedule) (*Sche
 	return ask[Schedule](ctx, &s.part, &call{operation: "backfillSchedule", body: constant(times), once: true})
 }
 
+// Replay fires failed occurrences again, each under its own webhook-id. It is not repeated after a lost answer, as in Trigger.
+func (s *Schedules) Replay(ctx context.Context, wanted ReplaySchedule) (*Schedule, error) {
+	return ask[Schedule](ctx, &s.part, &call{operation: "replaySchedule", body: constant(wanted), once: true})
+}
+
 // Preview returns the next instants of an existing schedule, or of a definition that is only tried.
 func (s *Schedules) Preview(ctx context.Context, query PreviewSchedule) (*Preview, error) {
 	return ask[Preview](ctx, &s.part, &call{operation: "previewSchedule", body: constant(query)})

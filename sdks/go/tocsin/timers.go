@@ -107,6 +107,20 @@ func (t *Timers) HistoryPages(ctx context.Context, query TimerHistory) iter.Seq2
 	})
 }
 
+// Replay fires finished timers again, at most 1,000, each under the webhook-id of its latest run: at once, or at the given instant.
+// The results are in the order of the ids; one that can't be replayed does not affect the others. It is not repeated after a lost
+// answer: the *TransportError has MaybeDone.
+func (t *Timers) Replay(ctx context.Context, wanted ReplayTimers) ([]ItemResult, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	answer, err := t.do(ctx, &call{operation: "replayTimers", body: constant(wanted), once: true})
+	if err != nil {
+		return nil, err
+	}
+	return itemResults(answer, len(wanted.Ids))
+}
+
 // Wait returns the timer once it has finished. ErrWaitTimeout: the context's deadline came first.
 func (t *Timers) Wait(ctx context.Context, namespace, timerID string) (*Timer, error) {
 	return wait(ctx, &t.part, named("getTimer", namespace, timerID), func(timer *Timer) (bool, time.Time) {

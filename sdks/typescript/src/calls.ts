@@ -92,6 +92,15 @@ export class Calls {
     readNothing(await this.session.perform(call, this.session.limits(options)));
   }
 
+  /**
+   * Makes another attempt of a call that has failed, under the same webhook-id. ServiceCallNotFailed: it has not. A lost answer
+   * is not followed by a retry: TransportError with `maybeDone`.
+   */
+  async retry(serviceCallId: string, options?: CallOptions): Promise<void> {
+    const call = { ...this.of("retryServiceCall", serviceCallId), unsafe: true };
+    readNothing(await this.session.perform(call, this.session.limits(options)));
+  }
+
   /** What happened to the call, message by message. */
   async trace(serviceCallId: string, options?: CallOptions): Promise<ServiceCallTrace> {
     const reply = await this.session.perform(this.of("traceServiceCall", serviceCallId), this.session.limits(options));

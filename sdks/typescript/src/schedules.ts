@@ -9,6 +9,7 @@ import {
   encodeCreateSchedule,
   encodeListSchedules,
   encodePreviewSchedule,
+  encodeReplaySchedule,
   encodeScheduleHistory,
   encodeScheduleName,
   encodeUpdateSchedule,
@@ -20,6 +21,7 @@ import type {
   OccurrenceRun,
   Preview,
   PreviewSchedule,
+  ReplaySchedule,
   Schedule,
   ScheduleHistory,
   ScheduleName,
@@ -99,6 +101,11 @@ export class Schedules {
   /** Fires the instants of a time in the past. A lost answer is not followed by a retry, as in `trigger`. */
   async backfill(range: BackfillSchedule, options?: CallOptions): Promise<Schedule> {
     return ask(this.session, "Schedule", "backfillSchedule", encodeBackfillSchedule(range), options, { unsafe: true });
+  }
+
+  /** Fires failed occurrences again, each under its own webhook-id. A lost answer is not followed by a retry, as in `trigger`. */
+  async replay(wanted: ReplaySchedule, options?: CallOptions): Promise<Schedule> {
+    return ask(this.session, "Schedule", "replaySchedule", encodeReplaySchedule(wanted), options, { unsafe: true });
   }
 
   /** The next instants of an existing schedule, or of a definition that is only tried. */

@@ -2,13 +2,14 @@
 
 import { Batcher, type BatcherOptions } from "./batcher.js";
 import { read } from "./core/answers.js";
-import { createMany, type ItemResult } from "./core/batches.js";
+import { createMany, type ItemResult, resultsOf } from "./core/batches.js";
 import { bodyOf, FIRST_TRY } from "./core/bodies.js";
 import { ask, remove, update, type WaitOptions, waitFor } from "./core/flows.js";
 import type { CallOptions, Session } from "./core/session.js";
 import {
   encodeCreateTimer,
   encodeListTimers,
+  encodeReplayTimers,
   encodeTimerHistory,
   encodeTimerName,
   encodeUpdateTimer,
@@ -17,6 +18,7 @@ import type {
   CreateTimer,
   Explanation,
   ListTimers,
+  ReplayTimers,
   RunAnswer,
   Timer,
   TimerHistory,
@@ -120,6 +122,16 @@ export class Timers {
     options?: CallOptions,
   ): Promise<ItemResult[]> {
     return createMany(this.session, timers, this.session.limits(options));
+  }
+
+  /**
+   * Fires finished timers again, at most 1,000, each under the webhook-id of its latest run: at once, or at the given instant.
+   * The results are in the order of the ids; one that can't be replayed does not affect the others. A lost answer is not
+   * followed by a retry: TransportError with `maybeDone`.
+   */
+  async replay(wanted: ReplayTimers, options?: CallOptions): Promise<ItemResult[]> {
+    const call = { operation: "replayTimers", body: bodyOf(encodeReplayTimers(wanted)), unsafe: true } as const;
+    return resultsOf(await this.session.perform(call, this.session.limits(options)), wanted.ids.length);
   }
 
   /** Collects single creates into requests; close it at the end. */

@@ -39,7 +39,7 @@ FINISHED = ("Succeeded", "Failed")
 WAITING = ("Scheduled", "Retrying")
 
 app = group(
-    "Service calls: HTTP requests to make now or later. Submit, show, tag and delete them.",
+    "Service calls: HTTP requests to make now or later. Submit, show, tag, retry and delete them.",
     example="calls submit invoice http://127.0.0.1:9000/ --in 30s",
 )
 
@@ -276,6 +276,18 @@ def delete(
     path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]
     with server.client() as client:
         output.each_done(wanted, lambda one: client.call("DELETE", f"{path}/{one}"), "deleted")
+
+
+@command(app, "retry", example="calls retry 01985a3e-7c1b-7d2e-9f64-3b8a5c0d1e2f")
+def retry(
+    call_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the calls.")],
+    tenant: Tenant = None,
+    server: ServerOptions = LOCAL_SERVER,
+) -> None:
+    """Attempt Failed calls once more, at once: the same request in the same log, under the same webhook-id."""
+    path, wanted = _path(tenant), [_checked(call_id) for call_id in call_ids]
+    with server.client() as client:
+        output.each_done(wanted, lambda one: client.call("POST", f"{path}/{one}/retry"), "attempted again")
 
 
 @command(app, "new-tenant", example="calls new-tenant")

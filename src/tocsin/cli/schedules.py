@@ -300,6 +300,23 @@ def backfill(
     _show(server.post("/schedules/backfill", request), as_json)
 
 
+@command(app, "replay", example="schedules replay nightly-report 2027-01-30T02:00:00Z")
+def replay(
+    schedule_id: ScheduleId,
+    instants: Annotated[
+        list[str], typer.Argument(metavar="INSTANT...", help="Instants of failed occurrences; `history` shows them.")
+    ],
+    namespace: Namespace = "default",
+    server: ServerOptions = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Fire failed occurrences of a schedule again, one after the other, as it is defined now. Each keeps its webhook-id, so
+    that a receiver that has done the work recognises the repetition."""
+    wanted = [checked_instant("INSTANT", each) for each in instants]
+    request = {"namespace": namespace, "scheduleId": schedule_id, "instants": wanted}
+    _show(server.post("/schedules/replay", request), as_json)
+
+
 @command(app, "history", example="schedules history nightly-report --limit 10")
 def history(
     schedule_id: ScheduleId,

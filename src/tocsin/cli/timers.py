@@ -29,6 +29,7 @@ from tocsin.cli.options import (
     checked_instant,
     duration_us,
     given,
+    headers,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 
 PAGE_ROWS = 1_000
 
-app = group("Create, show, change, import and export timers.", example="timers create http://127.0.0.1:9000/ --in 30s")
+app = group(
+    "Create, show, change, replay, import and export timers.", example="timers create http://127.0.0.1:9000/ --in 30s"
+)
 
 
 @command(app, "watch", example="timers watch order-17")
@@ -332,6 +335,49 @@ def delete(
         output.each_done(
             timer_ids, lambda one: client.post("/timers/delete", {"namespace": namespace, "timerId": one}), "canceled"
         )
+
+
+@command(app, "replay", example="timers replay order-17 order-18")
+def replay(
+    timer_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the timers.")],
+    at: At = None,
+    in_: In = None,
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="URL to call.", show_default="that of each timer")
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header", "-H", metavar="'NAME: VALUE'", help="Instead of each timer's own headers; may be repeated."
+        ),
+    ] = None,
+    namespace: Namespace = "default",
+    server: ServerOptions = LOCAL_SERVER,
+) -> None:
+    """Fire finished timers again, at once unless --at or --in is given. Each keeps its id and its webhook-id, so that a
+    receiver that has done the work recognises the repetition; its attempts start over."""
+    if at is not None and in_ is not None:
+        raise WrongUsage("--at and --in conflict; give only one of them")
+    request = given(
+        namespace=namespace,
+        executeAt=checked_instant("--at", at),
+        delay=checked_duration("--in", in_),
+        setUrl=url,
+        setHeaders=headers("--header", header),
+    )
+    results: dict[str, dict[str, Any]] = {}
+    wanted = list(dict.fromkeys(timer_ids))
+    with server.client() as client:
+        for start in range(0, len(wanted), PAGE_ROWS):
+            ids = wanted[start : start + PAGE_ROWS]
+            answer = client.post("/timers/replay", {**request, "ids": ids})
+            results.update(zip(ids, answer["results"], strict=True))
+
+    def shown(one: str) -> None:
+        if (error := results[one].get("error")) is not None:
+            raise Refused(f"{error['error']}: {error['message']}")
+
+    output.each_done(wanted, shown, "pending again")
 
 
 def _show(timer: dict[str, Any], as_json: bool) -> None:

@@ -27,7 +27,7 @@ class PeerWrite(msgspec.Struct, array_like=True, gc=False):
     deadline. `brief`: the sender keeps the timer that it sends, and needs in return only what the owner changed in it.
     `namespace_version`: the version of the namespace that the sender knows; 0: unknown. `condition`: the condition of a
     create, as JSON; empty for none. For a schedule: what is asked for, as JSON; its timer, or the changes of its timer, are
-    in `body`."""
+    in `body`. For a replay: the generation of the run, or nothing; the changes are in `body`."""
 
     id: int
     kind: int
@@ -241,7 +241,7 @@ def encode_write(write: Write, id: int, epoch: int, budget_us: int) -> PeerWrite
         if write.condition is not None:
             op.condition = _json.encode(write.condition)
     elif write.changes is not None:
-        op.body = _json.encode(write.changes)
+        op.body, op.condition = _json.encode(write.changes), write.expected
     return op
 
 
@@ -260,9 +260,10 @@ def decode_write(op: PeerWrite, deadline_us: int) -> Write:
         if op.condition:
             with _undecodable():
                 condition = _condition.decode(op.condition)
-    elif kind is WriteKind.UPDATE:
+    elif kind is WriteKind.UPDATE or kind is WriteKind.REPLAY:
         with _undecodable():
             changes = _changes.decode(op.body)
+        expected = op.condition
     elif kind is WriteKind.SCHEDULE:
         with _undecodable():
             change = _change.decode(op.condition)

@@ -78,4 +78,6 @@ class Condition(msgspec.Struct, frozen=True, gc=False, array_like=True):
 def slim(timer: Timer) -> Timer:
     """What is kept of a finished timer only for its idempotency keys: how it ended, without URL secrets, payload, headers and
     body."""
-    return msgspec.structs.replace(timer, url=redact_url(timer.url), payload=NULL_PAYLOAD, headers=None, body=None)
+    return msgspec.structs.replace(
+        timer, url=redact_url(timer.url), payload=NULL_PAYLOAD, headers=None, body=None, reduced=True
+    )

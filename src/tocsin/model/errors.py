@@ -94,6 +94,19 @@ class TimerNotPending(Conflict):
     code = "TIMER_NOT_PENDING"
 
 
+class TimerPending(Conflict):
+    """The timer has not finished, so it can't be replayed. Nothing was written."""
+
+    code = "TIMER_PENDING"
+
+
+class TimerNotReplayable(Conflict):
+    """What is kept of the finished timer is not enough to fire it again: its namespace keeps no history, or its record can't
+    be read. It can be created again."""
+
+    code = "TIMER_NOT_REPLAYABLE"
+
+
 class ScheduleEnded(Conflict):
     """The schedule has no more instants, or was deleted. It can be created again with another definition."""
 
@@ -140,6 +153,12 @@ class ServiceCallNotScheduled(Conflict):
     """The service call has begun, so it can't be deleted."""
 
     code = "SERVICE_CALL_NOT_SCHEDULED"
+
+
+class ServiceCallNotFailed(Conflict):
+    """The service call has not failed, so it can't be retried. Nothing was written."""
+
+    code = "SERVICE_CALL_NOT_FAILED"
 
 
 class IdempotencyConflict(Conflict):

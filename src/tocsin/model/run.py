@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from tocsin.model.errors import RecordUndecodable
+from tocsin.model.schedule import Source
 from tocsin.model.timer import UNUSABLE, LoggedAttempt, Status, Timer
 
 
@@ -38,7 +39,7 @@ class MissedInstants(msgspec.Struct, frozen=True, gc=False, array_like=True):
 class Run(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One run. Instants are microseconds. `firing` is that of its timer. `made` attempts were made, the first at
     `first_attempt_at`, of which `attempts` has the last ones, oldest first. `missed` are instants between this occurrence of
-    a schedule and the next."""
+    a schedule and the next. `replay`: the firing had ended before, and was replayed."""
 
     execute_at: int
     status: RunStatus
@@ -47,11 +48,19 @@ class Run(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     first_attempt_at: int | None = None
     attempts: tuple[LoggedAttempt, ...] = ()
     missed: tuple[MissedInstants, ...] = ()
+    replay: bool = False
 
     @property
     def identity(self) -> tuple[int, int | None]:
         """The same for every state of this run that is stored, different for any other run of the timer with attempts."""
         return (self.execute_at, self.first_attempt_at)
+
+
+def source_of(run: Run) -> Source:
+    """Why an occurrence fired."""
+    if run.replay:
+        return Source.REPLAY
+    return {"m": Source.TRIGGER, "b": Source.BACKFILL}.get(run.firing[:1], Source.REGULAR)
 
 
 _encoder = msgspec.json.Encoder()
@@ -62,7 +71,8 @@ def run_of(timer: Timer, status: RunStatus | Status) -> Run:
     """The run of a timer as it stands. The timer's log also has the attempts of earlier runs."""
     made = timer.attempts
     attempts = timer.attempt_log[-made:] if made else ()
-    return Run(timer.execute_at, RunStatus(status), timer.firing, made, timer.first_attempt_at, attempts)
+    replay = bool(timer.replay) or (timer.schedule is not None and timer.schedule.state.source is Source.REPLAY)
+    return Run(timer.execute_at, RunStatus(status), timer.firing, made, timer.first_attempt_at, attempts, replay=replay)
 
 
 def encode_run(run: Run) -> bytes:

@@ -21,8 +21,10 @@ from tocsin.model.recurrence import EVERY_MAX_US, EVERY_MIN_US, YEARS_MAX, Cron,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Occurrences by hand that may wait, and ranges of instants that may wait to be fired once more.
+#: Occurrences by hand that may wait, failed ones that may wait to be replayed, and ranges of instants that may wait to be
+#: fired once more: they stand in the schedule's row, which is written with each occurrence.
 TRIGGERS_MAX = 100
+REPLAYS_MAX = 100
 BACKFILLS_MAX = 10
 #: Missed instants are counted up to this number.
 MISSED_MAX = 1_000
@@ -53,16 +55,13 @@ class ScheduleStatus(StrEnum):
 
 
 class Source(StrEnum):
-    """Why an occurrence fires: its instant has come, somebody asked for it, or it is fired once more."""
+    """Why an occurrence fires: its instant has come, somebody asked for it, it is fired once more, or it had failed and is
+    replayed."""
 
     REGULAR = "regular"
     TRIGGER = "trigger"
     BACKFILL = "backfill"
-
-
-def source_of(firing: str) -> Source:
-    """Why the occurrence with this name of its firing fires."""
-    return {"m": Source.TRIGGER, "b": Source.BACKFILL}.get(firing[:1], Source.REGULAR)
+    REPLAY = "replay"
 
 
 class Missed(StrEnum):
@@ -119,6 +118,13 @@ class Trigger(msgspec.Struct, frozen=True, gc=False, array_like=True):
     firing: str
 
 
+class FailedOccurrence(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A failed occurrence to fire again: its instant, and the name of its firing, which it keeps."""
+
+    instant: int
+    firing: str
+
+
 class Backfill(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A range of instants to fire once more: those later than `after` and before `before`. `after` moves with each."""
 
@@ -141,11 +147,11 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a schedule's row carries besides the definition.
 
     Regular instants up to `position` are accounted for. The current occurrence has `source`; its instant is the timer's
-    `execute_at`. `turn` is whose turn it is when both a regular and a backfilled instant are due. `counts` has occurrences by
-    outcome and `missed` the missed instants by reason. `failures` counts the failed ones in a row, `occurrences` the regular
-    ones. `paused` is the reason of a pause. `away`: an attempt is in flight at a former owner of the shard. `postponed`
-    counts how often the receiver has postponed the occurrence. `changed_at` is when a client changed it. `tzdata` is the
-    version of the time zones that planned it."""
+    `execute_at`. `turn` is whose turn it is when both a regular and a replayed or backfilled instant are due. `counts` has
+    occurrences by outcome and `missed` the missed instants by reason. `failures` counts the failed ones in a row,
+    `occurrences` the regular ones. `paused` is the reason of a pause. `away`: an attempt is in flight at a former owner of
+    the shard. `postponed` counts how often the receiver has postponed the occurrence. `changed_at` is when a client changed
+    it. `tzdata` is the version of the time zones that planned it."""
 
     position: int
     source: Source = Source.REGULAR
@@ -153,6 +159,7 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     triggers: tuple[Trigger, ...] = ()
     backfills: tuple[Backfill, ...] = ()
     backfills_made: int = 0
+    replays: tuple[FailedOccurrence, ...] = ()
     counts: dict[str, int] = {}
     missed: dict[str, int] = {}
     failures: int = 0
@@ -424,9 +431,16 @@ class Refill(msgspec.Struct, frozen=True, gc=False, tag="refill"):
     before: int
 
 
+class Replay(msgspec.Struct, frozen=True, gc=False, tag="replay"):
+    """Fires these failed occurrences again, whose runs have these generations."""
+
+    occurrences: tuple[FailedOccurrence, ...]
+    generations: tuple[bytes, ...] = ()
+
+
 class Replan(msgspec.Struct, frozen=True, gc=False, tag="replan"):
     """Plans the current occurrence again if newer time zones give it another instant. No client asks for it; the owner of the
     schedule's shard does."""
 
 
-ScheduleChange = Put | Edit | Pause | Resume | Fire | Refill | Replan
+ScheduleChange = Put | Edit | Pause | Resume | Fire | Refill | Replay | Replan

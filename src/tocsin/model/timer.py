@@ -102,6 +102,9 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `hooks`
     are notified of its end. On a notification, which is a timer, too, `notifies` is what it reports about the timer or
     schedule whose namespace and id it has. `failed_before`: it had failed, and was replayed.
+    `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `replay`
+    is set while the firing is one that had ended and was replayed: the name that the replay's write would have given to a
+    new one. `reduced`: the timer has finished, and only what its idempotency keys need is kept of it.
     """
 
     namespace: str
@@ -132,13 +135,15 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     hooks: Hooks | None = None
     notifies: Event | None = None
     failed_before: bool = False
+    replay: str = ""
+    reduced: bool = False
 
     @property
     def expires_at(self) -> int | None:
         """The last instant at which an attempt may begin; None: there is no such limit. An instant that is fired once more is
         never too late."""
         if self.expire_after_us is None or (
-            self.schedule is not None and self.schedule.state.source is Source.BACKFILL
+            self.schedule is not None and self.schedule.state.source in (Source.BACKFILL, Source.REPLAY)
         ):
             return None
         return self.execute_at + self.expire_after_us

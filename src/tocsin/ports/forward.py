@@ -74,13 +74,15 @@ class WriteKind(IntEnum):
     DELETE = 3
     CONCLUDE = 4
     SCHEDULE = 6
+    REPLAY = 7
 
 
 class Write(NamedTuple):
     """A client's write, or the result of an attempt that a former owner had in flight when it handed the shard over.
 
     CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. CONCLUDE has `timer`, and `execute_at`
-    while the timer is pending; it applies to the row with the identity `expected`. SCHEDULE has the `change` of a schedule,
+    while the timer is pending; it applies to the row with the identity `expected`. REPLAY has `changes`, and applies to the
+    finished run of the generation `expected`, if there is one. SCHEDULE has the `change` of a schedule,
     with `timer` or `changes` where that needs them. The write must not begin at or after `deadline_us`
     (this node's boot time). `namespace_version` is the version of its namespace that the sending node knows; 0: unknown."""
 

@@ -41,12 +41,14 @@ class TimersCreated(Event, frozen=True):
 
 
 class TimersChanged(Event, frozen=True):
-    """Timers were updated or deleted durably, in one commit; `kind` is `updated` or `deleted`."""
+    """Timers were updated, deleted or replayed durably, in one commit; `kind` is one of these words."""
 
     namespace: str
     kind: str
     timers: int
-    counter = Counter("tocsin_timers_changed", "Timers durably updated or deleted.", ("namespace", "kind"), by="timers")
+    counter = Counter(
+        "tocsin_timers_changed", "Timers updated, deleted or replayed.", ("namespace", "kind"), by="timers"
+    )
 
 
 class OccurrenceEnded(Event, frozen=True):

@@ -33,8 +33,8 @@ class CallKey(NamedTuple):
 
 
 class CallStatus(StrEnum):
-    """Scheduled → Running → Succeeded or Failed; the last two are final. With a retry policy also Running → Retrying →
-    Running, after a failed attempt."""
+    """Scheduled → Running → Succeeded or Failed; the last two are final, unless a client retries a Failed call. With a retry
+    policy also Running → Retrying → Running, after a failed attempt."""
 
     SCHEDULED = "Scheduled"
     RUNNING = "Running"
@@ -151,6 +151,10 @@ class UntagServiceCall(Command, frozen=True):
 
 class DeleteServiceCall(Command, frozen=True):
     """Delete a call that is Scheduled or Retrying."""
+
+
+class RetryServiceCall(Command, frozen=True):
+    """Make another attempt of a call that is Failed."""
 
 
 class ScheduleTimer(Command, frozen=True):

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import NamedTuple
 
@@ -39,6 +39,14 @@ class RunPage(NamedTuple):
 
     runs: list[Run]
     cursor: str | None
+
+
+class FailedRun(NamedTuple):
+    """A run that failed or expired: the generation of its row, and the name of its firing."""
+
+    generation: bytes
+    firing: str
+    status: RunStatus
 
 
 class _Place(NamedTuple):
@@ -113,6 +121,24 @@ async def latest_ended(store: Store, shard_id: int, uuid: bytes, limit: int, byt
         if not found or run.identity != found[-1].identity or run.first_attempt_at is None:
             found.append(run)
     return found
+
+
+async def failed_runs(
+    store: Store, shard_id: int, uuid: bytes, instants: Collection[int], rows_max: int
+) -> dict[int, FailedRun]:
+    """Of the latest run of each instant, those that failed or expired, by instant; from the newest `rows_max` rows."""
+    latest: dict[int, FailedRun] = {}
+    before = None
+    while rows_max > 0 and len(latest) < len(instants):
+        rows = await store.runs(shard_id, uuid, before, min(rows_max, _READ_ROWS_MAX))
+        if not rows:
+            break
+        for row in rows:
+            before, run = row.generation, _ended(row)
+            if run.execute_at in instants and run.status is not RunStatus.MISSED:
+                latest.setdefault(run.execute_at, FailedRun(before, run.firing, run.status))
+        rows_max -= len(rows)
+    return {at: run for at, run in latest.items() if run.status in (RunStatus.FAILED, RunStatus.EXPIRED)}
 
 
 def _current(live: StoredRow) -> Run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -27,11 +27,13 @@ from tocsin.model.schedule import (
     Definition,
     DefinitionChanges,
     Edit,
+    FailedOccurrence,
     Fire,
     LastOccurrence,
     Pause,
     Put,
     Refill,
+    Replay,
     Resume,
     Schedule,
     ScheduleChange,
@@ -65,10 +67,10 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     """A schedule as a client sees it. `timer` has what is sent and how often it is tried; `timer.created_at` is that of the
     schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the current occurrence,
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
-    `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers` and `backfills` wait to be
-    fired. `unchanged`: a create or update has found nothing to change. `suspended` is as in TimerView, and None while
-    the schedule is paused. `explanation` is also as there. `namespace_paused`: its namespace is
-    paused, as far as this node knows."""
+    `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers`, `backfills` and `replays`
+    wait to be fired. `unchanged`: a create or update has found nothing to change. `suspended` is as in TimerView, and None
+    while the schedule is paused. `explanation` is also as there. `namespace_paused`: its namespace is paused, as far as this
+    node knows."""
 
     timer: Timer
     uuid: bytes
@@ -85,6 +87,7 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     missed: dict[str, int]
     triggers: int
     backfills: int
+    replays: int
     unchanged: bool = False
     suspended: str | None = None
     explanation: Explanation | None = None
@@ -207,6 +210,22 @@ class Schedules:
         if before <= after:
             raise InvalidInput(FieldError("before", "must be later than after"))
         return await self._change(namespace, schedule_id, Refill(after - 1, before))
+
+    async def replay(self, namespace: str, schedule_id: str, instants: Sequence[int]) -> ScheduleView:
+        """Fires failed occurrences again, each under its `webhook-id`, one after the other and in turn with regular ones.
+        Those that wait already are not taken twice. Raises ScheduleEnded, BacklogFull, InvalidInput for instants whose latest
+        occurrence has not failed, or is no longer kept; then nothing is written."""
+        uuid = schedule_uuid(namespace, schedule_id)
+        failed = await self._timers.failed_runs(await self._timers.shard_of(namespace, uuid), uuid, set(instants))
+        reason = "is not the instant of a failed occurrence whose history is kept; scheduleHistory lists them"
+        if errors := [
+            FieldError(f"instants[{position}]", reason) for position, at in enumerate(instants) if at not in failed
+        ]:
+            await self._existing(namespace, schedule_id)
+            raise InvalidInput(*errors)
+        wanted = tuple(FailedOccurrence(at, failed[at].firing) for at in dict.fromkeys(instants))
+        generations = tuple(failed[each.instant].generation for each in wanted)
+        return await self._change(namespace, schedule_id, Replay(wanted, generations))
 
     async def list(self, request: ScheduleListRequest) -> tuple[builtins.list[ScheduleView], str | None]:
         """A page of live schedules in the order of ids, and the cursor of the next page if one may follow. A page is shorter
@@ -351,6 +370,7 @@ class Schedules:
             state.missed,
             len(state.triggers),
             len(state.backfills),
+            len(state.replays),
             view.outcome is Outcome.EXISTING,
             view.suspended if state.paused is None else None,
             view.explanation,

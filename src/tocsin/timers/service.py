@@ -8,13 +8,20 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from tocsin.model.condition import Condition
-from tocsin.model.errors import NamespaceNotFound, TimerNotFound, TimerNotPending, TocsinError, Unavailable
+from tocsin.model.errors import (
+    Conflict,
+    NamespaceNotFound,
+    TimerNotFound,
+    TimerNotPending,
+    TocsinError,
+    Unavailable,
+)
 from tocsin.model.explanation import Explanation
 from tocsin.model.ids import timer_uuid
 from tocsin.model.run import Run
@@ -40,7 +47,7 @@ from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import explain
 from tocsin.timers.failures import Failures
-from tocsin.timers.history import RunPage, latest_ended, runs_of
+from tocsin.timers.history import FailedRun, RunPage, failed_runs, latest_ended, runs_of
 from tocsin.timers.listing import (
     PAGES_READ_MAX,
     IdListRequest,
@@ -56,7 +63,7 @@ from tocsin.timers.listing import (
 from tocsin.timers.locating import Owners
 from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.redacted import restore_secrets
-from tocsin.timers.writing import BatchedCreate, EngineWrite, Outcomes, WriteClient, Writes, create_op
+from tocsin.timers.writing import BatchedWrite, EngineWrite, Outcomes, WriteClient, Writes, create_op
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
@@ -156,10 +163,36 @@ class TimerService:
             if known and (outcome := known.get(id(timer))) is not None:
                 outcomes.take(position, outcome)
                 continue
-            shards.setdefault(shard_id, []).append(BatchedCreate(writes, shard_id, op, outcomes, position))
+            shards.setdefault(shard_id, []).append(BatchedWrite(writes, shard_id, op, outcomes, position))
         for shard_id, together in shards.items():
             writes.submit_all(shard_id, together)
         return await outcomes.all
+
+    async def replay(self, namespace: str, ids: Sequence[str], changes: Changes) -> list[TimerView | TocsinError]:
+        """Makes finished timers pending again, each under the `webhook-id` of its latest run: at the instant of the changes
+        or at once, with their URL and headers if they have any. `[redacted]` has the same meaning as in `create`. The results
+        are in the order of the ids, and each timer fails on its own: with TimerNotFound, TimerPending, TimerNotReplayable,
+        InvalidInput, Unavailable. Raises NamespaceNotFound, Unavailable."""
+        await self.namespaces.ensure_known(namespace)
+        hidden = withholds(changes)
+        stored = await self.get_many(namespace, ids) if hidden else {}
+        outcomes, shards, writes = Outcomes(len(ids)), dict[int, list[EngineWrite]](), self._writes
+        for position, timer_id in enumerate(ids):
+            uuid = timer_uuid(namespace, timer_id)
+            known = stored.get(timer_id)
+            try:
+                if hidden and known is None:
+                    raise TimerNotFound("no such timer")
+                wanted = with_secrets(changes, known.timer) if hidden and known is not None else changes
+                shard_id = self.namespaces.shard_of(namespace, uuid)
+            except TocsinError as error:
+                outcomes.take(position, error)
+                continue
+            op = WriteOp(OpKind.REPLAY, uuid, namespace, changes=wanted)
+            shards.setdefault(shard_id, []).append(BatchedWrite(writes, shard_id, op, outcomes, position))
+        for shard_id, together in shards.items():
+            writes.submit_all(shard_id, together)
+        return [_named(outcome, timer_id) for outcome, timer_id in zip(await outcomes.all, ids, strict=True)]
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         """The pending timer, or else the latest finished one. Raises TimerNotFound, NamespaceNotFound, Unavailable."""
@@ -307,6 +340,12 @@ class TimerService:
         """The runs of a row that ended last, newest first, as `latest_ended` reads them. Raises Unavailable."""
         async with self._pages:
             read = latest_ended(self._context.store, shard_id, uuid, limit, bytes_max)
+            return await self.namespaces.read(read)
+
+    async def failed_runs(self, shard_id: int, uuid: bytes, instants: Collection[int]) -> dict[int, FailedRun]:
+        """Of the latest kept run of each instant of a row, those that failed or expired, by instant. Raises Unavailable."""
+        async with self._pages:
+            read = failed_runs(self._context.store, shard_id, uuid, instants, self.occurrences_kept)
             return await self.namespaces.read(read)
 
     async def list_schedules(
@@ -486,3 +525,10 @@ class TimerService:
 def _namespace_of(row: StoredRow | HistoryRow) -> str:
     """Also of a schedule's row."""
     return row.namespace.removesuffix(SCHEDULES_SUFFIX)
+
+
+def _named(outcome: TimerView | TocsinError, timer_id: str) -> TimerView | TocsinError:
+    """The error with the timer's id, which the owner of the shard does not know."""
+    if isinstance(outcome, TimerNotFound | Conflict):
+        return type(outcome)(f"{outcome}: {timer_id!r}")
+    return outcome

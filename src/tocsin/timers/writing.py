@@ -205,8 +205,8 @@ class _PeerWrite(Completion[Row | None]):
 
 
 class Outcomes:
-    """The outcomes of a batch of creates, in order; `all` is done when the last one is here. Each create is a
-    `BatchedCreate`, made by the thousand: it holds its place here, and a client of its own only if the engine refuses it."""
+    """The outcomes of a batch of creates or replays, in order; `all` is done when the last one is here. Each of them is a
+    `BatchedWrite`, made by the thousand: it holds its place here, and a client of its own only if the engine refuses it."""
 
     def __init__(self, count: int) -> None:
         self.all: asyncio.Future[list[TimerView | TocsinError]] = asyncio.get_running_loop().create_future()
@@ -216,7 +216,7 @@ class Outcomes:
             self.all.set_result([])
 
     def take(self, position: int, outcome: TimerView | TocsinError) -> None:
-        """Takes the outcome of one create."""
+        """Takes the outcome of one of them."""
         self._outcomes[position] = outcome
         self._missing -= 1
         # Who waits may have gone.
@@ -224,13 +224,13 @@ class Outcomes:
             self.all.set_result(self._outcomes)
 
     def fail(self, error: Exception) -> None:
-        """One of the creates has failed, and with it the batch."""
+        """One of them has failed, and with it the batch."""
         if not self.all.done():
             self.all.set_exception(error)
 
 
-class BatchedCreate(EngineWrite):
-    """One create of a batch."""
+class BatchedWrite(EngineWrite):
+    """One create or replay of a batch."""
 
     __slots__ = ("_batch", "_position")
 
@@ -254,7 +254,7 @@ class BatchedCreate(EngineWrite):
 
 
 class _BatchClient(Completion[TimerView | None]):
-    """Who waits for one create of a batch."""
+    """Who waits for one create or replay of a batch."""
 
     __slots__ = ("_batch", "_position")
 

@@ -169,7 +169,7 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start, tmp_path: A
     key = f"{MINE}/{name['id']}"
     name |= {"star": key, "ids": f'["{key}"]', "label": "Shop", "tag": "x", "url": URL}
     for action in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/calls/tenants",
-                   "/calls/run-again", "/calls/tenants/label", "/ui/calls/delete/selected", "/ui/calls/run-again/selected",
+                   "/calls/retry", "/calls/tenants/label", "/ui/calls/delete/selected", "/ui/calls/retry/selected",
                    f"/ui/calls/delete/matching?tenant={MINE}", "/ui/calls/delete/matching"):  # fmt: skip
         assert (await reader.post(action, name)).status_code == 403, action
     assert (await reader.get(f"/calls/new?tenant={MINE}")).status_code == 403
@@ -199,8 +199,8 @@ async def test_key_of_one_tenant_sees_only_that_tenant(start: Start, tmp_path: A
     star = {"star": f"{OTHERS}/{name['id']}", "ids": f'["{OTHERS}/{name["id"]}"]', "label": "Mine"}
     name |= star
     for path in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/ui/calls/rows",
-                 "/ui/calls/equivalent", "/calls/tenants", "/calls/run-again", "/calls/tenants/label",
-                 "/ui/calls/delete/selected", "/ui/calls/run-again/selected",
+                 "/ui/calls/equivalent", "/calls/tenants", "/calls/retry", "/calls/tenants/label",
+                 "/ui/calls/delete/selected", "/ui/calls/retry/selected",
                  f"/ui/calls/delete/matching?tenant={OTHERS}"):  # fmt: skip
         assert (await owner.post(path, {"csrf": await token_of(owner), **name})).status_code == 403, path
     # Under the key's own tenant, the id of another tenant's call does not exist.

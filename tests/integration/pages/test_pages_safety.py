@@ -288,7 +288,7 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
         "/timers/cancel": {},
         "/timers/fire": {},
         "/timers/reschedule": {"when": "in", "delay": "1s"},
-        "/timers/run-again": {},
+        "/timers/replay": {},
         "/timers/new": {"url": "http://127.0.0.1:9/", "delay": "1h"},
         "/timers/edit": {"url": "http://127.0.0.1:9/", "when": "keep"},
         "/timers/cancel-many": {"confirmed": "yes", "id": "default/t"},

@@ -96,6 +96,12 @@ async def test_an_occurrence_has_a_page_with_its_attempts_and_neighbours(node: N
     assert "fired by hand" in page
     assert f'rel="prev" href="{first}"' in page
     assert f'rel="next" href="{third}"' in page
+    # It is replayed from there, and the replay has a page of its own.
+    csrf = re.search(r'name="csrf" value="(\w+)"', page)[1]
+    sent = {"csrf": csrf, "namespace": "default", "id": "beat", "instant": (await history())[-1]["instant"]}
+    assert 'action="/schedules/replay"' in page
+    answer = await browser.post("/schedules/replay", sent)
+    assert (answer.status_code, "notice=replayed" in answer.headers["location"]) == (303, True)
     # What waits for the schedule to be resumed is not due.
     detail = (await browser.get("/schedules/default/beat")).text
     assert "waits for the schedule to be resumed" in detail

@@ -8,6 +8,7 @@ import { encodeJson, FIRST_TRY, remaining } from "./bodies.js";
 import type { Place } from "./ids.js";
 import { type Failure, isRepeated, maybeDone, retryDelayMs } from "./retries.js";
 import type { Limits, Session } from "./session.js";
+import type { Reply } from "./transport.js";
 
 const ITEMS_MAX = 1_000;
 export const BYTES_MAX = 8 * 1024 * 1024;
@@ -189,6 +190,21 @@ async function createGroup(
   }
 }
 
+/** What became of each of so many timers, in the order of the request. */
+export function resultsOf(reply: Reply, count: number): ItemResult[] {
+  const { results } = read("BatchResults", reply);
+  if (results.length !== count) {
+    throw foreign(reply, "it has another number of results than the request has timers");
+  }
+  return results.map((each, n) => {
+    const result = resultOf(each);
+    if (result === undefined) {
+      throw foreign(reply, `its result ${n} has neither a timer nor an error`);
+    }
+    return result;
+  });
+}
+
 /** What became of each timer, or of the request with all its retries. */
 async function request(
   session: Session,
@@ -209,16 +225,9 @@ async function request(
       },
       limits,
     );
-    const { results } = read("BatchResults", reply);
-    if (results.length !== items.length) {
-      throw foreign(reply, "it has another number of results than the request has timers");
-    }
-    return results.map((each, n) => {
-      const result = resultOf(each);
+    const results = resultsOf(reply, items.length);
+    return results.map((result, n) => {
       const place = items[n]?.place;
-      if (result === undefined) {
-        throw foreign(reply, `its result ${n} has neither a timer nor an error`);
-      }
       if (result.timer !== undefined && place !== undefined) {
         session.router?.check(place, result.timer.shardId);
       }

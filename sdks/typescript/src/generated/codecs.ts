@@ -55,6 +55,8 @@ import type {
   PreviewSchedule,
   RawBody,
   RawBodyAnswer,
+  ReplaySchedule,
+  ReplayTimers,
   RequestLine,
   RequestSpec,
   ResponseMeta,
@@ -236,6 +238,15 @@ export function encodePreviewSchedule(source: PreviewSchedule): Sent {
   return encode(source, ofPreviewSchedule);
 }
 
+const ofReplaySchedule: Converters<ReplaySchedule> = {
+  instants: each(encodeInstant),
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeReplaySchedule(source: ReplaySchedule): Sent {
+  return encode(source, ofReplaySchedule);
+}
+
 const ofBackfillSchedule: Converters<BackfillSchedule> = {
   after: encodeInstant,
   before: encodeInstant,
@@ -319,6 +330,16 @@ export function encodeListTimers(source: ListTimers): Sent {
   return encode(source, ofListTimers);
 }
 
+const ofReplayTimers: Converters<ReplayTimers> = {
+  executeAt: encodeInstant,
+  delay: encodeDuration,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeReplayTimers(source: ReplayTimers): Sent {
+  return encode(source, ofReplayTimers);
+}
+
 const ofUpdateTimer: Converters<UpdateTimer> = {
   executeAt: encodeInstant,
   delay: encodeDuration,
@@ -392,11 +413,11 @@ export interface Answers {
   HookAnswer: HookAnswer;
   RunPageAnswer: RunPageAnswer;
   RunAnswer: RunAnswer;
-  TimerPage: TimerPage;
   BatchResults: BatchResults;
   BatchResult: BatchResult;
   ItemError: ItemError;
   BadField: BadField;
+  TimerPage: TimerPage;
   Schedule: Schedule;
   Occurrence: Occurrence;
   SchedulePage: SchedulePage;
@@ -484,10 +505,6 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     required: ["run", "executeAt", "status", "attempts", "attemptLog"],
     nested: [["attemptLog", "Attempt", true]],
   },
-  TimerPage: {
-    required: ["timers"],
-    nested: [["timers", "Timer", true]],
-  },
   BatchResults: {
     required: ["results"],
     nested: [["results", "BatchResult", true]],
@@ -504,8 +521,12 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     required: ["path", "reason"],
     nested: [],
   },
+  TimerPage: {
+    required: ["timers"],
+    nested: [["timers", "Timer", true]],
+  },
   Schedule: {
-    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt"],
+    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "replaysWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt"],
     nested: [["body", "RawBodyAnswer", false], ["retryPolicy", "RetryPolicyAnswer", false], ["lastOccurrence", "Occurrence", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
   },
   Occurrence: {

@@ -100,6 +100,23 @@ export class TimerNotPending extends Conflict {
   }
 }
 
+/** TIMER_PENDING: The timer has not finished, so there is nothing to replay. Nothing was written. */
+export class TimerPending extends Conflict {
+  static {
+    TimerPending.prototype.name = "TimerPending";
+  }
+}
+
+/**
+ * TIMER_NOT_REPLAYABLE: What is kept of the finished timer is not enough to fire it again: its namespace keeps
+ * no history, so that only its idempotency keys are left, or its record can't be read. Nothing was written.
+ */
+export class TimerNotReplayable extends Conflict {
+  static {
+    TimerNotReplayable.prototype.name = "TimerNotReplayable";
+  }
+}
+
 /** TIMER_EXISTS: A timer with this id exists, and the request has onConflict: "reject". Nothing was written. */
 export class TimerExists extends Conflict {
   static {
@@ -163,6 +180,16 @@ export class NamespaceExists extends Conflict {
 export class ServiceCallNotScheduled extends Conflict {
   static {
     ServiceCallNotScheduled.prototype.name = "ServiceCallNotScheduled";
+  }
+}
+
+/**
+ * SERVICE_CALL_NOT_FAILED: The service call has not failed, so it can't be retried; the message states its
+ * state. Nothing was written.
+ */
+export class ServiceCallNotFailed extends Conflict {
+  static {
+    ServiceCallNotFailed.prototype.name = "ServiceCallNotFailed";
   }
 }
 
@@ -298,6 +325,8 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   REQUEST_TIMEOUT: RequestTimeout,
   CONFLICT: Conflict,
   TIMER_NOT_PENDING: TimerNotPending,
+  TIMER_PENDING: TimerPending,
+  TIMER_NOT_REPLAYABLE: TimerNotReplayable,
   TIMER_EXISTS: TimerExists,
   SCHEDULE_ENDED: ScheduleEnded,
   BACKLOG_FULL: BacklogFull,
@@ -306,6 +335,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   TOO_MANY_KEYS: TooManyKeys,
   NAMESPACE_EXISTS: NamespaceExists,
   SERVICE_CALL_NOT_SCHEDULED: ServiceCallNotScheduled,
+  SERVICE_CALL_NOT_FAILED: ServiceCallNotFailed,
   IDEMPOTENCY_CONFLICT: IdempotencyConflict,
   BODY_TOO_LARGE: BodyTooLarge,
   PAYLOAD_TOO_LARGE: PayloadTooLarge,

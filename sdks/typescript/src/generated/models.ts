@@ -37,7 +37,7 @@ export type KeyRole = "read" | "write" | "admin";
 export type LiveScheduleStatus = "active" | "paused";
 
 /** Why an occurrence fired. */
-export type OccurrenceSource = "regular" | "trigger" | "backfill";
+export type OccurrenceSource = "regular" | "trigger" | "backfill" | "replay";
 
 /** What a create does if a timer with its id exists. */
 export type OnConflict = "replace" | "keep" | "reject";
@@ -246,6 +246,25 @@ export interface UpdateTimer {
    * replay.
    */
   readonly onRecovery?: Hook | null | undefined;
+}
+
+/** Finished timers to fire again, at once unless `executeAt` or `delay` is given. Send at most one of these. */
+export interface ReplayTimers {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** Ids of timers. */
+  readonly ids: readonly string[];
+  /** An RFC 3339 instant with a time zone. */
+  readonly executeAt?: InstantLike | undefined;
+  /** A duration: 500ms, 30s, 5m, 1h30m, 7d. */
+  readonly delay?: DurationLike | undefined;
+  /** The http or https URL to call from now on, instead of each timer's own. */
+  readonly setUrl?: string | undefined;
+  /**
+   * Additional headers of the callback from now on, instead of each timer's own; null: none. The value [redacted]
+   * keeps the timer's stored value.
+   */
+  readonly setHeaders?: Readonly<Record<string, string>> | null | undefined;
 }
 
 /** Filters of a list of timers; a timer must match all of them. */
@@ -470,6 +489,16 @@ export interface BackfillSchedule {
   readonly after: InstantLike;
   /** Only instants before this one. */
   readonly before: InstantLike;
+}
+
+/** The failed occurrences that fire again. */
+export interface ReplaySchedule {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The schedule's id, unique among its namespace's schedules. */
+  readonly scheduleId: string;
+  /** Their instants. */
+  readonly instants: readonly InstantLike[];
 }
 
 /** A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`. */
@@ -902,16 +931,8 @@ export interface RunAnswer {
   attempts: number;
   /** The latest attempts, oldest first. */
   attemptLog: Attempt[];
-}
-
-/**
- * A page of timers, ordered by `executeAt`. A page without `nextCursor` is the last. A page may be empty without
- * being the last, and is shorter than its limit if payloads are large.
- */
-export interface TimerPage {
-  timers: Timer[];
-  /** `nextCursor` of the previous page. */
-  nextCursor?: string;
+  /** `true`: it is a replay of the run before it with the same name. Absent otherwise. */
+  replay?: boolean;
 }
 
 /** One result for each timer sent, in the same order. */
@@ -931,12 +952,12 @@ export interface BatchResult {
   replayed?: boolean;
 }
 
-/** Why a timer of a batch was not created. */
+/** Why a timer of a batch was not created, or not replayed. */
 export interface ItemError {
   /** A stable code. */
   error: string;
   message: string;
-  /** The HTTP status that a single create would have returned. */
+  /** The HTTP status that a request for this timer alone would have returned. */
   status: number;
   errors: BadField[];
 }
@@ -947,6 +968,16 @@ export interface BadField {
   path: string;
   /** What is wrong, and what is accepted. */
   reason: string;
+}
+
+/**
+ * A page of timers, ordered by `executeAt`. A page without `nextCursor` is the last. A page may be empty without
+ * being the last, and is shorter than its limit if payloads are large.
+ */
+export interface TimerPage {
+  timers: Timer[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
 }
 
 /** A schedule: its definition, and where it stands. */
@@ -976,6 +1007,8 @@ export interface Schedule {
   triggersWaiting: number;
   /** Backfills that are not complete. */
   backfillsWaiting: number;
+  /** Failed occurrences that wait to be replayed. */
+  replaysWaiting: number;
   /** What becomes of instants that pass while it cannot fire. */
   catchUp: Open<CatchUp>;
   /** By how much each instant is delayed at most. */
@@ -1064,7 +1097,7 @@ export interface Schedule {
 export interface Occurrence {
   /** Its instant. */
   instant: Instant;
-  /** Why it fired: its instant had come (regular), a trigger, or a backfill. */
+  /** Why it fired: its instant had come (regular), a trigger, a backfill, or a replay. */
   source: Open<OccurrenceSource>;
   /** How it ended: completed, failed or expired. */
   outcome: string;
@@ -1112,7 +1145,7 @@ export interface OccurrenceRun {
   attemptLog: Attempt[];
   /** Instants between this occurrence and the next that did not fire. */
   missed: MissedRange[];
-  /** Why it fired: regular, trigger or backfill; absent if it did not. */
+  /** Why it fired: regular, trigger, backfill or replay; absent if it did not. */
   source?: Open<OccurrenceSource>;
 }
 

@@ -14,6 +14,7 @@ export const OPERATIONS = {
   timerHistory: { method: "POST", path: "/api/v1/timers/history" },
   updateTimer: { method: "POST", path: "/api/v1/timers/update" },
   deleteTimer: { method: "POST", path: "/api/v1/timers/delete" },
+  replayTimers: { method: "POST", path: "/api/v1/timers/replay" },
   listTimers: { method: "POST", path: "/api/v1/timers/list" },
   batchCreateTimers: { method: "POST", path: "/api/v1/timers/batch/create" },
   createSchedule: { method: "POST", path: "/api/v1/schedules/create" },
@@ -24,6 +25,7 @@ export const OPERATIONS = {
   resumeSchedule: { method: "POST", path: "/api/v1/schedules/resume" },
   triggerSchedule: { method: "POST", path: "/api/v1/schedules/trigger" },
   backfillSchedule: { method: "POST", path: "/api/v1/schedules/backfill" },
+  replaySchedule: { method: "POST", path: "/api/v1/schedules/replay" },
   previewSchedule: { method: "POST", path: "/api/v1/schedules/preview" },
   scheduleHistory: { method: "POST", path: "/api/v1/schedules/history" },
   deleteSchedule: { method: "POST", path: "/api/v1/schedules/delete" },
@@ -46,6 +48,7 @@ export const OPERATIONS = {
   traceServiceCall: { method: "GET", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace" },
   getServiceCall: { method: "GET", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}" },
   deleteServiceCall: { method: "DELETE", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}" },
+  retryServiceCall: { method: "POST", path: "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/retry" },
   rotateTenantSecret: { method: "POST", path: "/api/v1/tenants/rotateSecret" },
   getCluster: { method: "GET", path: "/api/v1/cluster" },
 } as const satisfies Record<string, Operation>;

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tocsin.model.errors import (
     FieldError,
     IdempotencyConflict,
+    ServiceCallNotFailed,
     ServiceCallNotFound,
     ServiceCallNotScheduled,
     TocsinError,
@@ -34,6 +35,7 @@ from tocsin.service_calls.messages import (
     CommandRefused,
     DeleteServiceCall,
     Message,
+    RetryServiceCall,
     TagServiceCall,
     UntagServiceCall,
 )
@@ -54,6 +56,7 @@ _LOOKED_AROUND_US = 60 * US_PER_SECOND
 _REFUSALS: dict[str, Callable[[str], TocsinError]] = {
     ServiceCallNotFound.code: ServiceCallNotFound,
     ServiceCallNotScheduled.code: ServiceCallNotScheduled,
+    ServiceCallNotFailed.code: ServiceCallNotFailed,
     IdempotencyConflict.code: IdempotencyConflict,
     TooManyTags.code: lambda reason: TooManyTags(FieldError("tag", reason)),
 }
@@ -87,8 +90,8 @@ class CallPage(NamedTuple):
 class ServiceCalls:
     """The operations. All methods accept ids in upper or lower case and raise InvalidInput with every invalid field.
 
-    Commands (`submit`, `tag`, `untag`, `delete`) carry the correlation id of the request that caused them. They raise
-    the errors of `Bus.request`: BusOverloaded if nothing was accepted, otherwise Unavailable, after which the same
+    Commands (`submit`, `tag`, `untag`, `delete`, `retry`) carry the correlation id of the request that caused them. They
+    raise the errors of `Bus.request`: BusOverloaded if nothing was accepted, otherwise Unavailable, after which the same
     command may be sent again. Reads raise StoreError.
     """
 
@@ -137,6 +140,12 @@ class ServiceCalls:
         """Deletes a call that is Scheduled or Retrying. Raises ServiceCallNotFound or ServiceCallNotScheduled."""
         key = self._rules.key(tenant_id, service_call_id)
         await self._command(DeleteServiceCall(key.service_call_id), key.tenant_id, correlation_id)
+
+    async def retry(self, tenant_id: str, service_call_id: str, correlation_id: str) -> None:
+        """Makes another attempt of a Failed call, under the same `webhook-id`. Raises ServiceCallNotFound or
+        ServiceCallNotFailed."""
+        key = self._rules.key(tenant_id, service_call_id)
+        await self._command(RetryServiceCall(key.service_call_id), key.tenant_id, correlation_id)
 
     async def rotate_secret(self, tenant_id: str, fresh: str, grace_us: int, *, force: bool = False) -> SigningSecrets:
         """Signs the tenant's calls with `fresh` from now on and, during the grace period, with the replaced secret as

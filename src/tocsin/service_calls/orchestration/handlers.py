@@ -19,6 +19,7 @@ from tocsin.service_calls.messages import (
     ExecutionStarted,
     ExecutionSucceeded,
     Message,
+    RetryServiceCall,
     SubmitServiceCall,
     TagServiceCall,
     UntagServiceCall,
@@ -31,7 +32,7 @@ from tocsin.service_calls.ports import WAITING, ServiceCall, ServiceCallStore
 SUBSCRIBER = "orchestration"
 #: Streams and metrics show it next to the subscriber's name, so it must differ.
 RESPONDER = "orchestration-commands"
-COMMANDS = (SubmitServiceCall, TagServiceCall, UntagServiceCall, DeleteServiceCall)
+COMMANDS = (SubmitServiceCall, TagServiceCall, UntagServiceCall, DeleteServiceCall, RetryServiceCall)
 EVENTS = (DueTimeReached, ExecutionStarted, ExecutionSucceeded, ExecutionFailed, ExecutionInterrupted)
 
 
@@ -172,6 +173,13 @@ class Orchestration:
                     reason = f"the service call is {call.status.value} already"
                     return _refused(command, "SERVICE_CALL_NOT_SCHEDULED", reason)
                 unit.delete(command.key, messages, command.envelope.id)
+            case RetryServiceCall():
+                limits = self._context.limits
+                step = service_call.retry(call, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
+                if step is None:
+                    reason = f"the service call is {call.status.value}; only a Failed one can be retried"
+                    return _refused(command, "SERVICE_CALL_NOT_FAILED", reason)
+                unit.take(command.key, step, command.envelope.id)
             case _:
                 raise InvalidMessage(f"orchestration does not handle the command {command.envelope.type}")
         return None

@@ -191,6 +191,15 @@ def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: 
     return Step(after, (check, _start(call, call.execution_id)))
 
 
+def retry(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits) -> Step | None:
+    """A client retries a Failed call: another execution in the same log, at once; None if the call has not failed. Attempts
+    go on counting, so that after another failure the retry policy allows what is left of it."""
+    if call.status is not CallStatus.FAILED:
+        return None
+    awaited = msgspec.structs.replace(call, next_attempt_at=now_us, finished_at=None)
+    return _order(awaited, now_us=now_us, new_id=new_id, limits=limits)
+
+
 def delete(call: ServiceCall) -> tuple[Message, ...] | None:
     """The messages to send when the call is deleted; None if it must not be deleted, because it is Running or has
     finished."""

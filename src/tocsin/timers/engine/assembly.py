@@ -16,6 +16,7 @@ from tocsin.model.errors import (
     DefiniteFailure,
     InvalidInput,
     PayloadTooLarge,
+    RecordTooNew,
     RecordUndecodable,
     RequestExpired,
     ScheduleEnded,
@@ -27,12 +28,12 @@ from tocsin.model.failure import FAILED, failure_of
 from tocsin.model.hooks import Event, Hooks
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import Run, RunStatus
-from tocsin.model.schedule import Put
+from tocsin.model.schedule import Put, Replay
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
 from tocsin.ports.observer import TimerSuspended
 from tocsin.ports.store import FailureRow, FireKey, Found, HistoryRow, RunRow, ShardBatch
 from tocsin.timers.engine import recurring
-from tocsin.timers.engine.idempotency import create_if, keeps, kept_for_its_keys
+from tocsin.timers.engine.idempotency import create_if, former_row, keeps, kept_for_its_keys, replay, stored_by_newer
 from tocsin.timers.engine.notifications import (
     Subject,
     due_at,
@@ -176,6 +177,8 @@ class Assembly:
             finished, mode = window.finished.get(uuid), self._history_rule(op.namespace)[0]
             answer = create_if(op, batch, finished, window.present(uuid), self._fetched.get(uuid), mode)
             return self._write(answer, run=self._superseded_run(uuid)) if type(answer) is Row else answer
+        if kind is OpKind.REPLAY:
+            return self._replay(op)
         if kind is OpKind.RETRY:
             assert op.timer is not None
             answered = window.retrying.get(uuid)
@@ -234,6 +237,21 @@ class Assembly:
         batch.events.append(TimerSuspended(window.shard_id, uuid, reason))
         return self._write(row, reason)
 
+    def _replay(self, op: WriteOp) -> WriteAnswer:
+        uuid, window, batch = op.uuid, self._window, self._batch
+        finished, mode = window.finished.get(uuid), self._history_rule(op.namespace)[0]
+        try:
+            former = former_row(uuid, batch, finished, window.present(uuid), self._fetched.get(uuid), mode)
+        except RecordTooNew as error:
+            return stored_by_newer(error)
+        answer = replay(op, former, self._now_us, window.firing_of(op))
+        if former is None or type(answer) is not Row:
+            return answer
+        self._write(answer)
+        if former.timer.status in FAILED:
+            batch.store.resolved.append((uuid, former.generation))
+        return answer
+
     def _present(self, op: WriteOp) -> WriteAnswer:
         """The timer's live row as of this batch. If there is none, the answer: an error for a client."""
         uuid, by_client, batch = op.uuid, op.by_client, self._batch
@@ -267,7 +285,7 @@ class Assembly:
         except InvalidInput as error:
             return error
         # Renewed even if the instant stays: a receiver that has seen the former id would take the new state for a duplicate.
-        timer.firing = self._window.firing_of(op)
+        timer.firing, timer.replay = self._window.firing_of(op), ""
         if op.changes.execute_at is msgspec.UNSET:
             return self._write(Row((present.key[0], op.uuid), op.generation, timer, 0))
         run = self._superseded_run(op.uuid, present)
@@ -301,6 +319,8 @@ class Assembly:
         begun = isinstance(present, Row) and window.has_begun(present)
         outcome = recurring.change(op, recurring.Subject(live, ended, at, begun, window.firing_of(op)), self._now_us)
         if isinstance(outcome, recurring.Turn):
+            if isinstance(op.change, Replay):
+                self._batch.store.resolved += [(op.uuid, generation) for generation in op.change.generations]
             return self._turn(op, present if isinstance(present, Row) else None, outcome)
         if isinstance(outcome, Timer):
             return ExistingRow(Row((at, op.uuid), op.generation, outcome, 0), Outcome.EXISTING)
@@ -486,7 +506,7 @@ class Assembly:
         )  # fmt: skip
         batch.store.history.append(kept)
         batch.bytes += len(kept.record)
-        if failed:
+        if failed and (row.key[1], row.generation) not in batch.store.resolved:
             self._add_failure(row.key[1], row.generation, timer, ended)
 
     def _add_failure(self, uuid: bytes, generation: bytes, ended: Timer, failed_at: int) -> None:

@@ -245,7 +245,7 @@ def conclude(
         return NextAttempt(after, verdict.execute_at), "rescheduled"
     if isinstance(verdict, Reschedule):
         after.execute_at = verdict.execute_at
-        after.attempts, after.first_attempt_at, after.firing = 0, None, ""
+        after.attempts, after.first_attempt_at, after.firing, after.replay = 0, None, "", ""
         if verdict.payload is not None:
             if after.body is None:
                 after.payload = verdict.payload.copy()

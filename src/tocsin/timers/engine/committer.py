@@ -29,7 +29,9 @@ _FINISHED_FIRST, _FINISHED_MIN = 400, 100
 #: Pause between two checks of clients' deadlines while a commit is under way, as a share of `write_timeout`.
 _DEADLINE_CHECK_SHARE = 0.1
 #: Operations after it are not clients' changes of timers.
-_LAST_CHANGE = OpKind.DELETE
+_LAST_CHANGE = OpKind.REPLAY
+#: How changes of timers are counted.
+_WORDS = {OpKind.UPDATE: "updated", OpKind.DELETE: "deleted", OpKind.REPLAY: "replayed"}
 #: Answers to changes that wrote nothing.
 _WROTE_NOTHING = (Exception, ExistingRow)
 _NOT_WRITTEN = "nothing was written, try again"
@@ -300,7 +302,7 @@ class CommitLane:
                 if op.timer is not None:
                     created[op.timer.namespace] = created.get(op.timer.namespace, 0) + 1
                 else:
-                    word = "updated" if op.changes is not None else "deleted"
+                    word = _WORDS[op.kind]
                     changed[op.namespace, word] = changed.get((op.namespace, word), 0) + 1
         for namespace, count in created.items():
             self._context.observe(TimersCreated(namespace, count))

@@ -1,22 +1,27 @@
-"""Conditional creates: what they find under the timer's name and what they are answered; what is kept of a finished timer.
-Pure."""
+"""Conditional creates and replays: what they find under the timer's name and what they are answered; what is kept of a
+finished timer. Pure."""
 
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET
 
 from tocsin.model.condition import KEYS_KEPT_US, Condition, OnConflict, Outcome, slim
 from tocsin.model.errors import (
     IdempotencyConflict,
+    InvalidInput,
     RecordTooNew,
     RecordUndecodable,
     ShardUnavailable,
     TimerExists,
+    TimerNotFound,
+    TimerNotReplayable,
+    TimerPending,
     TocsinError,
 )
 from tocsin.model.failure import FAILED
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Timer, decode_record, unreadable_timer
+from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.store import Found, HistoryRow, StoredRow
 from tocsin.timers.engine.rows import Batch, ExistingRow, Finished, Row, WriteOp
 
@@ -33,13 +38,11 @@ def create_if(
     assert op.timer is not None
     assert op.condition is not None
     try:
-        former = _former(op.uuid, batch, finished, present, found, mode)
+        former = former_row(op.uuid, batch, finished, present, found, mode)
         answer = None if former is None else _answer(op.condition, former, op.timer.id)
     except RecordTooNew as error:
         # It may have been created under the same key.
-        return ShardUnavailable(
-            f"a newer release stored the timer of that id, and its nodes take over the shard: {error}"
-        )
+        return stored_by_newer(error)
     except IdempotencyConflict as error:
         return error
     if answer is not None:
@@ -50,10 +53,46 @@ def create_if(
     return Row((timer.execute_at, op.uuid), op.generation, timer, 0)
 
 
-def _former(
+def replay(op: WriteOp, former: Row | None, now_us: int, name: str) -> Row | TocsinError:
+    """The row of a replayed timer (rule 29), or an error. `former` is what the timer is now (`former_row`), `name` the one
+    that the operation would give a firing.
+
+    The row continues the firing that has ended, so that its receiver knows a repetition by its webhook-id; everything else of
+    the run starts over."""
+    assert op.changes is not None
+    if former is None:
+        return TimerNotFound("no such timer")
+    timer = former.timer
+    if not timer.url:
+        # The placeholder of a record that can't be read, of a live row or a finished one.
+        return TimerNotReplayable(f"the stored record can't be read ({timer.last_error}); create the timer again")
+    if timer.status is Status.PENDING:
+        return TimerPending("the timer is pending")
+    if timer.reduced:
+        return TimerNotReplayable("its namespace keeps no history of it, hence no payload; create the timer again")
+    if op.expected and op.expected != former.generation:
+        return TimerNotReplayable("another run of the timer has finished since")
+    try:
+        timer = op.changes.apply(timer, now_us)
+    except InvalidInput as error:
+        return error
+    if op.changes.execute_at is UNSET:
+        timer.execute_at = now_us
+    # A replay of what has been replayed and canceled follows a failure all the same.
+    timer.failed_before = timer.failed_before or former.timer.status in FAILED
+    timer.status, timer.executed_at, timer.last_error, timer.attempt_log = Status.PENDING, None, None, ()
+    timer.attempts, timer.first_attempt_at, timer.replay = 0, None, name
+    return Row((timer.execute_at, op.uuid), op.generation, timer, 0)
+
+
+def stored_by_newer(error: RecordTooNew) -> ShardUnavailable:
+    return ShardUnavailable(f"a newer release stored the timer of that id, and its nodes take over the shard: {error}")
+
+
+def former_row(
     uuid: bytes, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
 ) -> Row | None:
-    """The timer as of this batch: the live one, or else the latest finished one that is retained."""
+    """The timer as of this batch: the live one, or else the latest finished one that is retained. Raises RecordTooNew."""
     ended: Row | None = None
     if uuid in batch.final:
         row = batch.final[uuid]

@@ -18,6 +18,7 @@ from tocsin.model.schedule import (
     BACKFILLS_MAX,
     PAUSED_AFTER_FAILURES,
     PAUSED_BY_REQUEST,
+    REPLAYS_MAX,
     TRIGGERS_MAX,
     Backfill,
     CatchUp,
@@ -31,6 +32,7 @@ from tocsin.model.schedule import (
     Put,
     Refill,
     Replan,
+    Replay,
     Resume,
     Schedule,
     Source,
@@ -98,19 +100,21 @@ def occurrences_of(timer: Timer, uuid: bytes) -> Occurrences:
 
 
 def _plan(timer: Timer, uuid: bytes, now_us: int, why: Missed) -> Turn:
-    """The row with its next occurrence: triggers first, then regular and backfilled instants in turn. It ends when none is
-    left. Instants that have to be given up are missed for the reason `why`, unless they are too old."""
+    """The row with its next occurrence: triggers first, then regular instants in turn with those that are fired again: first
+    replays, then backfills. It ends when none is left. Instants that have to be given up are missed for the reason `why`,
+    unless they are too old."""
     definition, state = _of(timer)
     occurrences = occurrences_of(timer, uuid)
     state, backfilled = _backfilled(state, occurrences, now_us)
+    again = _replayed(state, now_us) or backfilled
     regular, state, missed = _regular(definition, state, occurrences, now_us, why)
     chosen = _triggered(state) or regular
     if (
         not state.triggers
-        and backfilled is not None
+        and again is not None
         and (regular is None or regular.instant > now_us or state.turn is Source.BACKFILL)
     ):
-        chosen = backfilled
+        chosen = again
     state = msgspec.structs.replace(
         state,
         source=Source.REGULAR if chosen is None else chosen.source,
@@ -142,6 +146,13 @@ def _triggered(state: State) -> _Next | None:
         return None
     first = state.triggers[0]
     return _Next(Source.TRIGGER, first.instant, first.firing, first.instant)
+
+
+def _replayed(state: State, now_us: int) -> _Next | None:
+    if not state.replays:
+        return None
+    first = state.replays[0]
+    return _Next(Source.REPLAY, first.instant, first.firing, now_us)
 
 
 def _backfilled(state: State, occurrences: Occurrences, now_us: int) -> tuple[State, _Next | None]:
@@ -268,8 +279,9 @@ def left(timer: Timer) -> Timer:
 
 def postponed(timer: Timer) -> str:
     """The name of the firing after the receiver has postponed the occurrence: the next attempt is no repetition."""
-    _, state = _of(timer)
-    return f"{timer.firing.partition('.')[0]}.{state.postponed + 1}"
+    # A replay goes on from the name that the occurrence had when it failed.
+    name, _, count = timer.firing.partition(".")
+    return f"{name}.{int(count or 0) + 1}"
 
 
 def recur(present: Timer, uuid: bytes, result: Timer, again_at: int, now_us: int) -> Turn:
@@ -338,6 +350,8 @@ def _ended(after: Timer, uuid: bytes, now_us: int) -> Turn:
     )
     if source is Source.TRIGGER:
         state = msgspec.structs.replace(state, triggers=state.triggers[1:])
+    elif source is Source.REPLAY:
+        state = msgspec.structs.replace(state, replays=state.replays[1:], turn=Source.REGULAR)
     elif source is Source.BACKFILL:
         first = state.backfills[0]
         rest = (Backfill(first.number, after.execute_at, first.before), *state.backfills[1:])
@@ -373,7 +387,7 @@ class Subject:
 def change(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError:
     """What the change makes of the row; or the timer, if there is nothing to change; or why it is refused."""
     turn = _change(op, found, now_us)
-    if isinstance(turn, Turn) and not isinstance(op.change, Fire | Refill | Replan):
+    if isinstance(turn, Turn) and not isinstance(op.change, Fire | Refill | Replay | Replan):
         definition, state = _of(turn.timer)
         turn.timer.schedule = Schedule(definition, msgspec.structs.replace(state, changed_at=now_us))
     return turn
@@ -410,6 +424,16 @@ def _change(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinEr
             return BacklogFull(f"{TRIGGERS_MAX} triggers of the schedule wait already; try again later")
         state = msgspec.structs.replace(state, triggers=(*state.triggers, Trigger(now_us, f"m-{found.firing}")))
         return _with_state(timer, state, op.uuid, found, now_us, "triggered")
+    if isinstance(asked, Replay):
+        # Those that wait already are not taken twice: a request may be repeated.
+        added = tuple(each for each in asked.occurrences if each not in state.replays)
+        if len(state.replays) + len(added) > REPLAYS_MAX:
+            reason = f"{len(state.replays)} replays of the schedule wait already, and at most {REPLAYS_MAX} may"
+            return BacklogFull(f"{reason}; try again later, or with fewer")
+        if not added:
+            return timer
+        state = msgspec.structs.replace(state, replays=state.replays + added)
+        return _with_state(timer, state, op.uuid, found, now_us, "replayed")
     assert isinstance(asked, Refill)
     return _refilled(timer, asked, op.uuid, found, now_us)
 

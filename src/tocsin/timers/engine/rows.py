@@ -62,20 +62,21 @@ class ExistingRow(Row):
 
 
 class OpKind(IntEnum):
-    """What an operation does. The first three and SCHEDULE are clients' writes. Operations up to HAND_OVER supersede results
+    """What an operation does. The first four and SCHEDULE are clients' writes. Operations up to HAND_OVER supersede results
     of in-flight attempts that arrive before the operation is durable or refused."""
 
     CREATE = 1
     UPDATE = 2
     DELETE = 3
-    CONCLUDE = 4
-    HAND_OVER = 5
-    RETRY = 6
-    SUSPEND = 7
-    RESUME = 8
-    RECUR = 9
-    SCHEDULE = 10
-    MOVE_ON = 11
+    REPLAY = 4
+    CONCLUDE = 5
+    HAND_OVER = 6
+    RETRY = 7
+    SUSPEND = 8
+    RESUME = 9
+    RECUR = 10
+    SCHEDULE = 11
+    MOVE_ON = 12
 
 
 #: The last kind of operation that supersedes results.
@@ -87,7 +88,8 @@ WriteAnswer = Row | TocsinError | None
 class WriteOp(msgspec.Struct, eq=False):
     """An accepted operation on one uuid that waits for a batch.
 
-    CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. RETRY has `timer` and the key's new
+    CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. REPLAY has `changes` of instant, URL and
+    headers, and `expected`: the generation of the finished run, or empty for the latest. RETRY has `timer` and the key's new
     instant `execute_at`. SUSPEND has `reason`. HAND_OVER leaves an in-flight attempt to the node that began it: the row's
     instant becomes `execute_at`, at which it is due again if no result is reported. CONCLUDE reports that result: `timer`,
     and `execute_at` while the timer is pending. All kinds from CONCLUDE to RESUME apply only to the generation `expected`.
@@ -138,7 +140,7 @@ class WriteOp(msgspec.Struct, eq=False):
     @property
     def by_client(self) -> bool:
         """Whether a client waits for it who gets an error where the timer is not found."""
-        return self.kind <= OpKind.DELETE or self.kind is OpKind.SCHEDULE
+        return self.kind <= OpKind.REPLAY or self.kind is OpKind.SCHEDULE
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,9 @@ def run_row(former: Row, run: Run, mode: HistoryMode, retention_us: int, now_us:
 
 
 def _generation_of_state(row: Row) -> bytes:
-    """The same for all rows of a run that one owner has written: the generation with which the firing began, or, if that was
-    in another epoch, one before the first of this epoch."""
-    began_in, dash, sequence = row.timer.firing.partition("-")
+    """The same for all rows of a run that one owner has written: the generation with which the run began, or, if that was in
+    another epoch, one before the first of this epoch."""
+    began_in, dash, sequence = (row.timer.replay or row.timer.firing).partition("-")
     is_same = dash and began_in == f"{int.from_bytes(row.generation[:8], 'big'):x}"
     return row.generation[:-8] + (int(sequence, 16) if is_same else 0).to_bytes(8, "big")
 

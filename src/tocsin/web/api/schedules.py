@@ -25,7 +25,8 @@ _operation = partial(Operation, reach=Reach.NAMESPACE)
 
 
 class ScheduleHandlers:
-    """Handles create, get, update, delete and list, pause and resume, trigger and backfill, preview and history."""
+    """Handles create, get, update, delete and list, pause and resume, trigger, backfill and replay, preview and
+    history."""
 
     def __init__(self, schedules: Schedules, parser: RequestParser, traces: CreateTraces | None = None) -> None:
         self._traces = traces
@@ -86,6 +87,15 @@ class ScheduleHandlers:
         refuse_key(request.headers)
         wanted = self._parser.backfill(sent)
         return schedule_answer(await self._schedules.backfill(sent.namespace, sent.schedule_id, *wanted))
+
+    @_operation("replaySchedule", "/api/v1/schedules/replay", Role.WRITE)
+    async def replay(self, request: ApiRequest, sent: wire.ReplaySchedule) -> wire.Schedule:
+        """Failed occurrences fire again, as the schedule is defined now, each under its own webhook-id, so that a receiver
+        that has done the work recognises the repetition. They fire one after the other and in turn with regular ones, before
+        backfills; those of a paused schedule when it is resumed. Up to 100 wait. What waits already is not taken twice."""
+        refuse_key(request.headers)
+        instants = self._parser.replay(sent)
+        return _changed(request, await self._schedules.replay(sent.namespace, sent.schedule_id, instants))
 
     @_operation("previewSchedule", "/api/v1/schedules/preview", Role.READ)
     async def preview(self, request: ApiRequest, sent: wire.PreviewSchedule) -> wire.Preview:

@@ -49,7 +49,7 @@ _change = partial(_operation, role=Role.WRITE, reach=Reach.TENANT, status=204)
 
 
 class ServiceCallHandlers:
-    """Handles submit, list, get, tag, untag, delete, and trace; and rotation of a tenant's secret."""
+    """Handles submit, list, get, tag, untag, delete, retry, and trace; and rotation of a tenant's secret."""
 
     def __init__(
         self, agent: AgentSource, parser: RequestParser, audit: AuditLog, traces: CreateTraces | None = None
@@ -142,6 +142,14 @@ class ServiceCallHandlers:
         """A Scheduled call is not made; a Retrying call is not attempted again. Its record is removed. A Running or finished
         call can't be deleted."""
         await self._calls.delete(*_key(request), request.correlation_id)
+
+    @_change("retryServiceCall", f"{_CALL}/retry", method="POST")
+    async def retry(self, request: ApiRequest) -> None:
+        """A Failed call is attempted once more, at once, with the same request, in the same log and under the same
+        webhook-id, so that a service that has done the work recognises the repetition. If that fails, too, what is left of
+        its retry policy follows. A call in another state can't be retried."""
+        refuse_key(request.headers)
+        await self._calls.retry(*_key(request), request.correlation_id)
 
     @Operation("rotateTenantSecret", f"{_VERSION}tenants/rotateSecret", Role.ADMIN, Reach.NAMED_TENANT)
     async def rotate(self, request: ApiRequest, sent: wire.RotateTenantSecret) -> wire.RotatedTenantSecret:

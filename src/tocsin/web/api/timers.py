@@ -22,7 +22,7 @@ from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of
 from tocsin.web.http.convert import RequestParser, below_path, explanation_answer, history_answer, name_of, timer_answer
 from tocsin.web.http.errors import MalformedBody, item_error
 from tocsin.web.http.reading import JsonReader, check_utf8
-from tocsin.web.http.repeated import FIRST_TRY_HEADER, REPLAYED, condition_of, is_first_try, key_in
+from tocsin.web.http.repeated import FIRST_TRY_HEADER, REPLAYED, condition_of, is_first_try, key_in, refuse_key
 from tocsin.web.http.repeated import HEADER as KEY_HEADER
 
 #: Response headers of a create that wrote nothing.
@@ -53,7 +53,7 @@ def written(request: ApiRequest, view: TimerView) -> wire.Timer:
 
 
 class TimerHandlers:
-    """Handles create, get, history, update, delete, list, and create in batches."""
+    """Handles create, get, history, update, delete, replay, list, and create in batches."""
 
     def __init__(
         self, service: TimerService, parser: RequestParser, limits: ApiLimits, traces: CreateTraces | None = None
@@ -116,6 +116,19 @@ class TimerHandlers:
         """An attempt that is in flight may still arrive; it is not retried."""
         if await self._service.delete(*self._parser.name(sent)):
             request.answer_headers = [FORWARDED]
+
+    @_operation("replayTimers", "/api/v1/timers/replay", Role.WRITE)
+    async def replay(self, request: ApiRequest, sent: wire.ReplayTimers) -> wire.BatchResults:
+        """Each finished timer that is retained with its payload becomes pending again. Its attempts start over under the
+        webhook-id of its latest run, so that a receiver that has done the work recognises the repetition. Everything earlier
+        stays in its history. Results are in the order of the ids. A timer that can't be replayed does not affect the
+        others."""
+        refuse_key(request.headers)
+        outcomes = await self._service.replay(sent.namespace, sent.ids, self._parser.replay(sent, request.now_us))
+        if any(isinstance(each, TimerView) and each.forwarded for each in outcomes):
+            request.answer_headers = [FORWARDED]
+        results = (_result(_as_sent(each), request.correlation_id) for each in outcomes)
+        return wire.BatchResults(await self._service.turns.each(results))
 
     @_operation("listTimers", "/api/v1/timers/list", Role.READ)
     async def list(self, request: ApiRequest, sent: wire.ListTimers) -> wire.TimerPage:
@@ -209,6 +222,20 @@ class TimerHandlers:
     def _item(self, text: msgspec.Raw | bytes, position: int) -> wire.CreateTimer:
         check_utf8(bytes(text))
         return self._item_reader.read(text, f"timers[{position}]")
+
+
+#: The fields of a replay, by those of the changes that it makes.
+_REPLAY_FIELDS = {"callbackUrl": "setUrl", "headers": "setHeaders"}
+
+
+def _as_sent(outcome: TimerView | TocsinError) -> TimerView | TocsinError:
+    """The outcome of a replay, with the names of its request's fields."""
+    if type(outcome) is not InvalidInput:
+        return outcome
+    parts = [(error.path.partition("."), error.reason) for error in outcome.errors]
+    return InvalidInput(
+        *(FieldError(f"{_REPLAY_FIELDS.get(name, name)}{dot}{rest}", reason) for (name, dot, rest), reason in parts)
+    )
 
 
 def _result(outcome: TimerView | TocsinError, correlation_id: str) -> wire.BatchResult:

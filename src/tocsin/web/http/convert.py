@@ -102,6 +102,23 @@ class RequestParser:
             raise self.refusal(errors, changes)
         return changes
 
+    def replay(self, sent: wire.ReplayTimers, now_us: int) -> Changes:
+        """The changes with which the timers are replayed; a delay counts from `now_us`."""
+        errors = bad_fields(sent, self.rules)
+        if not 1 <= len(sent.ids) <= wire.REPLAYED_MAX:
+            errors.append(FieldError("ids", f"has {len(sent.ids)} entries; send 1 to {wire.REPLAYED_MAX}"))
+        else:
+            reasons = ((position, self.rules.timer_id(each)) for position, each in enumerate(sent.ids))
+            errors += [FieldError(f"ids[{position}]", reason) for position, reason in reasons if reason]
+            if len(set(sent.ids)) < len(sent.ids):
+                errors.append(FieldError("ids", "has duplicates; give each id once"))
+        execute_at = self._execute_at(sent, now_us, errors)
+        if sent.set_headers:
+            errors += self.rules.headers(sent.set_headers, "setHeaders")
+        if errors:
+            raise InvalidInput(*errors)
+        return Changes(execute_at=execute_at, url=sent.set_url, headers=sent.set_headers)
+
     def name(self, sent: wire.TimerName) -> tuple[str, str]:
         """The timer's namespace and id."""
         errors = bad_fields(sent, self.rules)
@@ -160,7 +177,7 @@ class RequestParser:
         return (PayloadTooLarge if too_large and len(errors) == 1 else InvalidInput)(*errors)
 
     def _execute_at(
-        self, sent: wire.CreateTimer | wire.UpdateTimer, now_us: int, errors: list[FieldError]
+        self, sent: wire.CreateTimer | wire.UpdateTimer | wire.ReplayTimers, now_us: int, errors: list[FieldError]
     ) -> int | UnsetType:
         """The requested instant, given as an instant or as a delay."""
         rules, found = self.rules, len(errors)
@@ -364,7 +381,9 @@ def history_answer(page: RunPage) -> wire.RunPageAnswer:
 
 def _run_answer(run: Run) -> wire.RunAnswer:
     attempts = [attempt_answer(attempt) for attempt in run.attempts]
-    return wire.RunAnswer(run.firing, format_instant(run.execute_at), run.status, run.made, attempts)
+    return wire.RunAnswer(
+        run.firing, format_instant(run.execute_at), run.status, run.made, attempts, True if run.replay else UNSET
+    )
 
 
 def attempt_answer(attempt: LoggedAttempt) -> wire.Attempt:

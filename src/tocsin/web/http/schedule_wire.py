@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.recurrence import EXPRESSION_CHARS_MAX
 from tocsin.model.run import RunStatus
-from tocsin.model.schedule import OCCURRENCES_MAX, CatchUp, ScheduleStatus, Source
+from tocsin.model.schedule import OCCURRENCES_MAX, REPLAYS_MAX, CatchUp, ScheduleStatus, Source
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.wire import (
     ON_FAILURE,
@@ -177,6 +177,20 @@ class BackfillSchedule(RequestStruct):
     before: Annotated[str, about("Only instants before this one.", "2027-01-31T00:00:00Z"), limits.INSTANT]
 
 
+class ReplaySchedule(RequestStruct):
+    """The failed occurrences that fire again."""
+
+    namespace: NamespaceName
+    schedule_id: ScheduleId
+    instants: Annotated[
+        list[str],
+        about("Their instants.", ["2027-01-30T12:00:00Z"]),
+        limits.Constraint(
+            {"minItems": 1, "maxItems": REPLAYS_MAX, "items": {"type": "string", **limits.INSTANT.schema}}
+        ),
+    ]
+
+
 class PreviewSchedule(RequestStruct):
     """A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`."""
 
@@ -229,7 +243,7 @@ class OccurrenceRun(ResponseStruct):
     attempt_log: AttemptLog
     missed: Annotated[list[MissedRange], about("Instants between this occurrence and the next that did not fire.")]
     source: Annotated[
-        Source | UnsetType, about("Why it fired: regular, trigger or backfill; absent if it did not.")
+        Source | UnsetType, about("Why it fired: regular, trigger, backfill or replay; absent if it did not.")
     ] = UNSET
 
 
@@ -244,7 +258,9 @@ class Occurrence(ResponseStruct):
     """An occurrence that has ended."""
 
     instant: Annotated[str, about("Its instant.", "2027-01-31T12:00:00Z")]
-    source: Annotated[Source, about("Why it fired: its instant had come (regular), a trigger, or a backfill.")]
+    source: Annotated[
+        Source, about("Why it fired: its instant had come (regular), a trigger, a backfill, or a replay.")
+    ]
     outcome: Annotated[str, about("How it ended: completed, failed or expired.", "completed")]
     finished_at: Instant
     attempts: Annotated[int, Meta(description="Its attempts.", ge=0)]
@@ -271,6 +287,7 @@ class Schedule(ResponseStruct):
     ]
     triggers_waiting: Annotated[int, Meta(description="Triggers that wait to be fired.", ge=0)]
     backfills_waiting: Annotated[int, Meta(description="Backfills that are not complete.", ge=0)]
+    replays_waiting: Annotated[int, Meta(description="Failed occurrences that wait to be replayed.", ge=0)]
     catch_up: Annotated[CatchUp, about("What becomes of instants that pass while it cannot fire.")]
     jitter: Annotated[str, about("By how much each instant is delayed at most.", "0s")]
     pause_after_failures: Annotated[int, Meta(description="Failed occurrences in a row that pause it; 0: never.", ge=0)]

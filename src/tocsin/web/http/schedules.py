@@ -15,8 +15,8 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.recurrence import EVERY_MIN_US
 from tocsin.model.redaction import redact_headers, redact_url
-from tocsin.model.run import Run, RunStatus
-from tocsin.model.schedule import Definition, DefinitionChanges, LastOccurrence, ScheduleStatus, check, source_of
+from tocsin.model.run import Run, RunStatus, source_of
+from tocsin.model.schedule import REPLAYS_MAX, Definition, DefinitionChanges, LastOccurrence, ScheduleStatus, check
 from tocsin.model.schedule_words import cron_sentence, every_sentence
 from tocsin.model.timer import Changes, Timer
 from tocsin.timers.history import RunPage
@@ -87,6 +87,17 @@ class ScheduleParser:
         assert after is not None
         assert before is not None
         return after, before
+
+    def replay(self, sent: wire.ReplaySchedule) -> list[int]:
+        """The instants of the occurrences to replay."""
+        errors = bad_fields(sent, self._rules)
+        if not 1 <= len(sent.instants) <= REPLAYS_MAX:
+            errors.append(FieldError("instants", f"has {len(sent.instants)} entries; send 1 to {REPLAYS_MAX}"))
+            raise InvalidInput(*errors)
+        instants = [read_instant(f"instants[{at}]", each, errors) for at, each in enumerate(sent.instants)]
+        if errors:
+            raise InvalidInput(*errors)
+        return [each for each in instants if each is not None]
 
     def list_request(self, sent: wire.ListSchedules, key: ApiKey | None) -> ScheduleListRequest:
         """The list that is requested with the key."""
@@ -197,6 +208,7 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
         missed=view.missed,
         triggers_waiting=view.triggers,
         backfills_waiting=view.backfills,
+        replays_waiting=view.replays,
         catch_up=definition.catch_up,
         jitter=format_duration(definition.jitter_us),
         pause_after_failures=definition.pause_after_failures,
@@ -248,7 +260,7 @@ def _run_answer(run: Run) -> wire.OccurrenceRun:
             wire.MissedRange(each.reason, each.instants, format_instant(each.first_at), format_instant(each.last_at))
             for each in run.missed
         ],
-        UNSET if run.status is RunStatus.MISSED else source_of(run.firing),
+        UNSET if run.status is RunStatus.MISSED else source_of(run),
     )
 
 

@@ -295,6 +295,43 @@ class BatchCreateRaw(RequestStruct):
     timers: list[msgspec.Raw]
 
 
+#: Timers of one replay, as many as of a batch.
+REPLAYED_MAX = 1_000
+
+
+class ReplayTimers(RequestStruct):
+    """Finished timers to fire again, at once unless `executeAt` or `delay` is given. Send at most one of these."""
+
+    namespace: NamespaceName
+    ids: Annotated[
+        list[str], about("Ids of timers.", ["order-17-reminder"]), limits.unique(REPLAYED_MAX, limits.ID.schema)
+    ]
+    execute_at: ExecuteAt | UnsetType = UNSET
+    delay: Delay | UnsetType = UNSET
+    set_url: (
+        Annotated[
+            str,
+            about(
+                "The http or https URL to call from now on, instead of each timer's own.",
+                "https://shop.example/hooks/reminder",
+            ),
+            limits.CALLBACK_URL,
+        ]
+        | UnsetType
+    ) = UNSET
+    set_headers: (
+        Annotated[
+            dict[str, str] | None,
+            about(
+                "Additional headers of the callback from now on, instead of each timer's own; null: none. The value "
+                "[redacted] keeps the timer's stored value."
+            ),
+            limits.HEADERS,
+        ]
+        | UnsetType
+    ) = UNSET
+
+
 class Attempt(ResponseStruct, rename="camel", omit_defaults=True):
     """One attempt. `status` is absent if there was no response, `error` if the attempt succeeded."""
 
@@ -437,6 +474,9 @@ class RunAnswer(ResponseStruct):
     status: RunStatus
     attempts: Annotated[int, Meta(description="Number of attempts made, of which the latest are kept.", ge=0)]
     attempt_log: AttemptLog
+    replay: Annotated[
+        bool | UnsetType, about("`true`: it is a replay of the run before it with the same name. Absent otherwise.")
+    ] = UNSET
 
 
 class RunPageAnswer(ResponseStruct):
@@ -454,11 +494,11 @@ class BadField(ResponseStruct):
 
 
 class ItemError(ResponseStruct):
-    """Why a timer of a batch was not created."""
+    """Why a timer of a batch was not created, or not replayed."""
 
     error: Annotated[str, about("A stable code.", "INVALID_INPUT")]
     message: str
-    status: Annotated[int, about("The HTTP status that a single create would have returned.")]
+    status: Annotated[int, about("The HTTP status that a request for this timer alone would have returned.")]
     errors: list[BadField]
 
 

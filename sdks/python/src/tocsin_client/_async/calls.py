@@ -81,6 +81,12 @@ class AsyncCalls(Part):
         path = {**self._path(service_call_id), "tag": tag}
         await self._run(flows.order(self._session, "untagServiceCall", path=path, options=self._options))
 
+    async def retry(self, service_call_id: str) -> None:
+        """Makes another attempt of a call that has failed, under the same webhook-id. ServiceCallNotFailed: it has not. A
+        lost answer is not followed by a retry: TransportError with `maybe_done`."""
+        path = self._path(service_call_id)
+        await self._run(flows.order(self._session, "retryServiceCall", path=path, options=self._options, safe=False))
+
     async def trace(self, service_call_id: str) -> ServiceCallTrace:
         """What happened to the call, message by message."""
         return await self._run(

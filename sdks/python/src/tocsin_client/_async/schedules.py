@@ -21,6 +21,7 @@ from tocsin_client._generated.models import (
     Preview,
     PreviewSchedule,
     RawBody,
+    ReplaySchedule,
     RetryPolicy,
     Schedule,
     ScheduleHistory,
@@ -201,6 +202,12 @@ class AsyncSchedules(Part):
         """Fires the instants of a time in the past. A lost answer is not followed by a retry, as in `trigger`."""
         range_ = BackfillSchedule(namespace=namespace, schedule_id=schedule_id, after=after, before=before)
         return await self._run(self._ask("backfillSchedule", Schedule.from_json, range_.to_json(), safe=False))
+
+    async def replay(self, namespace: str, schedule_id: str, instants: Sequence[Instant]) -> Schedule:
+        """Fires failed occurrences again, each under its own webhook-id. A lost answer is not followed by a retry, as in
+        `trigger`."""
+        wanted = ReplaySchedule(namespace=namespace, schedule_id=schedule_id, instants=instants)
+        return await self._run(self._ask("replaySchedule", Schedule.from_json, wanted.to_json(), safe=False))
 
     async def preview(
         self,

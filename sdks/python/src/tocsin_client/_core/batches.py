@@ -14,7 +14,7 @@ from tocsin_client._core.routing import Place
 from tocsin_client._core.session import Call, Options, Session, remaining
 from tocsin_client._core.steps import Sleep, Steps
 from tocsin_client._error_bases import ApiError, InvalidArgument, TransportError
-from tocsin_client._generated.models import BatchResult, CreateTimer, Timer
+from tocsin_client._generated.models import BatchResult, CreateTimer, ReplayTimers, Timer
 from tocsin_client._values import JsonValue, encode, object_json
 
 ITEMS_MAX = 1_000
@@ -99,6 +99,12 @@ def create_many(
 
         yield from create_chunk(session, [item for _, item in chunk], settle, options)
     return [results[index] for index in range(len(results))]
+
+
+def replay(session: Session, wanted: ReplayTimers, options: Options | None = None) -> Steps[list[ItemResult]]:
+    """The results, in the order of the ids."""
+    reply = yield from session.perform(Call("replayTimers", wanted.to_json(), safe=False), options)
+    return read_answer(reply, lambda answer: _results_of(answer, len(wanted.ids)))
 
 
 def create_chunk(

@@ -61,10 +61,15 @@ def ask(
 
 
 def order(
-    session: Session, operation: str, *, options: Options | None = None, path: Mapping[str, str] | None = None
+    session: Session,
+    operation: str,
+    *,
+    options: Options | None = None,
+    path: Mapping[str, str] | None = None,
+    safe: bool = True,
 ) -> Steps[None]:
     """One request that is answered by nothing."""
-    reply = yield from session.perform(Call(operation, path=path or {}), options)
+    reply = yield from session.perform(Call(operation, path=path or {}, safe=safe), options)
     check_empty(reply, OPERATIONS[operation].status)
 
 

@@ -65,6 +65,15 @@ class TimerNotPending(Conflict):
     """TIMER_NOT_PENDING: The timer has finished: it can no longer be changed or canceled."""
 
 
+class TimerPending(Conflict):
+    """TIMER_PENDING: The timer has not finished, so there is nothing to replay. Nothing was written."""
+
+
+class TimerNotReplayable(Conflict):
+    """TIMER_NOT_REPLAYABLE: What is kept of the finished timer is not enough to fire it again: its namespace keeps no
+    history, so that only its idempotency keys are left, or its record can't be read. Nothing was written."""
+
+
 class TimerExists(Conflict):
     """TIMER_EXISTS: A timer with this id exists, and the request has onConflict: 'reject'. Nothing was written."""
 
@@ -98,6 +107,11 @@ class NamespaceExists(Conflict):
 
 class ServiceCallNotScheduled(Conflict):
     """SERVICE_CALL_NOT_SCHEDULED: The service call has started or finished: it can no longer be deleted."""
+
+
+class ServiceCallNotFailed(Conflict):
+    """SERVICE_CALL_NOT_FAILED: The service call has not failed, so it can't be retried; the message states its state.
+    Nothing was written."""
 
 
 class IdempotencyConflict(Conflict):
@@ -181,6 +195,8 @@ CODES: dict[str, type[ApiError]] = {
     "REQUEST_TIMEOUT": RequestTimeout,
     "CONFLICT": Conflict,
     "TIMER_NOT_PENDING": TimerNotPending,
+    "TIMER_PENDING": TimerPending,
+    "TIMER_NOT_REPLAYABLE": TimerNotReplayable,
     "TIMER_EXISTS": TimerExists,
     "SCHEDULE_ENDED": ScheduleEnded,
     "BACKLOG_FULL": BacklogFull,
@@ -189,6 +205,7 @@ CODES: dict[str, type[ApiError]] = {
     "TOO_MANY_KEYS": TooManyKeys,
     "NAMESPACE_EXISTS": NamespaceExists,
     "SERVICE_CALL_NOT_SCHEDULED": ServiceCallNotScheduled,
+    "SERVICE_CALL_NOT_FAILED": ServiceCallNotFailed,
     "IDEMPOTENCY_CONFLICT": IdempotencyConflict,
     "BODY_TOO_LARGE": BodyTooLarge,
     "PAYLOAD_TOO_LARGE": PayloadTooLarge,
@@ -233,6 +250,7 @@ __all__ = [
     "RouteNotFound",
     "ScheduleEnded",
     "ScheduleNotFound",
+    "ServiceCallNotFailed",
     "ServiceCallNotFound",
     "ServiceCallNotScheduled",
     "ShardUnavailable",
@@ -240,6 +258,8 @@ __all__ = [
     "TimerExists",
     "TimerNotFound",
     "TimerNotPending",
+    "TimerNotReplayable",
+    "TimerPending",
     "TooManyFailures",
     "TooManyKeys",
     "TooManyTags",

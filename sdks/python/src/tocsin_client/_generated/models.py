@@ -86,7 +86,7 @@ KeyRole: TypeAlias = Literal["read", "write", "admin"]
 LiveScheduleStatus: TypeAlias = Literal["active", "paused"]
 
 #: Why an occurrence fired.
-OccurrenceSource: TypeAlias = Literal["regular", "trigger", "backfill"]
+OccurrenceSource: TypeAlias = Literal["regular", "trigger", "backfill", "replay"]
 
 #: What a create does if a timer with its id exists.
 OnConflict: TypeAlias = Literal["replace", "keep", "reject"]
@@ -433,6 +433,41 @@ class UpdateTimer:
             sent["onRecovery"] = (
                 None if self.on_recovery is None else object_json("on_recovery", self.on_recovery, Hook)
             )
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ReplayTimers:
+    """Finished timers to fire again, at once unless `executeAt` or `delay` is given. Send at most one of these."""
+
+    #: The namespace's name.
+    namespace: str
+    #: Ids of timers.
+    ids: Sequence[str]
+    #: An RFC 3339 instant with a time zone.
+    execute_at: Instant | Unset = UNSET
+    #: A duration: 500ms, 30s, 5m, 1h30m, 7d.
+    delay: Duration | Unset = UNSET
+    #: The http or https URL to call from now on, instead of each timer's own.
+    set_url: str | Unset = UNSET
+    #: Additional headers of the callback from now on, instead of each timer's own; null: none. The value [redacted] keeps
+    #: the timer's stored value.
+    set_headers: Mapping[str, str] | None | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "ids": list_json("ids", self.ids),
+        }
+        if self.execute_at is not UNSET:
+            sent["executeAt"] = instant_text("execute_at", self.execute_at)
+        if self.delay is not UNSET:
+            sent["delay"] = duration_text("delay", self.delay)
+        if self.set_url is not UNSET:
+            sent["setUrl"] = self.set_url
+        if self.set_headers is not UNSET:
+            sent["setHeaders"] = None if self.set_headers is None else map_json("set_headers", self.set_headers)
         return sent
 
 
@@ -836,6 +871,27 @@ class BackfillSchedule:
             "scheduleId": self.schedule_id,
             "after": instant_text("after", self.after),
             "before": instant_text("before", self.before),
+        }
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ReplaySchedule:
+    """The failed occurrences that fire again."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The schedule's id, unique among its namespace's schedules.
+    schedule_id: str
+    #: Their instants.
+    instants: Sequence[Instant]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "scheduleId": self.schedule_id,
+            "instants": list_json("instants", self.instants),
         }
         return sent
 
@@ -1640,6 +1696,8 @@ class RunAnswer:
     attempts: int
     #: The latest attempts, oldest first.
     attempt_log: list[Attempt]
+    #: `true`: it is a replay of the run before it with the same name. Absent otherwise.
+    replay: bool | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> RunAnswer:
@@ -1650,24 +1708,7 @@ class RunAnswer:
             status=source["status"],
             attempts=source["attempts"],
             attempt_log=[Attempt.from_json(each) for each in source["attemptLog"]],
-        )
-
-
-@dataclass(kw_only=True, slots=True)
-class TimerPage:
-    """A page of timers, ordered by `executeAt`. A page without `nextCursor` is the last. A page may be empty without
-    being the last, and is shorter than its limit if payloads are large."""
-
-    timers: list[Timer]
-    #: `nextCursor` of the previous page.
-    next_cursor: str | None = None
-
-    @classmethod
-    def from_json(cls, source: Mapping[str, Any]) -> TimerPage:
-        """Reads an answer. Members that this version does not know are ignored."""
-        return cls(
-            timers=[Timer.from_json(each) for each in source["timers"]],
-            next_cursor=source.get("nextCursor"),
+            replay=source.get("replay"),
         )
 
 
@@ -1709,12 +1750,12 @@ class BatchResult:
 
 @dataclass(kw_only=True, slots=True)
 class ItemError:
-    """Why a timer of a batch was not created."""
+    """Why a timer of a batch was not created, or not replayed."""
 
     #: A stable code.
     error: str
     message: str
-    #: The HTTP status that a single create would have returned.
+    #: The HTTP status that a request for this timer alone would have returned.
     status: int
     errors: list[BadField]
 
@@ -1748,6 +1789,24 @@ class BadField:
 
 
 @dataclass(kw_only=True, slots=True)
+class TimerPage:
+    """A page of timers, ordered by `executeAt`. A page without `nextCursor` is the last. A page may be empty without
+    being the last, and is shorter than its limit if payloads are large."""
+
+    timers: list[Timer]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> TimerPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            timers=[Timer.from_json(each) for each in source["timers"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
 class Schedule:
     """A schedule: its definition, and where it stands."""
 
@@ -1774,6 +1833,8 @@ class Schedule:
     triggers_waiting: int
     #: Backfills that are not complete.
     backfills_waiting: int
+    #: Failed occurrences that wait to be replayed.
+    replays_waiting: int
     #: What becomes of instants that pass while it cannot fire.
     catch_up: CatchUp | str
     #: By how much each instant is delayed at most.
@@ -1863,6 +1924,7 @@ class Schedule:
             missed=source["missed"],
             triggers_waiting=source["triggersWaiting"],
             backfills_waiting=source["backfillsWaiting"],
+            replays_waiting=source["replaysWaiting"],
             catch_up=source["catchUp"],
             jitter=source["jitter"],
             pause_after_failures=source["pauseAfterFailures"],
@@ -1911,7 +1973,7 @@ class Occurrence:
 
     #: Its instant.
     instant: datetime
-    #: Why it fired: its instant had come (regular), a trigger, or a backfill.
+    #: Why it fired: its instant had come (regular), a trigger, a backfill, or a replay.
     source: OccurrenceSource | str
     #: How it ended: completed, failed or expired.
     outcome: str
@@ -2000,7 +2062,7 @@ class OccurrenceRun:
     attempt_log: list[Attempt]
     #: Instants between this occurrence and the next that did not fire.
     missed: list[MissedRange]
-    #: Why it fired: regular, trigger or backfill; absent if it did not.
+    #: Why it fired: regular, trigger, backfill or replay; absent if it did not.
     source: OccurrenceSource | str | None = None
 
     @classmethod

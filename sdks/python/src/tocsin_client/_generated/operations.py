@@ -21,6 +21,7 @@ OPERATIONS: dict[str, Operation] = {
     "timerHistory": Operation("POST", "/api/v1/timers/history", 200),
     "updateTimer": Operation("POST", "/api/v1/timers/update", 200),
     "deleteTimer": Operation("POST", "/api/v1/timers/delete", 204),
+    "replayTimers": Operation("POST", "/api/v1/timers/replay", 200),
     "listTimers": Operation("POST", "/api/v1/timers/list", 200),
     "batchCreateTimers": Operation("POST", "/api/v1/timers/batch/create", 200),
     "createSchedule": Operation("POST", "/api/v1/schedules/create", 200),
@@ -31,6 +32,7 @@ OPERATIONS: dict[str, Operation] = {
     "resumeSchedule": Operation("POST", "/api/v1/schedules/resume", 200),
     "triggerSchedule": Operation("POST", "/api/v1/schedules/trigger", 200),
     "backfillSchedule": Operation("POST", "/api/v1/schedules/backfill", 200),
+    "replaySchedule": Operation("POST", "/api/v1/schedules/replay", 200),
     "previewSchedule": Operation("POST", "/api/v1/schedules/preview", 200),
     "scheduleHistory": Operation("POST", "/api/v1/schedules/history", 200),
     "deleteSchedule": Operation("POST", "/api/v1/schedules/delete", 204),
@@ -53,6 +55,7 @@ OPERATIONS: dict[str, Operation] = {
     "traceServiceCall": Operation("GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace", 200),
     "getServiceCall": Operation("GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}", 200),
     "deleteServiceCall": Operation("DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}", 204),
+    "retryServiceCall": Operation("POST", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/retry", 204),
     "rotateTenantSecret": Operation("POST", "/api/v1/tenants/rotateSecret", 200),
     "getCluster": Operation("GET", "/api/v1/cluster", 200),
 }

@@ -82,6 +82,12 @@ class Calls(Part):
         path = {**self._path(service_call_id), "tag": tag}
         self._run(flows.order(self._session, "untagServiceCall", path=path, options=self._options))
 
+    def retry(self, service_call_id: str) -> None:
+        """Makes another attempt of a call that has failed, under the same webhook-id. ServiceCallNotFailed: it has not. A
+        lost answer is not followed by a retry: TransportError with `maybe_done`."""
+        path = self._path(service_call_id)
+        self._run(flows.order(self._session, "retryServiceCall", path=path, options=self._options, safe=False))
+
     def trace(self, service_call_id: str) -> ServiceCallTrace:
         """What happened to the call, message by message."""
         return self._run(

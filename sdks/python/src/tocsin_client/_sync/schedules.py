@@ -22,6 +22,7 @@ from tocsin_client._generated.models import (
     Preview,
     PreviewSchedule,
     RawBody,
+    ReplaySchedule,
     RetryPolicy,
     Schedule,
     ScheduleHistory,
@@ -202,6 +203,12 @@ class Schedules(Part):
         """Fires the instants of a time in the past. A lost answer is not followed by a retry, as in `trigger`."""
         range_ = BackfillSchedule(namespace=namespace, schedule_id=schedule_id, after=after, before=before)
         return self._run(self._ask("backfillSchedule", Schedule.from_json, range_.to_json(), safe=False))
+
+    def replay(self, namespace: str, schedule_id: str, instants: Sequence[Instant]) -> Schedule:
+        """Fires failed occurrences again, each under its own webhook-id. A lost answer is not followed by a retry, as in
+        `trigger`."""
+        wanted = ReplaySchedule(namespace=namespace, schedule_id=schedule_id, instants=instants)
+        return self._run(self._ask("replaySchedule", Schedule.from_json, wanted.to_json(), safe=False))
 
     def preview(
         self,

@@ -11,7 +11,7 @@ from tocsin_client._sync.batcher import Batcher
 from tocsin_client._sync.pages import Pages
 from tocsin_client._sync.part import Part
 from tocsin_client._core import flows
-from tocsin_client._core.batches import ItemResult, create_many
+from tocsin_client._core.batches import ItemResult, create_many, replay
 from tocsin_client._core.steps import Steps
 from tocsin_client._generated.models import (
     CallbackMethod,
@@ -21,6 +21,7 @@ from tocsin_client._generated.models import (
     ListTimers,
     OnConflict,
     RawBody,
+    ReplayTimers,
     RetryPolicy,
     RunAnswer,
     RunPageAnswer,
@@ -195,6 +196,29 @@ class Timers(Part):
         """Creates any number of timers; the results are in their order. One that can't be created does not affect the
         others, and its result has the error. Each has an idempotency key, as in `create`."""
         return self._run(create_many(self._session, timers, self._options))
+
+    def replay(
+        self,
+        namespace: str,
+        ids: Sequence[str],
+        *,
+        execute_at: Instant | Unset = UNSET,
+        delay: Duration | Unset = UNSET,
+        set_url: str | Unset = UNSET,
+        set_headers: Mapping[str, str] | None | Unset = UNSET,
+    ) -> builtins.list[ItemResult]:
+        """Fires finished timers again, at most 1,000, each under the webhook-id of its latest run: at once, or at the given
+        instant. The results are in the order of the ids; one that can't be replayed does not affect the others. A lost
+        answer is not followed by a retry: TransportError with `maybe_done`."""
+        wanted = ReplayTimers(
+            namespace=namespace,
+            ids=ids,
+            execute_at=execute_at,
+            delay=delay,
+            set_url=set_url,
+            set_headers=set_headers,
+        )
+        return self._run(replay(self._session, wanted, self._options))
 
     def batcher(self, *, block: bool = True) -> Batcher:
         """Collects single creates into requests; close it, or use it in a `with` statement. While 10,000 timers wait,

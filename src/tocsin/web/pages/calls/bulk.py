@@ -1,5 +1,4 @@
-"""Deletes any number of waiting calls, or runs failed ones again, from an open page. A run is a new call with a new id; the
-failed one keeps its id and its result."""
+"""Deletes any number of waiting calls, or retries failed ones, from an open page."""
 
 from __future__ import annotations
 
@@ -7,52 +6,24 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from msgspec import UNSET
 from starlette.responses import Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import FieldError, InvalidInput, ServiceCallNotFound, ServiceCallNotScheduled, TocsinError
-from tocsin.model.instants import format_duration
-from tocsin.model.retry import RetryPolicy
-from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.service_calls.api.validation import PolicySent, Submission
+from tocsin.model.errors import (
+    FieldError,
+    InvalidInput,
+    ServiceCallNotFailed,
+    ServiceCallNotFound,
+    ServiceCallNotScheduled,
+    TocsinError,
+)
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallRecord
 from tocsin.web.pages.bulk import Target, sent_ids, step
 from tocsin.web.pages.calls.listing import CallList
-from tocsin.web.pages.calls.presentation import STAR, key_of, path, waits
+from tocsin.web.pages.calls.presentation import key_of, path, waits
 from tocsin.web.pages.context import RequestContext, whole_number
 from tocsin.web.pages.site import CallPart, Site, route
-
-
-async def run_again(calls: ServiceCalls, call: CallRecord, correlation_id: str) -> str:
-    """Submits the call's request once more, with its secrets, to be sent now; returns the new id. Raises what
-    `ServiceCalls.submit` raises."""
-    spec = call.request_spec
-    sent = Submission(
-        name=call.name,
-        method=spec.method,
-        url=spec.url,
-        headers=spec.headers,
-        body=None if spec.body is UNSET else bytes(spec.body),
-        due_at=None,
-        tags=[tag for tag in call.tags if tag != STAR],
-        service_call_id=calls.new_id(),
-        idempotency_key=None,
-        retry=None if call.retry_policy is None else _policy(call.retry_policy),
-    )
-    return (await calls.submit(call.tenant_id, sent, correlation_id)).service_call_id
-
-
-def _policy(policy: RetryPolicy) -> PolicySent:
-    total = policy.max_duration_us
-    return PolicySent(
-        policy.max_attempts,
-        None if total is None else format_duration(total),
-        format_duration(policy.initial_interval_us),
-        policy.backoff_multiplier,
-        format_duration(policy.max_interval_us),
-    )
 
 
 class CallBulk(CallPart):
@@ -67,10 +38,10 @@ class CallBulk(CallPart):
         """The dialog that the script fills in. With `all=yes` it is about all waiting calls that match the filters."""
         return await self._dialog(context, "delete", every=context.query.get("all") == "yes")
 
-    @route("GET", "/ui/calls/run-again")
-    async def run_dialog(self, context: RequestContext) -> Response:
+    @route("GET", "/ui/calls/retry")
+    async def retry_dialog(self, context: RequestContext) -> Response:
         """The dialog that the script fills in."""
-        return await self._dialog(context, "run-again", every=False)
+        return await self._dialog(context, "retry", every=False)
 
     async def _dialog(self, context: RequestContext, kind: str, *, every: bool) -> Response:
         filters = await self._lists.filters(context)
@@ -100,16 +71,16 @@ class CallBulk(CallPart):
         found = [row.call for row in listing.rows if waits(row.call) and row.call.submitted_at <= until_us]
         return await self._step(context, found, 0, self._deleting(context), listing.cursor)
 
-    @route("POST", "/ui/calls/run-again/selected")
-    async def run_selected(self, context: RequestContext) -> Response:
-        """Counts or runs again the failed calls among `ids`, a JSON array of tenants and ids."""
+    @route("POST", "/ui/calls/retry/selected")
+    async def retry_selected(self, context: RequestContext) -> Response:
+        """Counts or retries the failed calls among `ids`, a JSON array of tenants and ids."""
         found, other = await self._selected(context, lambda call: call.status == CallStatus.FAILED)
-        by_key = {key_of(call): call for call in found}
 
-        async def run(key: str) -> None:
-            await run_again(context.calls, by_key[key], context.correlation_id)
+        async def retry(key: str) -> None:
+            tenant, _, call_id = key.partition("/")
+            await context.calls.retry(tenant, call_id, context.correlation_id)
 
-        return await self._step(context, found, other, run)
+        return await self._step(context, found, other, retry)
 
     async def _selected(
         self, context: RequestContext, applies: Callable[[CallRecord], bool]
@@ -154,6 +125,8 @@ def _reason(error: TocsinError) -> str:
     """Why a bulk action failed on a call, as a phrase that follows its name."""
     if isinstance(error, ServiceCallNotScheduled):
         return "has already started"
+    if isinstance(error, ServiceCallNotFailed):
+        return "is under way again"
     if isinstance(error, ServiceCallNotFound):
         return "no longer exists"
     return str(error)

@@ -11,13 +11,12 @@ from msgspec import UNSET
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import InvalidInput, ServiceCallNotScheduled
+from tocsin.model.errors import Conflict, InvalidInput, ServiceCallNotFailed, ServiceCallNotScheduled
 from tocsin.model.instants import parse_instant
 from tocsin.model.redaction import redact_url
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallRecord, ExecutionRecord, TraceEntry
 from tocsin.web.http.errors import problem_kind
-from tocsin.web.pages.calls.bulk import run_again
 from tocsin.web.pages.calls.presentation import STAR, finished, list_path, path, redacted, result_of, version
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.pages import toast
@@ -29,7 +28,7 @@ NOTICES = {
     "submitted": "Call submitted. It is stored and survives crashes.",
     "tagged": "Tag added.",
     "untagged": "Tag removed.",
-    "run-again": "Run again as this new call. The failed call keeps its id and its result.",
+    "retried": "The call is attempted again.",
 }
 
 
@@ -279,26 +278,22 @@ class CallActions(CallPart):
             return await self._refused(context, tenant, service_call_id, error)
         return RedirectResponse(list_path(tenant, notice="deleted"), 303)
 
-    @route("POST", "/calls/run-again")
-    async def run_again(self, context: RequestContext) -> Response:
-        """Submits a failed call's request as a new call, to be sent now."""
+    @route("POST", "/calls/retry")
+    async def retry(self, context: RequestContext) -> Response:
+        """Makes another attempt of a failed call."""
         tenant, service_call_id = self._writable(context)
-        call = (await context.calls.get(tenant, service_call_id)).call
-        if call.status != CallStatus.FAILED:
-            reason = "The call has not failed, so it can't be run again. Nothing was done."
-            return await self._detail.of(context, tenant, service_call_id, status=409, problem=reason)
         try:
-            new_id = await run_again(context.calls, call, context.correlation_id)
-        except InvalidInput as error:
+            await context.calls.retry(tenant, service_call_id, context.correlation_id)
+        except ServiceCallNotFailed as error:
             return await self._refused(context, tenant, service_call_id, error)
-        return _to(tenant, new_id, "run-again")
+        return _to(tenant, service_call_id, "retried")
 
     async def _refused(
         self,
         context: RequestContext,
         tenant: str,
         service_call_id: str,
-        error: InvalidInput | ServiceCallNotScheduled,
+        error: InvalidInput | Conflict,
     ) -> Response:
         return await self._detail.of(
             context,

@@ -1,4 +1,4 @@
-"""Actions on an existing schedule: pause, resume, fire once, backfill, delete."""
+"""Actions on an existing schedule: pause, resume, fire once, backfill, replay, delete."""
 
 from __future__ import annotations
 
@@ -85,6 +85,16 @@ class ScheduleActions(Part):
             await self._schedules.backfill(namespace, schedule_id, *self._schedule_parser.backfill(sent))
 
         return await self._act(fire, "backfilled", context)
+
+    @route("POST", "/schedules/replay")
+    async def replay(self, context: RequestContext) -> Response:
+        """Fires a failed occurrence again."""
+
+        async def fire(namespace: str, schedule_id: str) -> None:
+            sent = wire.ReplaySchedule(namespace, schedule_id, [context.form.get("instant")])
+            await self._schedules.replay(namespace, schedule_id, self._schedule_parser.replay(sent))
+
+        return await self._act(fire, "replayed", context)
 
     async def _act(self, action: Action, notice: str, context: RequestContext) -> Response:
         """Does something to the schedule that the form names."""

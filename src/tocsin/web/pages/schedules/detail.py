@@ -26,6 +26,7 @@ _NOTICES = {
     "are skipped; a backfill fires them later.",
     "resumed": "Schedule resumed. It fires again from its next instant onwards.",
     "triggered": "The schedule fires once now, or as soon as the current occurrence has ended.",
+    "replayed": "The occurrence fires again, after what is under way and in turn with regular instants.",
     "backfilled": "Backfill started. Its instants fire one after the other.",
     "deleted": "Schedule deleted. An in-flight attempt may still arrive.",
 }

@@ -15,7 +15,7 @@ from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import span, with_query
 from tocsin.web.pages.schedules.detail import ScheduleDetail
-from tocsin.web.pages.schedules.outcomes import Entry, base_firing, entries, late_us, state_of_entry
+from tocsin.web.pages.schedules.outcomes import FAILED, Entry, base_firing, entries, late_us, name_of, state_of_entry
 from tocsin.web.pages.schedules.presentation import version, waits_for_resumption, zone_of, zoned
 from tocsin.web.pages.site import Part, Site, route
 
@@ -79,6 +79,7 @@ class ScheduleOccurrence(Part):
             local=zoned([found.at], zone)[0].local,
             why=_why(found, older, view),
             bars=_bars(run) if missed is None else [],
+            may_replay=run.status in FAILED and missed is None and context.principal.may(Role.WRITE, namespace),
             backfill=_backfill(found, context.principal.may(Role.WRITE, namespace)),
             shown_version=f"{version(view)}.{run.status}.{len(run.attempts)}",
             ended=ended,
@@ -119,7 +120,8 @@ def _is_at(entry: Entry, at: int, firing: str) -> bool:
     run, missed = entry
     if missed is not None:
         return not firing and missed.first_at <= at <= missed.last_at
-    return run.execute_at == at and firing in ("", base_firing(run))
+    # A replay without an attempt has no name of its own yet.
+    return run.execute_at == at and (firing in ("", name_of(run)) or (run.replay and firing == f"{base_firing(run)}~"))
 
 
 def _why(entry: Entry, older: Entry | None, view: ScheduleView) -> str:

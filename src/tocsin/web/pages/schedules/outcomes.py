@@ -9,8 +9,8 @@ from statistics import median_low
 from typing import NamedTuple
 
 from tocsin.model.instants import US_PER_SECOND
-from tocsin.model.run import MissedInstants, Run, RunStatus
-from tocsin.model.schedule import ScheduleStatus, Source, source_of
+from tocsin.model.run import MissedInstants, Run, RunStatus, source_of
+from tocsin.model.schedule import ScheduleStatus, Source
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.presentation import State, milliseconds, span, utc, with_query
@@ -23,6 +23,8 @@ from tocsin.web.pages.schedules.presentation import (
     waits_for_resumption,
 )
 
+#: The statuses of occurrences that may be replayed.
+FAILED = (RunStatus.FAILED, RunStatus.EXPIRED)
 #: An occurrence whose first attempt began later than this after its instant is late.
 LATE_US = US_PER_SECOND
 #: Occurrences on a strip, and bytes of their records that are read for it: attempts may have long errors and answers.
@@ -58,7 +60,7 @@ def entries(runs: Sequence[Run]) -> Iterator[Entry]:
 
 def late_us(run: Run) -> int | None:
     """How late the first attempt began; None if it was in time, and for instants that are fired once more."""
-    if run.first_attempt_at is None or source_of(run.firing) is Source.BACKFILL:
+    if run.first_attempt_at is None or source_of(run) in (Source.BACKFILL, Source.REPLAY):
         return None
     late = run.first_attempt_at - run.execute_at
     return late if late > LATE_US else None
@@ -84,11 +86,17 @@ def occurrence_path(namespace: str, schedule_id: str, at: int) -> str:
 
 
 def entry_path(entry: Entry, namespace: str, schedule_id: str) -> str:
-    """The path of the entry's page. Occurrences that are not regular may have another one's instant, so its name follows."""
+    """The path of the entry's page. Where several occurrences may have the instant, its name follows: not only regular ones
+    have it, and what has failed may be replayed."""
     path, run = occurrence_path(namespace, schedule_id, entry.at), entry.run
-    if entry.missed is not None or source_of(run.firing) is Source.REGULAR:
+    if entry.missed is not None or (source_of(run) is Source.REGULAR and run.status not in FAILED):
         return path
-    return with_query(path, {"firing": base_firing(run)})
+    return with_query(path, {"firing": name_of(run)})
+
+
+def name_of(run: Run) -> str:
+    """What distinguishes the run from others of the same instant: a replay has the firing of what it repeats."""
+    return f"{base_firing(run)}~{run.first_attempt_at or ''}" if run.replay else base_firing(run)
 
 
 def base_firing(run: Run) -> str:
@@ -101,7 +109,7 @@ def entry_words(entry: Entry) -> str:
     run, missed = entry
     if missed is not None:
         return ", ".join(missed_words({missed.reason: missed.instants}))
-    words = [source_words(run.firing), run.status.value]
+    words = [source_words(run), run.status.value]
     if run.attempts:
         words.append(f"in {milliseconds(run.attempts[-1].duration_us)}")
     if late := late_us(run):

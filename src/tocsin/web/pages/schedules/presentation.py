@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from tocsin.model.instants import US_PER_SECOND, parse_duration
 from tocsin.model.recurrence import parsed, time_zone
-from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus, Source, instants, source_of
+from tocsin.model.run import Run, source_of
+from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus, Source, instants
 from tocsin.model.schedule_reading import find_zone
 from tocsin.model.schedule_words import every_sentence, rule_sentence
 from tocsin.timers.schedules import ScheduleView
@@ -19,7 +20,12 @@ from tocsin.web.pages.presentation import State, clock, count, doing, path_below
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The tones of an occurrence's outcomes.
 _TONES = {"completed": "done", "failed": "failed", "pending": "pending", "expired": "expired"}
-_SOURCES = {Source.REGULAR: "", Source.TRIGGER: "fired by hand", Source.BACKFILL: "backfilled"}
+_SOURCES = {
+    Source.REGULAR: "",
+    Source.TRIGGER: "fired by hand",
+    Source.BACKFILL: "backfilled",
+    Source.REPLAY: "replayed",
+}
 _MISSED = {
     "late": "passed before it could fire",
     "overlap": "passed while an occurrence was unfinished",
@@ -95,9 +101,9 @@ def outcome(name: str) -> State:
     return State(name, _TONES.get(name, "canceled"))
 
 
-def source_words(firing: str) -> str:
-    """Why the occurrence with this name of its firing fired; empty for one at its instant."""
-    return _SOURCES[source_of(firing)]
+def source_words(run: Run) -> str:
+    """Why the occurrence fired; empty for one at its instant."""
+    return _SOURCES[source_of(run)]
 
 
 def counted(counts: Mapping[str, int]) -> str:

@@ -1,50 +1,20 @@
-"""Actions on an existing timer: cancel, fire now, reschedule, run again under another id."""
+"""Actions on an existing timer: cancel, fire now, reschedule, replay."""
 
 from __future__ import annotations
 
-import msgspec
+from msgspec import UNSET
 from starlette.responses import RedirectResponse, Response
 
-from tocsin.model.errors import InvalidInput, TimerNotPending
+from tocsin.model.errors import Conflict, InvalidInput, TimerNotPending, TocsinError
 from tocsin.model.instants import parse_duration
-from tocsin.model.timer import Status, Timer
-from tocsin.timers.service import TimerService
 from tocsin.web.http import wire
-from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.http.instants import format_instant, parse_instant
 from tocsin.web.pages.context import RequestContext
-from tocsin.web.pages.forms import UNLESS_EXISTS, due, fresh_id, passed
+from tocsin.web.pages.forms import due, passed
 from tocsin.web.pages.presentation import sentence, timer_path, with_query
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.detail import TimerDetail
-
-
-async def run_again(
-    service: TimerService, parser: RequestParser, original: Timer, execute_at: int, now_us: int, chars_max: int
-) -> str:
-    """Creates a pending timer with the settings of a finished one, which keeps its id and its history; returns the new id.
-    Raises InvalidInput if callbacks to the URL are no longer allowed, and what `TimerService.create` raises."""
-    checked = parser.changes(wire.UpdateTimer(original.namespace, original.id, callback_url=original.url), now_us)
-    timer = msgspec.structs.replace(
-        original,
-        id=fresh_id(original.id, chars_max),
-        url=original.url if checked.url is msgspec.UNSET else checked.url,
-        execute_at=execute_at,
-        created_at=now_us,
-        updated_at=now_us,
-        traceparent=None,
-        firing="",
-        attempts=0,
-        first_attempt_at=None,
-        last_error=None,
-        attempt_log=(),
-        status=Status.PENDING,
-        executed_at=None,
-        keys=(),
-    )
-    await service.create(timer, UNLESS_EXISTS)
-    return timer.id
 
 
 class TimerActions(Part):
@@ -96,29 +66,32 @@ class TimerActions(Part):
         undoable = notice == "rescheduled" and not before.attempts and before.execute_at > context.now_us
         return _to(namespace, timer_id, notice, **({"was": format_instant(before.execute_at)} if undoable else {}))
 
-    @route("POST", "/timers/run-again")
-    async def run_again(self, context: RequestContext) -> Response:
-        """Creates a copy of a finished timer under a new id; the finished timer keeps its history. The copy fires now, or
-        with `when=same` at the original's time if that is in the future."""
+    @route("POST", "/timers/replay")
+    async def replay(self, context: RequestContext) -> Response:
+        """Fires a finished timer again under its webhook-id: at once, at the local time `at`, or at `instant` if that is in
+        the future; with another URL if one is given."""
         namespace, timer_id = context.writable(context.form)
-        original = (await self._service.get(namespace, timer_id)).timer
-        if original.status is Status.PENDING:
-            reason = "The timer is pending and can't be run again. Nothing was done."
-            return await self._detail.of(context, namespace, timer_id, status=409, problem=reason)
-        same = context.form.get("when") == "same" and original.execute_at > context.now_us
+        form, execute_at = context.form, ""
         try:
-            execute_at = original.execute_at if same else context.now_us
-            new_id = await run_again(
-                self._service, self._parser, original, execute_at, context.now_us, self._id_chars_max
-            )
-        except InvalidInput as error:
+            if form.get("at"):
+                execute_at = due("at", "", form.get("at"), form.get("zone_minutes"))["executeAt"]
+            elif form.get("instant") and not passed(parse_instant(form.get("instant")), context.now_us):
+                execute_at = form.get("instant")
+            wanted = wire.ReplayTimers(namespace, [timer_id], execute_at or UNSET, set_url=form.get("url") or UNSET)
+            changes = self._parser.replay(wanted, context.now_us)
+            (outcome,) = await self._service.replay(namespace, [timer_id], changes)
+            if isinstance(outcome, TocsinError):
+                raise outcome
+        except (InvalidInput, Conflict) as error:
             return await self._refused(context, error)
-        return _to(namespace, new_id, "run-again", of=timer_id)
+        except ValueError as error:
+            return await self._detail.of(context, namespace, timer_id, status=400, problem=f"Not replayed: {error}.")
+        return _to(namespace, timer_id, "replayed")
 
-    async def _refused(self, context: RequestContext, error: InvalidInput | TimerNotPending) -> Response:
+    async def _refused(self, context: RequestContext, error: InvalidInput | Conflict) -> Response:
         status = problem_kind(error).status
         return await self._detail.of(context, *context.writable(context.form), status=status, problem=sentence(error))
 
 
-def _to(namespace: str, timer_id: str, notice: str, **more: str) -> Response:
-    return RedirectResponse(with_query(timer_path(namespace, timer_id), {"notice": notice, **more}), 303)
+def _to(namespace: str, timer_id: str, notice: str) -> Response:
+    return RedirectResponse(with_query(timer_path(namespace, timer_id), {"notice": notice}), 303)

@@ -1,5 +1,4 @@
-"""Cancels any number of timers, or runs finished ones again, from an open page. A run is a new timer with a new id; the
-finished timer keeps its id and its history."""
+"""Cancels any number of timers, or replays finished ones, from an open page."""
 
 from __future__ import annotations
 
@@ -10,8 +9,8 @@ from typing import Any
 from starlette.responses import Response
 
 from tocsin.model.access import EVERY, Role
-from tocsin.model.errors import FieldError, InvalidInput, TimerNotFound, TimerNotPending, TocsinError
-from tocsin.model.timer import Status
+from tocsin.model.errors import FieldError, InvalidInput, TimerNotFound, TimerNotPending, TimerPending, TocsinError
+from tocsin.model.timer import Changes, Status
 from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import TimerView
 from tocsin.web.pages.bulk import NAMED_MAX, Target, change_all, distinct, hosts, sent_ids, step
@@ -19,7 +18,6 @@ from tocsin.web.pages.context import RequestContext, whole_number
 from tocsin.web.pages.lists import TimeBudget, in_order, key_of
 from tocsin.web.pages.presentation import timer_path
 from tocsin.web.pages.site import Part, Site, route
-from tocsin.web.pages.timers.actions import run_again
 from tocsin.web.pages.timers.listing import TimerList
 
 
@@ -36,10 +34,10 @@ class BulkActions(Part):
         filters."""
         return await self._dialog(context, "cancel", every=context.query.get("all") == "yes")
 
-    @route("GET", "/ui/run-again")
-    async def run_dialog(self, context: RequestContext) -> Response:
+    @route("GET", "/ui/replay")
+    async def replay_dialog(self, context: RequestContext) -> Response:
         """The dialog that the script fills in."""
-        return await self._dialog(context, "run-again", every=False)
+        return await self._dialog(context, "replay", every=False)
 
     async def _dialog(self, context: RequestContext, kind: str, *, every: bool) -> Response:
         filters = (await self._lists.filters(context)).fixed(context.now_us)
@@ -67,17 +65,17 @@ class BulkActions(Part):
         pending, other = await self._selected(context, pending=True)
         return await self._step(context, pending, other, self._cancel)
 
-    @route("POST", "/ui/run-again/selected")
-    async def run_selected(self, context: RequestContext) -> Response:
-        """Counts or runs again the finished timers among `ids`, a JSON array of namespaces and ids."""
+    @route("POST", "/ui/replay/selected")
+    async def replay_selected(self, context: RequestContext) -> Response:
+        """Counts or replays the finished timers among `ids`, a JSON array of namespaces and ids."""
         finished, other = await self._selected(context, pending=False)
-        timers = {key_of(view.timer): view.timer for view in finished}
+        return await self._step(context, finished, other, self._replay)
 
-        async def run(key: str) -> None:
-            now_us = context.now_us
-            await run_again(self._service, self._parser, timers[key], now_us, now_us, self._id_chars_max)
-
-        return await self._step(context, finished, other, run)
+    async def _replay(self, key: str) -> None:
+        namespace, _, timer_id = key.partition("/")
+        (outcome,) = await self._service.replay(namespace, [timer_id], Changes())
+        if isinstance(outcome, TocsinError):
+            raise outcome
 
     async def _cancel(self, key: str) -> None:
         namespace, _, timer_id = key.partition("/")
@@ -159,6 +157,8 @@ def _reason(error: TocsinError) -> str:
     """Why a bulk action failed on a timer, as a phrase that follows its id."""
     if isinstance(error, TimerNotPending):
         return "has already finished"
+    if isinstance(error, TimerPending):
+        return "is pending again"
     if isinstance(error, TimerNotFound):
         return "no longer exists"
     return str(error)

@@ -15,6 +15,7 @@ from tocsin.model.run import Run, RunStatus
 from tocsin.model.timer import LoggedAttempt, Status
 from tocsin.ports.forward import REFUSED
 from tocsin.timers.service import TimerView
+from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import TimelineEntry
 from tocsin.web.pages.site import Part, route
@@ -28,7 +29,7 @@ NOTICES = {
     "canceled": "Timer canceled. An in-flight attempt may still arrive.",
     "rescheduled": "Timer rescheduled.",
     "firing": "The timer fires now.",
-    "run-again": "New timer created with the same settings.",
+    "replayed": "The timer is pending again, under the same id and webhook-id.",
 }
 
 
@@ -101,7 +102,6 @@ class TimerDetail(Part):
             problem=problem,
             notice_text=_notice_text(notice, view, known),
             notice=notice,
-            of=context.query.exact("of"),
             undo=_undo(context, notice, view),
             live=f"/ui/live?namespace={namespace}",
         )
@@ -110,11 +110,16 @@ class TimerDetail(Part):
 def _undo(context: RequestContext, notice: str, view: TimerView) -> tuple[str, dict[str, str]] | None:
     """The request that undoes the action which redirected to the page; None if there is none."""
     timer, was = view.timer, context.query.get("was")
-    if notice != "rescheduled" or not was or timer.status is not Status.PENDING:
-        return None
     if not context.principal.may(Role.WRITE, timer.namespace):
         return None
-    return "/timers/reschedule", {"namespace": timer.namespace, "id": timer.id, "when": "at", "at": was}
+    name = {"namespace": timer.namespace, "id": timer.id}
+    if notice == "rescheduled" and was and timer.status is Status.PENDING:
+        return "/timers/reschedule", {**name, "when": "at", "at": was}
+    if notice != "canceled" or timer.status is not Status.CANCELED or timer.reduced:
+        return None
+    if timer.execute_at <= context.now_us:
+        return None
+    return "/timers/replay", {**name, "instant": format_instant(timer.execute_at)}
 
 
 def _notice_text(notice: str, view: TimerView, namespace: Namespace) -> str:

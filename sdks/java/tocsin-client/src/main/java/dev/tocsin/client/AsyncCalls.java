@@ -1,5 +1,6 @@
 package dev.tocsin.client;
 
+import dev.tocsin.client.error.ServiceCallNotFailedException;
 import dev.tocsin.client.error.ServiceCallNotFoundException;
 import dev.tocsin.client.error.ServiceCallNotScheduledException;
 import dev.tocsin.client.error.WaitTimeoutException;
@@ -106,6 +107,17 @@ public final class AsyncCalls {
      */
     public CompletableFuture<Void> untag(String serviceCallId, String tag) {
         return flows.order(Call.at(Operation.UNTAG_SERVICE_CALL, path(serviceCallId, tag)));
+    }
+
+    /**
+     * Makes another attempt of a call that has failed, under the same webhook-id. A lost answer is not followed by a retry: a
+     * TransportException with {@code maybeDone}.
+     *
+     * @param serviceCallId its id
+     * @return completed when it is done; fails with {@link ServiceCallNotFailedException} if the call has not failed
+     */
+    public CompletableFuture<Void> retry(String serviceCallId) {
+        return flows.order(Call.at(Operation.RETRY_SERVICE_CALL, path(serviceCallId)).unsafe());
     }
 
     /**

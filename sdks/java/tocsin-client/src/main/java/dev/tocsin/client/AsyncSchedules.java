@@ -9,6 +9,7 @@ import dev.tocsin.client.model.OccurrencePage;
 import dev.tocsin.client.model.OccurrenceRun;
 import dev.tocsin.client.model.Preview;
 import dev.tocsin.client.model.PreviewSchedule;
+import dev.tocsin.client.model.ReplaySchedule;
 import dev.tocsin.client.model.Schedule;
 import dev.tocsin.client.model.ScheduleHistory;
 import dev.tocsin.client.model.ScheduleName;
@@ -136,6 +137,17 @@ public final class AsyncSchedules {
      */
     public CompletableFuture<Schedule> backfill(BackfillSchedule range) {
         return flows.ask(Call.of(Operation.BACKFILL_SCHEDULE, range.toJson()).unsafe(), Schedule::fromJson);
+    }
+
+    /**
+     * Fires failed occurrences again, each under its own webhook-id. A lost answer is not followed by a retry: a
+     * TransportException with {@code maybeDone}.
+     *
+     * @param wanted which occurrences, by their instants
+     * @return the schedule
+     */
+    public CompletableFuture<Schedule> replay(ReplaySchedule wanted) {
+        return flows.ask(Call.of(Operation.REPLAY_SCHEDULE, wanted.toJson()).unsafe(), Schedule::fromJson);
     }
 
     /**

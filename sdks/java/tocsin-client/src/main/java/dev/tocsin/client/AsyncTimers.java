@@ -6,6 +6,7 @@ import dev.tocsin.client.error.WaitTimeoutException;
 import dev.tocsin.client.model.CreateTimer;
 import dev.tocsin.client.model.Explanation;
 import dev.tocsin.client.model.ListTimers;
+import dev.tocsin.client.model.ReplayTimers;
 import dev.tocsin.client.model.RunAnswer;
 import dev.tocsin.client.model.RunPageAnswer;
 import dev.tocsin.client.model.Timer;
@@ -133,6 +134,20 @@ public final class AsyncTimers {
      */
     public CompletableFuture<List<ItemResult>> createMany(Iterable<CreateTimer> timers) {
         return flows.start(run -> new Batches(flows, run).createAll(timers.iterator()));
+    }
+
+    /**
+     * Fires finished timers again, at most 1,000, each under the webhook-id of its latest run: at once, or at the given
+     * instant. One that can't be replayed does not affect the others. A lost answer is not followed by a retry: a
+     * TransportException with {@code maybeDone}.
+     *
+     * @param wanted which timers, and what replaces their instant, URL and headers
+     * @return the results, in the order of the ids
+     */
+    public CompletableFuture<List<ItemResult>> replay(ReplayTimers wanted) {
+        return flows.perform(
+                Call.of(Operation.REPLAY_TIMERS, wanted.toJson()).unsafe(),
+                reply -> Batches.resultsOf(reply, wanted.ids().size()));
     }
 
     /**

@@ -5,6 +5,7 @@ import dev.tocsin.client.error.Problem;
 import dev.tocsin.client.error.TocsinException;
 import dev.tocsin.client.model.BatchResult;
 import dev.tocsin.client.model.CreateTimer;
+import dev.tocsin.client.model.Timer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -62,6 +63,32 @@ final class Batches {
     Batches(Flows flows, Run run) {
         this.flows = flows;
         this.run = run;
+    }
+
+    /** What became of so many timers, in the order of the request. */
+    static List<ItemResult> resultsOf(Reply reply, int count) {
+        List<BatchResult> answers = reply.read(found -> found.read("results", each -> each.asList(Batches::resultOf)));
+        if (answers.size() != count) {
+            throw reply.foreign("it has " + answers.size() + " results for " + count + " timers");
+        }
+        List<ItemResult> results = new ArrayList<>();
+        for (BatchResult answer : answers) {
+            if (answer.error() != null) {
+                results.add(ItemResult.failed(Problem.of(answer.error()).toException()));
+                continue;
+            }
+            boolean existing = Boolean.TRUE.equals(answer.existing());
+            results.add(new ItemResult(answer.timer(), null, existing, Boolean.TRUE.equals(answer.replayed())));
+        }
+        return results;
+    }
+
+    private static BatchResult resultOf(Json found) {
+        BatchResult result = BatchResult.fromJson(found);
+        if (result.timer() == null && result.error() == null) {
+            throw new JsonException("a result has neither a timer nor an error");
+        }
+        return result;
     }
 
     /** The results, in the timers' order. A failed request is the result of all its timers, and the next one follows. */
@@ -177,32 +204,14 @@ final class Batches {
         }
 
         private List<ItemResult> resultsOf(List<Integer> waiting, Reply reply) {
-            List<BatchResult> answers = reply.read(found -> found.read("results", each -> each.asList(Group::resultOf)));
-            if (answers.size() != waiting.size()) {
-                throw reply.foreign("it has " + answers.size() + " results for " + waiting.size() + " timers");
-            }
-            List<ItemResult> results = new ArrayList<>();
-            for (int i = 0; i < waiting.size(); i++) {
-                BatchResult answer = answers.get(i);
-                if (answer.error() != null) {
-                    results.add(ItemResult.failed(Problem.of(answer.error()).toException()));
-                    continue;
+            List<ItemResult> results = Batches.resultsOf(reply, waiting.size());
+            for (int i = 0; flows.session().router != null && i < waiting.size(); i++) {
+                Timer timer = results.get(i).timer();
+                if (timer != null) {
+                    flows.session().router.check(items.get(waiting.get(i)).place, timer.shardId());
                 }
-                if (flows.session().router != null) {
-                    flows.session().router.check(items.get(waiting.get(i)).place, answer.timer().shardId());
-                }
-                boolean existing = Boolean.TRUE.equals(answer.existing());
-                results.add(new ItemResult(answer.timer(), null, existing, Boolean.TRUE.equals(answer.replayed())));
             }
             return results;
-        }
-
-        private static BatchResult resultOf(Json found) {
-            BatchResult result = BatchResult.fromJson(found);
-            if (result.timer() == null && result.error() == null) {
-                throw new JsonException("a result has neither a timer nor an error");
-            }
-            return result;
         }
 
         private void answered(List<Integer> waiting, List<ItemResult> results) {

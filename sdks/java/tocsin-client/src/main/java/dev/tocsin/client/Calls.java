@@ -1,5 +1,6 @@
 package dev.tocsin.client;
 
+import dev.tocsin.client.error.ServiceCallNotFailedException;
 import dev.tocsin.client.error.ServiceCallNotFoundException;
 import dev.tocsin.client.error.ServiceCallNotScheduledException;
 import dev.tocsin.client.error.WaitTimeoutException;
@@ -81,6 +82,17 @@ public final class Calls {
      */
     public void untag(String serviceCallId, String tag) {
         Run.join(async.untag(serviceCallId, tag));
+    }
+
+    /**
+     * Makes another attempt of a call that has failed, under the same webhook-id. A lost answer is not followed by a retry: a
+     * TransportException with {@code maybeDone}.
+     *
+     * @param serviceCallId its id
+     * @throws ServiceCallNotFailedException if the call has not failed
+     */
+    public void retry(String serviceCallId) {
+        Run.join(async.retry(serviceCallId));
     }
 
     /**

@@ -49,7 +49,7 @@ record Flows(Session session, Options options, boolean blocking) {
         return perform(call, Reply::readNothing);
     }
 
-    private <T> CompletableFuture<T> perform(Call call, Function<Reply, T> read) {
+    <T> CompletableFuture<T> perform(Call call, Function<Reply, T> read) {
         return start(run -> session.perform(run, call, options).thenApply(read));
     }
 

@@ -9,6 +9,7 @@ enum Operation {
     TIMER_HISTORY("timerHistory", "POST", "/api/v1/timers/history"),
     UPDATE_TIMER("updateTimer", "POST", "/api/v1/timers/update"),
     DELETE_TIMER("deleteTimer", "POST", "/api/v1/timers/delete"),
+    REPLAY_TIMERS("replayTimers", "POST", "/api/v1/timers/replay"),
     LIST_TIMERS("listTimers", "POST", "/api/v1/timers/list"),
     BATCH_CREATE_TIMERS("batchCreateTimers", "POST", "/api/v1/timers/batch/create"),
     CREATE_SCHEDULE("createSchedule", "POST", "/api/v1/schedules/create"),
@@ -19,6 +20,7 @@ enum Operation {
     RESUME_SCHEDULE("resumeSchedule", "POST", "/api/v1/schedules/resume"),
     TRIGGER_SCHEDULE("triggerSchedule", "POST", "/api/v1/schedules/trigger"),
     BACKFILL_SCHEDULE("backfillSchedule", "POST", "/api/v1/schedules/backfill"),
+    REPLAY_SCHEDULE("replaySchedule", "POST", "/api/v1/schedules/replay"),
     PREVIEW_SCHEDULE("previewSchedule", "POST", "/api/v1/schedules/preview"),
     SCHEDULE_HISTORY("scheduleHistory", "POST", "/api/v1/schedules/history"),
     DELETE_SCHEDULE("deleteSchedule", "POST", "/api/v1/schedules/delete"),
@@ -41,6 +43,7 @@ enum Operation {
     TRACE_SERVICE_CALL("traceServiceCall", "GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/trace"),
     GET_SERVICE_CALL("getServiceCall", "GET", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"),
     DELETE_SERVICE_CALL("deleteServiceCall", "DELETE", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}"),
+    RETRY_SERVICE_CALL("retryServiceCall", "POST", "/api/v1/tenants/{tenantId}/service-calls/{serviceCallId}/retry"),
     ROTATE_TENANT_SECRET("rotateTenantSecret", "POST", "/api/v1/tenants/rotateSecret"),
     GET_CLUSTER("getCluster", "GET", "/api/v1/cluster");
 

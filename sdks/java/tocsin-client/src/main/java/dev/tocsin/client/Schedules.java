@@ -8,6 +8,7 @@ import dev.tocsin.client.model.ListSchedules;
 import dev.tocsin.client.model.OccurrenceRun;
 import dev.tocsin.client.model.Preview;
 import dev.tocsin.client.model.PreviewSchedule;
+import dev.tocsin.client.model.ReplaySchedule;
 import dev.tocsin.client.model.Schedule;
 import dev.tocsin.client.model.ScheduleHistory;
 import dev.tocsin.client.model.UpdateSchedule;
@@ -118,6 +119,17 @@ public final class Schedules {
      */
     public Schedule backfill(BackfillSchedule range) {
         return Run.join(async.backfill(range));
+    }
+
+    /**
+     * Fires failed occurrences again, each under its own webhook-id. A lost answer is not followed by a retry: a
+     * TransportException with {@code maybeDone}.
+     *
+     * @param wanted which occurrences, by their instants
+     * @return the schedule
+     */
+    public Schedule replay(ReplaySchedule wanted) {
+        return Run.join(async.replay(wanted));
     }
 
     /**

@@ -6,6 +6,7 @@ import dev.tocsin.client.error.WaitTimeoutException;
 import dev.tocsin.client.model.CreateTimer;
 import dev.tocsin.client.model.Explanation;
 import dev.tocsin.client.model.ListTimers;
+import dev.tocsin.client.model.ReplayTimers;
 import dev.tocsin.client.model.RunAnswer;
 import dev.tocsin.client.model.Timer;
 import dev.tocsin.client.model.TimerHistory;
@@ -109,6 +110,18 @@ public final class Timers {
      */
     public List<ItemResult> createMany(Iterable<CreateTimer> timers) {
         return Run.join(async.createMany(timers));
+    }
+
+    /**
+     * Fires finished timers again, at most 1,000, each under the webhook-id of its latest run: at once, or at the given
+     * instant. One that can't be replayed does not affect the others. A lost answer is not followed by a retry: a
+     * TransportException with {@code maybeDone}.
+     *
+     * @param wanted which timers, and what replaces their instant, URL and headers
+     * @return the results, in the order of the ids
+     */
+    public List<ItemResult> replay(ReplayTimers wanted) {
+        return Run.join(async.replay(wanted));
     }
 
     /**

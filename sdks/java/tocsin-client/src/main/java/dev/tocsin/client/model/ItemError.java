@@ -5,11 +5,11 @@ import dev.tocsin.client.Json;
 import java.util.List;
 
 /**
- * Why a timer of a batch was not created.
+ * Why a timer of a batch was not created, or not replayed.
  *
  * @param error A stable code.
  * @param message message
- * @param status The HTTP status that a single create would have returned.
+ * @param status The HTTP status that a request for this timer alone would have returned.
  * @param errors errors
  */
 public record ItemError(

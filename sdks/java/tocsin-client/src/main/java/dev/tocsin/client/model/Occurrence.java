@@ -9,7 +9,7 @@ import java.time.Instant;
  * An occurrence that has ended.
  *
  * @param instant Its instant.
- * @param source Why it fired: its instant had come (regular), a trigger, or a backfill.
+ * @param source Why it fired: its instant had come (regular), a trigger, a backfill, or a replay.
  * @param outcome How it ended: completed, failed or expired.
  * @param finishedAt An RFC 3339 instant with a time zone.
  * @param attempts Its attempts.

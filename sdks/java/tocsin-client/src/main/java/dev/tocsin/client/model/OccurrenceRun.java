@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * @param attempts Number of attempts made, of which the latest are kept.
  * @param attemptLog The latest attempts, oldest first.
  * @param missed Instants between this occurrence and the next that did not fire.
- * @param source Why it fired: regular, trigger or backfill; absent if it did not. Null if absent.
+ * @param source Why it fired: regular, trigger, backfill or replay; absent if it did not. Null if absent.
  */
 public record OccurrenceRun(
         String run,

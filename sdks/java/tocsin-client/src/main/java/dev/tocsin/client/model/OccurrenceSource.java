@@ -19,6 +19,9 @@ public record OccurrenceSource(String value) implements OpenEnum {
     /** backfill. */
     public static final OccurrenceSource BACKFILL = new OccurrenceSource("backfill");
 
+    /** replay. */
+    public static final OccurrenceSource REPLAY = new OccurrenceSource("replay");
+
     /**
      * Reads a value, known or not.
      *

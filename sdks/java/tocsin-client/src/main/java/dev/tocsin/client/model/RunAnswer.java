@@ -5,6 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One run: what became of one instant of the timer. <code>pending</code> is the current run. After
@@ -16,13 +17,15 @@ import java.util.List;
  * @param status status
  * @param attempts Number of attempts made, of which the latest are kept.
  * @param attemptLog The latest attempts, oldest first.
+ * @param replay <code>true</code>: it is a replay of the run before it with the same name. Absent otherwise. Null if absent.
  */
 public record RunAnswer(
         String run,
         Instant executeAt,
         RunStatus status,
         long attempts,
-        List<Attempt> attemptLog) {
+        List<Attempt> attemptLog,
+        @Nullable Boolean replay) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -36,6 +39,7 @@ public record RunAnswer(
                 source.read("executeAt", Values::toInstant),
                 source.read("status", RunStatus::fromJson),
                 source.read("attempts", Json::asLong),
-                source.read("attemptLog", json -> json.asList(Attempt::fromJson)));
+                source.read("attemptLog", json -> json.asList(Attempt::fromJson)),
+                source.readOptional("replay", Json::asBoolean));
     }
 }

@@ -24,6 +24,7 @@ import org.jspecify.annotations.Nullable;
  * previous occurrence had not finished), window (older than the catch-up window), paused.
  * @param triggersWaiting Triggers that wait to be fired.
  * @param backfillsWaiting Backfills that are not complete.
+ * @param replaysWaiting Failed occurrences that wait to be replayed.
  * @param catchUp What becomes of instants that pass while it cannot fire.
  * @param jitter By how much each instant is delayed at most.
  * @param pauseAfterFailures Failed occurrences in a row that pause it; 0: never.
@@ -76,6 +77,7 @@ public record Schedule(
         Map<String, Long> missed,
         long triggersWaiting,
         long backfillsWaiting,
+        long replaysWaiting,
         CatchUp catchUp,
         Duration jitter,
         long pauseAfterFailures,
@@ -131,6 +133,7 @@ public record Schedule(
                 source.read("missed", json -> json.asMap(Json::asLong)),
                 source.read("triggersWaiting", Json::asLong),
                 source.read("backfillsWaiting", Json::asLong),
+                source.read("replaysWaiting", Json::asLong),
                 source.read("catchUp", CatchUp::fromJson),
                 source.read("jitter", Values::toDuration),
                 source.read("pauseAfterFailures", Json::asLong),
