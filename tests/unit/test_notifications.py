@@ -38,6 +38,7 @@ def written(window: Window, *, now_us: int = 2_000, defaults: Hooks | None = Non
         now_us=now_us,
         boot_us=0,
         history_rule=lambda namespace: (HistoryMode.ALL, 1),
+        failure_retention_us=1,
         hooks_of=lambda namespace: defaults,
     )
     return assembly.batch(rows_max=100, bytes_max=1 << 20, finished_max=100, exact_after_us=0).store
