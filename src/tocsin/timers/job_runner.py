@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -201,10 +202,10 @@ class JobRunner:
         for job in jobs:
             if job.state is JobState.RUNNING and job.id not in self._work:
                 self._work[job.id] = task = self._spawn(_Run(self, job).run())
-                task.add_done_callback(lambda _, job_id=job.id: self._done(job_id))
+                task.add_done_callback(partial(self._done, job.id))
         await context.bounded(purge(context.store, jobs, context.clock.now_us()))
 
-    def _done(self, job_id: str) -> None:
+    def _done(self, job_id: str, task: asyncio.Task[None]) -> None:
         self._work.pop(job_id, None)
         # It may have been resumed meanwhile.
         self._version = None

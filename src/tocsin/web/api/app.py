@@ -28,6 +28,7 @@ from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceH
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.gate import RequestGate
 from tocsin.web.api.heads import Head, KnownHeads
+from tocsin.web.api.jobs import JobHandlers
 from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest, AsgiRequest, Content, NotModified
 from tocsin.web.api.routes import Route, RouteMatch, Routes, read_query
@@ -111,6 +112,7 @@ class Api:
         families: list[object] = [
             TimerHandlers(service, parser, limits, traces),
             ScheduleHandlers(Schedules(service), parser, traces),
+            JobHandlers(parts.jobs, parts.rules, audit),
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, parts.rules),

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from tocsin.model.access import EVERY
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
+from tocsin.web.api.jobs import JobHandlers
 from tocsin.web.api.operation import Operation, Reach, declared_by
 from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest
@@ -31,6 +32,7 @@ Handler = Callable[..., object]
 FAMILIES = (
     TimerHandlers,
     ScheduleHandlers,
+    JobHandlers,
     NamespaceHandlers,
     KeyHandlers,
     AuditHandlers,
