@@ -9,6 +9,7 @@ from . import (
     mutations_of_clocks,
     mutations_of_creates,
     mutations_of_forwarding,
+    mutations_of_jobs,
     mutations_of_runs,
     mutations_of_schedules,
     mutations_of_writes,
@@ -23,4 +24,5 @@ MUTATIONS = (
     + mutations_of_runs.MUTATIONS
     + mutations_of_schedules.MUTATIONS
     + mutations_of_clocks.MUTATIONS
+    + mutations_of_jobs.MUTATIONS
 )

@@ -166,6 +166,6 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.state in LIVE
 
     def overlaps(self, other: Job) -> bool:
-        """Whether both may change the same rows."""
+        """Whether both may change the same rows. A dry run changes none."""
         together = self.namespace == other.namespace or EVERY in (self.namespace, other.namespace)
-        return together and self.kind is other.kind
+        return together and self.kind is other.kind and not (self.dry_run or other.dry_run)

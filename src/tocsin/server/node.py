@@ -209,7 +209,7 @@ class Server:
         )
         relay.cluster = engine.cluster
         watching.outages.attach(identity.name, engine)
-        keeper.tidies = lambda: 0 in engine.supervisor.dispatcher.shards
+        keeper.tidies = engine.supervisor.acts_for_all
         keeper.start()
         ends.push_async_callback(watching.vitals.close)
         watching.vitals.start()
@@ -232,9 +232,12 @@ class Server:
 
     def _start_jobs(self, parts: NodeParts, engine: Engine, access: Access) -> Jobs:
         """The jobs; where this node owns the first shard, it works on them."""
-        shards = engine.supervisor.dispatcher.shards
         runner = JobRunner(
-            engine.context, engine.service, access.audit, runs_here=lambda: 0 in shards, fatal=self._on_fatal
+            engine.context,
+            engine.service,
+            access.audit,
+            runs_here=engine.supervisor.acts_for_all,
+            fatal=self._on_fatal,
         )
         jobs = Jobs(parts.store, engine.service.namespaces, engine.context.clock, engine.context.observe)
         jobs.changed = runner.changed

@@ -129,7 +129,7 @@ class _Superseded(Exception):
 
 
 class JobRunner:
-    """Works on all running jobs while `runs_here` says so: on the node that owns the first shard. `fatal` is called with an
+    """Works on all running jobs while `runs_here` says so: on one node of the cluster (`acts_for_all`). `fatal` is called with an
     error that is a defect."""
 
     def __init__(
@@ -278,6 +278,8 @@ class _Run:
         job, counts = self._job, JobCounts(matched=len(part))
         if not job.dry_run:
             await self._until_due(len(part))
+            if not self._runs_here():
+                raise _Superseded
             answers = await asyncio.gather(*(self._write(view) for view, _ in part))
             errors = [
                 JobError(view.timer.namespace, view.timer.id, str(answer)[:SAMPLE_CHARS_MAX])
