@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tocsin.cli import calls, config, databases, doctor, keys, namespaces, operations, schedules, serving, timers
+from tocsin.cli import calls, config, databases, doctor, jobs, keys, namespaces, operations, schedules, serving, timers
 from tocsin.cli.command import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure, SettingFlags, command
 from tocsin.model.visible import visible
 from tocsin.private_files import OTHERS
@@ -49,6 +49,7 @@ command(app, "echo", example="echo --port 9000 --fail-rate 0.2 --delay 50ms")(se
 app.add_typer(timers.app, name="timers")
 app.add_typer(schedules.app, name="schedules")
 app.add_typer(calls.app, name="calls")
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(namespaces.app, name="namespaces")
 command(app, "cluster", example="cluster --server http://timers.internal:8080")(operations.cluster)
 command(app, "statistics", example="statistics --namespace orders --ten-minutes")(operations.statistics)
