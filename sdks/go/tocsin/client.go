@@ -33,6 +33,8 @@ type Client struct {
 	Timers *Timers
 	// Schedules call a URL at the instants of a cron expression, or at intervals.
 	Schedules *Schedules
+	// Jobs change many timers or schedules.
+	Jobs *Jobs
 	// Namespaces have a secret, a retention and a default retry policy of their own.
 	Namespaces *Namespaces
 	// Cluster shows the servers.
@@ -182,7 +184,8 @@ func NewClient(baseURL string, options ...Option) *Client {
 
 func newClient(shared part) *Client {
 	return &Client{
-		&Timers{shared}, &Schedules{shared}, &Namespaces{shared}, &ClusterView{shared}, &Keys{shared}, &Audit{shared}, shared,
+		&Timers{shared}, &Schedules{shared}, &Jobs{shared}, &Namespaces{shared}, &ClusterView{shared}, &Keys{shared},
+		&Audit{shared}, shared,
 	}
 }
 

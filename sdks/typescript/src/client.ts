@@ -2,6 +2,7 @@
 
 import { Calls } from "./calls.js";
 import { type ClientOptions, Session } from "./core/session.js";
+import { Jobs } from "./jobs.js";
 import { Audit, Keys } from "./keys.js";
 import { ClusterView, Namespaces } from "./namespaces.js";
 import { Schedules } from "./schedules.js";
@@ -11,6 +12,7 @@ import { Timers } from "./timers.js";
 export class Client {
   readonly timers: Timers;
   readonly schedules: Schedules;
+  readonly jobs: Jobs;
   readonly namespaces: Namespaces;
   readonly keys: Keys;
   readonly audit: Audit;
@@ -22,6 +24,7 @@ export class Client {
     this.session = new Session(url, options);
     this.timers = new Timers(this.session);
     this.schedules = new Schedules(this.session);
+    this.jobs = new Jobs(this.session);
     this.namespaces = new Namespaces(this.session);
     this.keys = new Keys(this.session);
     this.audit = new Audit(this.session);

@@ -13,6 +13,7 @@ import urllib3
 
 from tocsin_client._sync.audit import Audit
 from tocsin_client._sync.calls import Calls
+from tocsin_client._sync.jobs import Jobs
 from tocsin_client._sync.keys import Keys
 from tocsin_client._sync.namespaces import ClusterView, Namespaces
 from tocsin_client._sync.runner import Runner
@@ -58,6 +59,7 @@ class Client:
         self._runner = runner
         self.timers: Timers = Timers(runner)
         self.schedules: Schedules = Schedules(runner)
+        self.jobs: Jobs = Jobs(runner)
         self.namespaces: Namespaces = Namespaces(runner)
         self.keys: Keys = Keys(runner)
         self.audit: Audit = Audit(runner)

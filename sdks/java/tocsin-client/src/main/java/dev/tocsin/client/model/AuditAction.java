@@ -37,6 +37,15 @@ public record AuditAction(String value) implements OpenEnum {
     /** tenant_labeled. */
     public static final AuditAction TENANT_LABELED = new AuditAction("tenant_labeled");
 
+    /** job_created. */
+    public static final AuditAction JOB_CREATED = new AuditAction("job_created");
+
+    /** job_changed. */
+    public static final AuditAction JOB_CHANGED = new AuditAction("job_changed");
+
+    /** job_ended. */
+    public static final AuditAction JOB_ENDED = new AuditAction("job_ended");
+
     /**
      * Reads a value, known or not.
      *
