@@ -48,12 +48,12 @@ MUTATIONS = [
     _caught(
         "a node goes on with a job that another one has taken over",
         replace(RUN + "_save", "found[0].runner == self._me", by="True"),
-        "test_two_nodes_never_go_on_with_one_job",
+        "test_node_ends_its_work_on_a_job_that_another_one_has_taken_over",
     ),
     _caught(
         "every node works on a job",
         always("tocsin.timers.job_runner:JobRunner._keep_looking", "self._runs_here()"),
-        "test_two_nodes_never_go_on_with_one_job",
+        "test_only_one_node_works_on_a_job",
     ),
     _caught(
         "a write of a job without an outcome counts as done",

@@ -223,21 +223,33 @@ def test_shifted_timer_is_not_found_again_whatever_the_clock_of_its_node_shows(
     play(scenario)
 
 
-def test_two_nodes_never_go_on_with_one_job() -> None:
-    """A node that was frozen goes on where it was, and finds that another one has the job."""
+def test_node_ends_its_work_on_a_job_that_another_one_has_taken_over() -> None:
+    """Even if nothing else tells it that it is not the one that works on jobs any more."""
 
     async def scenario(world: Jobbing) -> None:
         await _jobs_asked(world, world.job(rate_per_second=5))
-        await asyncio.sleep(1.75)
+        await world.begun()
         node = world.working
-        node.freeze()
-        await asyncio.sleep(_TAKEN_OVER_S)
-        successor = (await world.stored()).runner
-        node.thaw()
+        former, look = world.runners[node], world.runners[node]._look
+        assert look is not None
+        look.cancel()
+        (other,) = (each for each in world.nodes if each is not node)
+        world.runners[other]._runs_here = lambda: True
+        await asyncio.sleep(5.0)
+        assert not former.running
+        assert world.runners[other].running
+
+    play(scenario)
+
+
+def test_only_one_node_works_on_a_job() -> None:
+    async def scenario(world: Jobbing) -> None:
+        await _jobs_asked(world, world.job(rate_per_second=5))
+        await world.begun()
+        first = (await world.stored()).runner
         for _ in range(50):
             await asyncio.sleep(0.1)
-            assert (await world.stored()).runner == successor
-        assert not world.runners[node].running
+            assert (await world.stored()).runner == first
 
     play(scenario)
 
@@ -252,13 +264,16 @@ def test_rows_that_are_created_or_changed_meanwhile() -> None:
         service = world.working.service
         assert service is not None
         far = world.true_us() + 9 * HOUR
-        await world.working.ask(service.update("a", f"t{ROWS - 1}", Changes(tags=("other",))))
-        await world.working.ask(service.update("a", f"t{ROWS - 2}", Changes(execute_at=far)))
+        # In all shards, whichever node owns them.
+        others = [f"t{number}" for number in range(ROWS - 20, ROWS)]
+        for name in others:
+            await world.working.ask(service.update("a", name, Changes(tags=("other",))))
+        await world.working.ask(service.update("a", f"t{ROWS - 21}", Changes(execute_at=far)))
         await world.create("later", due_us=far)
-        await world.create(f"t{ROWS - 3}", due_us=far)
+        await world.create(f"t{ROWS - 22}", due_us=far)
         job = await world.ended()
-        assert sorted(world.timers()) == ["later", f"t{ROWS - 3}", f"t{ROWS - 1}"]
-        assert (job.counts.changed, job.counts.skipped) == (ROWS - 2, 2)
+        assert sorted(world.timers()) == sorted(["later", f"t{ROWS - 22}", *others])
+        assert (job.counts.changed, job.counts.skipped) == (ROWS - 21, 21)
 
     play(scenario)
 

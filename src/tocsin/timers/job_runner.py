@@ -129,8 +129,8 @@ class _Superseded(Exception):
 
 
 class JobRunner:
-    """Works on all running jobs while `runs_here` says so: on one node of the cluster (`acts_for_all`). `fatal` is called with
-    an error that is a defect."""
+    """Works on all running jobs while `runs_here` says so: on one node of the cluster (`acts_for_all`). `fatal` is called
+    with an error that is a defect."""
 
     def __init__(
         self,

@@ -11,11 +11,12 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from tocsin.model import job as model
 from tocsin.model.access import EVERY, ApiKey, Role
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput, JobNotFound
 from tocsin.model.instants import format_duration, parse_duration
-from tocsin.model.job import ACTIONS, RATE_DEFAULT, RATE_MAX, Job, JobAction, JobKind, JobState, RowFilter
+from tocsin.model.job import ACTIONS, RATE_DEFAULT, RATE_MAX, JobAction, JobKind, JobState, RowFilter
 from tocsin.model.redaction import redact_url, withheld
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
@@ -135,7 +136,7 @@ class JobFilterAnswer(ResponseStruct, omit_defaults=True):
     execute_before: ExecuteBefore | UnsetType = UNSET
 
 
-class JobView(ResponseStruct, kw_only=True):
+class Job(ResponseStruct, kw_only=True):
     """A job, and how far it is."""
 
     id: JobId
@@ -167,19 +168,19 @@ class JobView(ResponseStruct, kw_only=True):
 class JobAnswer(ResponseStruct):
     """A job."""
 
-    job: JobView
+    job: Job
 
 
 class JobList(ResponseStruct):
     """Jobs, newest first: those that have not ended, and the newest 200 of those that ended in the last 30 days."""
 
-    jobs: list[JobView]
+    jobs: list[Job]
 
 
-def job_view(job: Job) -> JobView:
+def job_view(job: model.Job) -> Job:
     """The job as clients see it."""
     wanted, counts = job.filter, job.counts
-    return JobView(
+    return Job(
         id=job.id,
         namespace=job.namespace,
         action=job.action,
@@ -225,7 +226,7 @@ class JobRequests:
     def __init__(self, jobs: Jobs, rules: InputRules, audit: AuditLog) -> None:
         self._jobs, self._rules, self._audit = jobs, rules, audit
 
-    async def create(self, sent: CreateJob, key: ApiKey | None, actor: Actor, now_us: int) -> Job:
+    async def create(self, sent: CreateJob, key: ApiKey | None, actor: Actor, now_us: int) -> model.Job:
         """Creates a job, or finds the one that an earlier request with its idempotency key has created."""
         if sent.namespace == EVERY:
             require_service(key, Role.ADMIN)
@@ -237,7 +238,7 @@ class JobRequests:
             await self._audit.write(AuditAction.JOB_CREATED, actor, job.id, _details(sent))
         return job
 
-    async def get(self, job_id: str, key: ApiKey | None, role: Role = Role.READ) -> Job:
+    async def get(self, job_id: str, key: ApiKey | None, role: Role = Role.READ) -> model.Job:
         """The job."""
         job = await self._jobs.get(job_id)
         if not may(key, role, job):
@@ -246,25 +247,25 @@ class JobRequests:
             raise JobNotFound(f"there is no job {job_id!r} in the namespaces of this key")
         return job
 
-    async def visible(self, namespace: str, key: ApiKey | None) -> list[Job]:
+    async def visible(self, namespace: str, key: ApiKey | None) -> list[model.Job]:
         """The jobs that the key covers, newest first; those of one namespace, and of all together, unless it is `*`."""
         wanted = {namespace, EVERY}
         jobs = [job for job in await self._jobs.list() if may(key, Role.READ, job)]
         return jobs if namespace == EVERY else [job for job in jobs if job.namespace in wanted]
 
-    async def pause(self, job_id: str, key: ApiKey | None, actor: Actor) -> Job:
+    async def pause(self, job_id: str, key: ApiKey | None, actor: Actor) -> model.Job:
         """Pauses the job."""
         return await self._changed(job_id, key, actor, self._jobs.pause, "paused")
 
-    async def resume(self, job_id: str, key: ApiKey | None, actor: Actor) -> Job:
+    async def resume(self, job_id: str, key: ApiKey | None, actor: Actor) -> model.Job:
         """Resumes the job."""
         return await self._changed(job_id, key, actor, self._jobs.resume, "running")
 
-    async def cancel(self, job_id: str, key: ApiKey | None, actor: Actor) -> Job:
+    async def cancel(self, job_id: str, key: ApiKey | None, actor: Actor) -> model.Job:
         """Cancels the job."""
         return await self._changed(job_id, key, actor, self._jobs.cancel, "canceled")
 
-    async def set_rate(self, sent: SetJobRate, key: ApiKey | None, actor: Actor) -> Job:
+    async def set_rate(self, sent: SetJobRate, key: ApiKey | None, actor: Actor) -> model.Job:
         """Changes the job's rate."""
         if errors := bad_fields(sent, self._rules):
             raise InvalidInput(*errors)
@@ -278,17 +279,17 @@ class JobRequests:
         job_id: str,
         key: ApiKey | None,
         actor: Actor,
-        change: Callable[[str], Awaitable[Job]],
+        change: Callable[[str], Awaitable[model.Job]],
         state: str,
         **details: Detail,
-    ) -> Job:
+    ) -> model.Job:
         await self.get(job_id, key, Role.WRITE)
         job = await change(job_id)
         counts: dict[str, Detail] = {"state": state, "changed": job.counts.changed} if state else {}
         await self._audit.write(AuditAction.JOB_CHANGED, actor, job.id, {**counts, **details})
         return job
 
-    def _new(self, sent: CreateJob, actor: Actor, now_us: int) -> Job:
+    def _new(self, sent: CreateJob, actor: Actor, now_us: int) -> model.Job:
         errors = bad_fields(sent, self._rules)
         row_filter = self._filter(sent, now_us, errors)
         if sent.action not in ACTIONS[sent.of]:
@@ -306,7 +307,7 @@ class JobRequests:
         if errors:
             raise InvalidInput(*errors)
         named = os.urandom(16) if sent.idempotency_key is UNSET else f"{sent.namespace} {sent.idempotency_key}".encode()
-        return Job(
+        return model.Job(
             hashlib.sha256(named).hexdigest()[:24],
             sent.namespace,
             sent.of,
@@ -372,7 +373,7 @@ class JobRequests:
         return -shift_us if sent.shift_by.startswith("-") else shift_us
 
 
-def may(key: ApiKey | None, role: Role, job: Job) -> bool:
+def may(key: ApiKey | None, role: Role, job: model.Job) -> bool:
     """Whether the key covers the job: that of all namespaces together is changed by keys of administrators only."""
     if key is None:
         return True

@@ -30,6 +30,7 @@ from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
 from tocsin.web.pages.counts import Counts
 from tocsin.web.pages.finding import Finder
+from tocsin.web.pages.jobs import Jobs
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.overview.nodes import Nodes
@@ -79,6 +80,7 @@ def compose(
     site = Site(
         service=service,
         schedules=Schedules(service),
+        jobs=parts.jobs,
         parser=RequestParser(parts.rules),
         rules=parts.rules,
         pages=pages,
@@ -109,6 +111,7 @@ def compose(
         ScheduleDay(site),
         ScheduleEditing(site),
         ScheduleActions(site, schedule),
+        Jobs(site),
         Shell(site),
         Finder(site),
         Administration(site),

@@ -56,6 +56,7 @@ NAVIGATION = {
         NavigationEntry("/schedules", "Schedules", "calendar", Principal.may_somewhere, scoped=True),
         NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
     ),
+    "Trouble": (NavigationEntry("/jobs", "Jobs", "jobs", Principal.may_somewhere, scoped=True),),
     "System": (
         NavigationEntry("/nodes", "Nodes", "nodes", Principal.may),
         NavigationEntry("/store", "Store", "store", Principal.may),
