@@ -139,7 +139,7 @@ _CALL_FIELDS: Json = {
     ),
 }
 
-_JOB = jobs.JobView(
+_JOB = jobs.Job(
     id="5f2b8c1d9e3a7f6045c2d1ab",
     namespace="default",
     action=JobAction.SHIFT,

@@ -134,6 +134,9 @@ PAGES = {
     "schedule-edit": "/schedules/edit?namespace=default&id=nightly-report",
     "schedule-backfill": "/schedules/backfill?namespace=default&id=nightly-report"
     "&after=2026-10-20T00:00:00&before=2026-10-30T00:00:00",
+    "jobs": "/jobs",
+    "job-new": "/jobs/new",
+    "job-new-schedules": "/jobs/new?of=schedules",
     "cluster": "/nodes",
     "store": "/store",
     "namespaces": "/namespaces",

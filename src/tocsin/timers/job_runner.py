@@ -88,8 +88,7 @@ async def _page_of_timers(service: TimerService, job: Job, cursor: str | None) -
 
 async def _page_of_schedules(service: TimerService, job: Job, cursor: str | None) -> Page:
     several = job.namespace == EVERY
-    prefix = "" if several else job.filter.id_prefix
-    request = IdListRequest(cursor or "", PAGE_ROWS, prefix, job.filter.matches, reads_max=1, of_several=several)
+    request = IdListRequest(cursor or "", PAGE_ROWS, "", job.filter.matches, reads_max=1, of_several=several)
     views, end = await service.list_schedules(None if several else job.namespace, request, lambda view: view)
     rows = [(view, request.position(view.timer.namespace, view.timer.id)) for view in views]
     return Page([row for row in rows if _is_wanted(job, row[0])], end)
