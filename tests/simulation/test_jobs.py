@@ -224,7 +224,7 @@ def test_shifted_timer_is_not_found_again_whatever_the_clock_of_its_node_shows(
 
 
 def test_node_ends_its_work_on_a_job_that_another_one_has_taken_over() -> None:
-    """Even if nothing else tells it that it is not the one that works on jobs any more."""
+    """Even if nothing else shows that it is not the one that works on jobs any more."""
 
     async def scenario(world: Jobbing) -> None:
         await _jobs_asked(world, world.job(rate_per_second=5))

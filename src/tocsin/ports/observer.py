@@ -114,40 +114,6 @@ class SchedulesReplanned(Event, frozen=True):
     level = INFO
 
 
-class JobRowsChanged(Event, frozen=True):
-    """A job has changed `rows` timers or schedules durably; `action` is what it does with them."""
-
-    action: str
-    rows: int
-    counter = Counter("tocsin_job_rows_changed", "Timers and schedules changed by jobs.", ("action",), by="rows")
-
-
-class JobFinished(Event, frozen=True):
-    """A job has ended: `state` is completed or failed. `matched` rows were among those that it should change; of these it has
-    `changed` some, and `skipped` those that had ended or changed meanwhile, or were as wanted already."""
-
-    job: str
-    namespace: str
-    kind: str
-    action: str
-    state: str
-    matched: int
-    changed: int
-    skipped: int
-    errors: int
-    level = INFO
-    counter = Counter("tocsin_jobs_finished", "Jobs that completed or failed.", ("action", "state"))
-
-
-class JobInterrupted(Event, frozen=True):
-    """A call of a job has failed and is repeated; an empty `job`: the jobs could not be read."""
-
-    job: str
-    error: str
-    level = WARNING
-    line_limit = LineLimit(1, window_s=10.0)
-
-
 class AttemptFinished(Event, frozen=True):
     """An attempt to call a webhook ended. `outcome` is done, rescheduled, retried, failed, or superseded (the timer was
     changed meanwhile, so the result decides nothing). `lag_us` is the time from the attempt's instant, or from its acceptance

@@ -36,12 +36,20 @@ from tocsin.model.namespace import RESERVED_PREFIX
 from tocsin.model.schedule import DefinitionChanges, Edit, Pause, Resume
 from tocsin.model.timer import Changes, Status
 from tocsin.ports.audit import Actor, AuditLog
-from tocsin.ports.observer import JobFinished, JobInterrupted, JobRowsChanged
 from tocsin.ports.store import GENERATION_END
 from tocsin.tasks import end_tasks
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.jobs import JOBS, every_job, jobs_of, purge, put
+from tocsin.timers.jobs import (
+    JOBS,
+    JobFinished,
+    JobInterrupted,
+    JobRowsChanged,
+    every_job,
+    jobs_of,
+    purge,
+    put,
+)
 from tocsin.timers.listing import IdListRequest, ListRequest, TimerView, cursor_instant, write_cursor
 from tocsin.timers.service import TimerService
 
@@ -50,9 +58,9 @@ _LOOK_S = 2.0
 #: Rows of a page, and rows that a filter may leave out while one is read: a call of the store is short enough for clients'
 #: lists not to wait for it noticeably.
 PAGE_ROWS, _SCAN_ROWS_MAX = 500, 10_000
-#: Writes at once: those of a tenth of a second, so that a client's write waits for few of them in its batch; with high rates
-#: what a batch has room for.
-_SLICES_PER_SECOND, _SLICE_ROWS_MAX = 10, 250
+#: Writes at once: those of a quarter of a second, so that a client's write waits for few of them in its batch, and each batch
+#: has enough for its fixed cost; with high rates at most so many.
+_SLICES_PER_SECOND, _SLICE_ROWS_MAX = 4, 500
 #: Clients' writes that may wait at this node when a slice is begun; and how often, and with which pause, it waits for fewer.
 _CLIENTS_WAITING_MAX, _CLIENTS_CHECKS_MAX, _CLIENTS_CHECK_S = 100, 50, 0.02
 #: How often the place is stored.
@@ -128,7 +136,7 @@ class _Superseded(Exception):
 
 
 class JobRunner:
-    """Works on all running jobs while `runs_here` says so: on one node of the cluster (`acts_for_all`). `fatal` is called
+    """Works on all running jobs while `runs_here` holds: on one node of the cluster (`acts_for_all`). `fatal` is called
     with an error that is a defect."""
 
     def __init__(
@@ -223,25 +231,38 @@ class _Run:
         self._next_us = 0
 
     async def run(self) -> None:
-        """Returns when the job has ended, is paused, or belongs to another node."""
+        """Returns when the job has ended, is paused, or belongs to another node. While a page is changed, the next one is
+        read."""
+        following: asyncio.Task[Page] | None = None
         try:
             await self._save(claims=True)
+            page = await self._read(self._job.cursor)
             while True:
-                began_us = self._context.clock.boottime_us()
-                page = await self._read()
-                # No more than half of the time is spent on reading.
-                await asyncio.sleep((self._context.clock.boottime_us() - began_us) / 1e6)
-                if not await self._do(page):
+                if page.end is not None:
+                    following = asyncio.get_running_loop().create_task(self._read(page.end))
+                if not await self._do(page) or following is None:
                     return
+                page = await following
         except _Superseded:
             pass
+        finally:
+            if following is not None:
+                await end_tasks(following)
+                # Nobody else asks how it ended.
+                if not following.cancelled():
+                    following.exception()
 
-    async def _read(self) -> Page:
+    async def _read(self, cursor: str | None) -> Page:
+        """The page behind the cursor. No more than half of the time is spent on reading."""
+        began_us = self._context.clock.boottime_us()
         while True:
             try:
-                return await _PAGES[self._job.kind](self._service, self._job, self._job.cursor)
+                page = await _PAGES[self._job.kind](self._service, self._job, cursor)
             except Unavailable as error:
                 await self._pause_after(error)
+            else:
+                await asyncio.sleep((self._context.clock.boottime_us() - began_us) / 1e6)
+                return page
 
     async def _do(self, page: Page) -> bool:
         """Changes the rows of a page, and stores the place behind it; whether there is more to do."""

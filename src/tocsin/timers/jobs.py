@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from logging import INFO, WARNING
 
 import msgspec
 
@@ -13,7 +14,8 @@ from tocsin.model.errors import Conflict, IdempotencyConflict, JobEnded, JobNotF
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.job import KEPT_MAX, KEPT_US, LIVE_MAX, Job, JobState
 from tocsin.ports.clock import Clock
-from tocsin.ports.observer import Observer
+from tocsin.ports.event import Counter, LineLimit
+from tocsin.ports.observer import Event, Observer
 from tocsin.ports.records import Record, Records
 from tocsin.timers.namespaces import Namespaces
 
@@ -25,6 +27,40 @@ _STARTING_US_MAX = 120 * US_PER_SECOND
 _TRIES_MAX = 10
 
 _decoder = msgspec.json.Decoder(Job)
+
+
+class JobRowsChanged(Event, frozen=True):
+    """A job has changed `rows` timers or schedules durably; `action` is what it does with them."""
+
+    action: str
+    rows: int
+    counter = Counter("tocsin_job_rows_changed", "Timers and schedules changed by jobs.", ("action",), by="rows")
+
+
+class JobFinished(Event, frozen=True):
+    """A job has ended: `state` is completed or failed. `matched` rows were among those that it should change; of these it has
+    `changed` some, and `skipped` those that had ended or changed meanwhile, or were as wanted already."""
+
+    job: str
+    namespace: str
+    kind: str
+    action: str
+    state: str
+    matched: int
+    changed: int
+    skipped: int
+    errors: int
+    level = INFO
+    counter = Counter("tocsin_jobs_finished", "Jobs that completed or failed.", ("action", "state"))
+
+
+class JobInterrupted(Event, frozen=True):
+    """A call of a job has failed and is repeated; an empty `job`: the jobs could not be read."""
+
+    job: str
+    error: str
+    level = WARNING
+    line_limit = LineLimit(1, window_s=10.0)
 
 
 class Jobs:

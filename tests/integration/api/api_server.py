@@ -25,6 +25,7 @@ from tocsin.model.access import ApiKey, hash_key
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.stores.memory import MemoryStore
+from tocsin.timers.jobs import Jobs
 from tocsin.web.api.app import Api, ApiMetrics
 from tocsin.web.api.protocol import ApiProtocol
 from tocsin.web.http.access import AuthFailures
@@ -91,6 +92,7 @@ def make_api(
         clock=SystemClock(),
         keys=keys,
         statistics=statistics_reader(keys.stored, SystemClock()),
+        jobs=Jobs(keys.stored, service.namespaces, SystemClock(), lambda event: None),
         # Requests made by hand name the host x.
         hosts=hosts or Hosts("x"),
         # Its clock jumps, so that no test is slowed down by the wrong keys of another.

@@ -396,13 +396,11 @@ async def test_bulk_cancel_step_refuses_invalid_input(start: Start) -> None:
     assert "2 timers" in (await browser.get("/timers")).text
 
 
-async def test_bulk_dialog_escapes_its_filters(node: Node) -> None:
+async def test_the_form_of_a_job_escapes_its_filters(node: Node) -> None:
     browser = node.browser()
-    shown = (
-        await browser.get("/ui/cancel", params={"namespace": "default", "q": HOSTILE, "tag": HOSTILE, "all": "yes"})
-    ).text
-    assert HOSTILE not in shown
-    assert "an id that begins with" in shown
+    for path in ("/ui/cancel", "/jobs/new"):
+        shown = await browser.get(path, params={"namespace": "default", "q": HOSTILE, "tag": HOSTILE, "from": HOSTILE})
+        assert HOSTILE not in shown.text
 
 
 async def test_edit_keeps_redacted_secrets(node: Node) -> None:
