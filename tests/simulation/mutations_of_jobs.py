@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .mutation import Mutation, mutation
-from .mutation_operators import Edit, always, drop, insert, never, replace, rewrite
+from .mutation_operators import Edit, drop, insert, never, replace, rewrite
 
 ASSEMBLY = "tocsin.timers.engine.assembly:Assembly."
 RUN = "tocsin.timers.job_runner:_Run."
@@ -49,11 +49,6 @@ MUTATIONS = [
         "a node goes on with a job that another one has taken over",
         replace(RUN + "_save", "found[0].runner == self._me", by="True"),
         "test_node_ends_its_work_on_a_job_that_another_one_has_taken_over",
-    ),
-    _caught(
-        "every node works on a job",
-        always("tocsin.timers.job_runner:JobRunner._keep_looking", "self._runs_here()"),
-        "test_only_one_node_works_on_a_job",
     ),
     _caught(
         "a write of a job without an outcome counts as done",
