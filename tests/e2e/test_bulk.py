@@ -99,6 +99,7 @@ async def test_all_matching_timers_are_canceled_by_a_job_that_counts_them_first(
     await matching.click()
     await expect(page.get_by_label("Id begins with")).to_have_value("a")
     await expect(page.get_by_label("Due from")).not_to_have_value("")
+    await shown.picture("job-new")
     await page.get_by_role("button", name="Count them").click()
     confirm = page.get_by_role("button", name="Cancel 65 timers")
     await expect(confirm).to_be_visible()
