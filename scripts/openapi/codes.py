@@ -149,6 +149,21 @@ CODES: dict[str, ErrorCode] = {
         "Revoke keys that are no longer used.",
         "there are 10000 keys, the maximum is 10000; revoke keys that are no longer used",
     ),
+    "JOB_NOT_FOUND": ErrorCode(
+        "No job has this id, or the key has no access to its namespace. A job is kept for 30 days after its end.",
+        "Check the id; `jobs/list` lists jobs.",
+        "there is no job '5f2b8c1d9e3a7f6045c2d1ab'; jobs are listed for 30 days after their end",
+    ),
+    "JOB_RUNNING": ErrorCode(
+        "A job that has not ended, running or paused, may change the same timers or schedules. Nothing was written.",
+        "Wait for its end, or cancel it with `jobs/cancel`; then create the job.",
+        "job 5f2b8c1d9e3a7f6045c2d1ab changes timers of namespace 'default' already; wait for its end, or cancel it",
+    ),
+    "JOB_ENDED": ErrorCode(
+        "The job has ended, so it can't be paused, resumed or canceled, or get another rate.",
+        "Create another job. `jobs/get` shows how it ended.",
+        "job 5f2b8c1d9e3a7f6045c2d1ab has ended: completed",
+    ),
     "NAMESPACE_EXISTS": ErrorCode(
         "A namespace with this name exists.",
         "Use it, or change it with `namespaces/update`.",

@@ -9,13 +9,14 @@ from scripts.openapi.codes import CODES, kind_of_code
 
 from tocsin.model.access import Role
 from tocsin.model.explanation import TimerState, WaitsFor
+from tocsin.model.job import JobAction, JobKind, JobState
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.failures import FailedKind
-from tocsin.web.http import administration, agent_wire, cluster, failures, schedule_wire, statistics, wire
+from tocsin.web.http import administration, agent_wire, cluster, failures, jobs, schedule_wire, statistics, wire
 from tocsin.web.http.wire import BadField
 
 Json = dict[str, Any]
@@ -150,6 +151,29 @@ _FAILURE = failures.Failure(
     destination="https://shop.example/hooks/reminder",
     error="HTTP 500",
 )
+_JOB = jobs.Job(
+    id="5f2b8c1d9e3a7f6045c2d1ab",
+    namespace="default",
+    action=JobAction.SHIFT,
+    of=JobKind.TIMERS,
+    filter=jobs.JobFilterAnswer(created_before=_CREATED, tags=["orders"], execute_before="2027-02-01T00:00:00Z"),
+    state=JobState.RUNNING,
+    rate_per_second=500,
+    dry_run=False,
+    matched=700,
+    changed=698,
+    skipped=1,
+    errors=1,
+    sample_errors=[
+        jobs.JobFailure("default", "order-9-reminder", "it would be due before 1970, or later than timers may be")
+    ],
+    created_at=_CREATED,
+    updated_at=_CREATED,
+    shift_by="2h",
+    match_max=1200,
+    examined_to=_AT,
+    created_by="1f0c9a7be2d4",
+)
 _ANSWERS: tuple[msgspec.Struct, ...] = (
     _TIMER,
     wire.Explanation(
@@ -163,6 +187,8 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     wire.TimerPage(timers=[_TIMER], next_cursor="AYp1b2c3"),
     _SCHEDULE,
     schedule_wire.SchedulePage(schedules=[_SCHEDULE], next_cursor="standup"),
+    jobs.JobAnswer(_JOB),
+    jobs.JobList([_JOB]),
     schedule_wire.OccurrencePage(
         occurrences=[
             schedule_wire.OccurrenceRun(

@@ -56,6 +56,10 @@ _COMMAND_ERRORS = ("OVERLOADED", "BROKER_UNAVAILABLE", "COMMAND_UNANSWERED", "CO
 _CALL_CHANGE_ERRORS = ("SERVICE_CALL_NOT_FOUND", *_COMMAND_ERRORS)
 _CALL_READ_ERRORS = ("SERVICE_CALL_NOT_FOUND", "STORE_FAILURE")
 
+_JOB_ERRORS = ("OVERLOADED", "SHARD_UNAVAILABLE")
+_JOB_CHANGE_ERRORS = ("JOB_NOT_FOUND", "JOB_ENDED", "CONFLICT", *_JOB_ERRORS)
+_JOB_NAME = {"jobId": "5f2b8c1d9e3a7f6045c2d1ab"}
+
 _TIMER_KEY_HEADERS = {
     "idempotency-key": "Makes the create safe to repeat, like the field `idempotencyKey`: 1 to 255 visible ASCII "
     "characters, quoted or not.",
@@ -229,6 +233,28 @@ OPERATIONS: dict[str, dict[str, About]] = {
             "Rotate a namespace's signing secret",
             errors=("NAMESPACE_NOT_FOUND", "ROTATION_PENDING", "CONFLICT", "SHARD_UNAVAILABLE"),
             example={"name": "orders", "grace": "24h"},
+        ),
+    },
+    "Jobs": {
+        "createJob": About(
+            "Change many timers or schedules",
+            errors=("NAMESPACE_NOT_FOUND", "JOB_RUNNING", "IDEMPOTENCY_CONFLICT", "CONFLICT", *_JOB_ERRORS),
+            example={
+                "namespace": "default",
+                "action": "shift",
+                "of": "timers",
+                "filter": {"tags": ["orders"], "executeBefore": "2027-02-01T00:00:00Z"},
+                "shiftBy": "2h",
+                "idempotencyKey": "orders-after-the-freeze",
+            },
+        ),
+        "getJob": About("Get a job", errors=("JOB_NOT_FOUND", *_JOB_ERRORS), example=_JOB_NAME),
+        "listJobs": About("List jobs, newest first", errors=_JOB_ERRORS, example={"namespace": "default"}),
+        "pauseJob": About("Pause a job", errors=_JOB_CHANGE_ERRORS, example=_JOB_NAME),
+        "resumeJob": About("Resume a paused job", errors=_JOB_CHANGE_ERRORS, example=_JOB_NAME),
+        "cancelJob": About("Cancel a job", errors=_JOB_CHANGE_ERRORS, example=_JOB_NAME),
+        "setJobRate": About(
+            "Change a job's rate", errors=_JOB_CHANGE_ERRORS, example={**_JOB_NAME, "ratePerSecond": 50}
         ),
     },
     "Keys": {

@@ -19,6 +19,7 @@ from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.condition import OnConflict
 from tocsin.model.explanation import TimerState, WaitsFor
+from tocsin.model.job import JobAction, JobKind, JobState
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
@@ -49,6 +50,13 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "CallbackAnswers": (list(Answers), "How responses to a namespace's callbacks are interpreted."),
     "RunStatus": (list(RunStatus), "How a run stands or ended."),
     "ScheduleStatus": (list(ScheduleStatus), "A schedule's state. Only `active` schedules fire at their instants."),
+    "JobAction": (list(JobAction), "What a job does with each timer or schedule."),
+    "JobKind": (list(JobKind), "What a job changes."),
+    # Nobody sees one that is not known to be alone yet.
+    "JobState": (
+        [state for state in JobState if state is not JobState.STARTING],
+        "running and paused ones go on, or may; completed, canceled and failed ones have ended.",
+    ),
     "LiveScheduleStatus": (list(LiveScheduleStatus), "The state of a schedule that has not ended."),
     "CatchUp": (list(CatchUp), "What becomes of instants that pass while a schedule cannot fire."),
     "OccurrenceSource": (list(Source), "Why an occurrence fired."),

@@ -155,7 +155,7 @@ async def call(client: Any, do: str, given: dict[str, Any]) -> Any:
     if "timeoutSeconds" in given:
         given["timeout"] = given.pop("timeoutSeconds")
     result = getattr(part, snake(verb))(**arguments(given))
-    if verb in ("list", "history") and family not in ("namespaces", "keys"):
+    if verb in ("list", "history") and family not in ("namespaces", "keys", "jobs"):
         return await listed(result, by_page)
     return await resolved(result)
 

@@ -68,6 +68,9 @@ async function call(client, step, signal) {
     return calls(part, verb, { serviceCallId, tag, ...given }, options);
   }
   const all = verb === "list" && (family === "namespaces" || family === "keys");
+  if (family === "jobs") {
+    return part[verb](given, options);
+  }
   const result = await (all ? part.list(options) : part[verb](timerOf(given), options));
   return !all && (verb === "list" || verb === "history") ? listed(result, pages) : result;
 }

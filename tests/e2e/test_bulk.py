@@ -86,28 +86,30 @@ async def test_selected_timers_are_canceled_in_slices(shown: Window, api: Api) -
     await expect(page.locator("tr[data-id='t69'] .state")).to_have_text("canceled")
 
 
-async def test_all_matching_timers_are_canceled_whether_shown_or_not(shown: Window, api: Api) -> None:
+async def test_all_matching_timers_are_canceled_by_a_job_that_counts_them_first(shown: Window, api: Api) -> None:
     page = shown.page
     await create(api, *(f"a{number:02d}" for number in range(65)), *(f"b{number}" for number in range(5)))
     # Keeps further rows from loading.
     await page.route("**/ui/more/**", lambda route: route.abort())
     await shown.go(f"/timers?namespace={api.namespace}&rows=25&q=a&due=next-24h")
-    matching = page.get_by_role("button", name="Cancel all that match…")
+    matching = page.get_by_role("link", name="Change all that match…")
     await page.get_by_label("Select a07").check()
     await expect(matching).to_be_hidden()
     await page.get_by_label("Select all rows shown").check()
     await matching.click()
-    dialog = page.locator("#dialog")
-    await expect(dialog.get_by_role("heading")).to_have_text("Cancel 65 timers?")
-    await expect(dialog).to_contain_text("an id that begins with “a”")
-    # In the user's time zone.
-    await expect(dialog.locator("time")).to_have_count(2)
-    await expect(dialog).not_to_contain_text("Z")
-    await shown.picture("bulk-matching")
-    # Created after the dialog was opened.
+    await expect(page.get_by_label("Id begins with")).to_have_value("a")
+    await expect(page.get_by_label("Due from")).not_to_have_value("")
+    await shown.picture("job-new")
+    await page.get_by_role("button", name="Count them").click()
+    confirm = page.get_by_role("button", name="Cancel 65 timers")
+    await expect(confirm).to_be_visible()
+    await shown.picture("job-counted")
+    # Created after they were counted.
     await create(api, "a-late")
-    await dialog.get_by_role("button", name="Cancel 65 timers").click()
-    await expect(dialog.get_by_role("heading")).to_have_text("65 of 65 canceled")
+    await confirm.click()
+    await expect(page.locator("#job dl")).to_contain_text("Changed65")
+    await expect(page.locator("#job .state").first).to_have_text("completed")
+    await shown.picture("job-done")
     assert sorted(await pending(api)) == ["a-late", "b0", "b1", "b2", "b3", "b4"]
 
 

@@ -11,7 +11,18 @@ from typing import Any, TypeVar
 from tests.support.window_bench import at_once
 from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, StoreUnavailable
 from tocsin.ports.records import Record
-from tocsin.ports.store import Applied, FireKey, Found, Loaded, Member, ShardBatch, ShardState, StoredRow
+from tocsin.ports.store import (
+    Applied,
+    FireKey,
+    Found,
+    Listed,
+    ListQuery,
+    Loaded,
+    Member,
+    ShardBatch,
+    ShardState,
+    StoredRow,
+)
 
 from .weak_store import WeakStore
 
@@ -238,6 +249,12 @@ class Link:
 
         return await self._call(work, writes="put_record")
 
+    async def delete_records(self, kind: str, keys: Sequence[str]) -> bool:
+        return await self._call(lambda: self._store.delete_records(kind, keys), writes="delete_records")
+
+    async def record(self, kind: str, key: str) -> Record | None:
+        return await self._call(lambda: self._store.record(kind, key))
+
     async def records(self, kind: str, *range: str, limit: int) -> list[Record]:
         await self._see()
         return await self._call(lambda: self._store.records(kind, *range, limit=limit))
@@ -250,6 +267,10 @@ class Link:
         if self.blind:
             await asyncio.sleep(0.001)
             raise StoreUnavailable("the namespaces can't be read now")
+
+    # Last in the class, because it hides the built-in name in what follows.
+    async def list(self, query: ListQuery) -> Listed:
+        return await self._call(lambda: self._store.list(query))
 
 
 #: How often it is checked whether a request is still held, and how long one waits at most, in seconds.

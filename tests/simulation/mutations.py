@@ -10,6 +10,7 @@ from . import (
     mutations_of_creates,
     mutations_of_failures,
     mutations_of_forwarding,
+    mutations_of_jobs,
     mutations_of_replays,
     mutations_of_runs,
     mutations_of_schedules,
@@ -27,4 +28,5 @@ MUTATIONS = (
     + mutations_of_failures.MUTATIONS
     + mutations_of_schedules.MUTATIONS
     + mutations_of_clocks.MUTATIONS
+    + mutations_of_jobs.MUTATIONS
 )

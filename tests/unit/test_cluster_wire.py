@@ -44,6 +44,7 @@ from tocsin.cluster.wire import (
 from tocsin.model import errors
 from tocsin.model.condition import Condition, OnConflict, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
+from tocsin.model.job import RowFilter
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.schedule import DefinitionChanges, Edit, Fire, Pause, Put, Refill, Resume, ScheduleChange
 from tocsin.model.timer import Changes, CreateKey, RawBody, Timer, encode_record
@@ -57,7 +58,7 @@ CONDITION = b'["keep",["aa","bb"]]'
 MESSAGES = {
     "ops": PeerWrites(7, 1_500, [
         PeerWrite(1, 1, 3, 4, b"u" * 16, "default", 9_000_000, encode_record(TIMER), True, 7),
-        PeerWrite(2, 3, 0, 1, b"v" * 16, "é", 1, b""),
+        PeerWrite(2, 3, 0, 1, b"v" * 16, "é", 1, b"", only_if=b'{"created_before":5}'),
         PeerWrite(3, 1, 3, 4, b"u" * 16, "default", 9, encode_record(TIMER), True, 7, CONDITION),
     ]),
     "refresh": RefreshNamespaces(8),
@@ -93,6 +94,20 @@ TO_OWNER = ("ops", "result of an attempt", "ask", "look", "locate", "refresh", "
 
 def read(name: str, payload: bytes) -> object:
     return decode_request(payload) if name in TO_OWNER else decode_reply(payload)
+
+
+@each("kind", (WriteKind.UPDATE, WriteKind.DELETE, WriteKind.SCHEDULE))
+def test_writes_of_jobs_keep_their_filter(kind: WriteKind) -> None:
+    changes = Changes(shift_us=-5) if kind is WriteKind.UPDATE else None
+    change = Pause() if kind is WriteKind.SCHEDULE else None
+    row_filter = RowFilter(9, ("é",), "t-", "x/", "500", None, 7, updated_before=9)
+    write = Write(kind, 3, b"w" * 16, "default", None, changes, 5, 7, change=change, only_if=row_filter)
+    read = decode_write(encode_write(write, 3, 4, 5), 5)
+    # The changes are of a type of their own, which refuses what it does not know.
+    assert read._replace(changes=changes) == write
+    assert read.changes is None or read.changes.shift_us == -5
+    with pytest.raises(RecordUndecodable):
+        decode_write(PeerWrite(2, kind, 0, 1, b"v" * 16, "n", 1, b"{}", only_if=b"7"), 5)
 
 
 @each("name", MESSAGES)

@@ -35,10 +35,11 @@ function unpick() {
   showPicked();
 }
 
-// Opens the dialog for the selected timers, or for all that match the filters, whether shown or not.
+// Opens the dialog for the selected rows, or for all calls that match the filters, whether shown or not.
 async function changeMany(event) {
   const button = event.target.closest?.("#cancel-picked, #again-picked, #pick-matching");
-  if (!button) return;
+  // All timers that match are a job, whose form is a page of its own.
+  if (!button?.dataset.bulk) return;
   const every = button.id === "pick-matching";
   const ids = every ? null : boxes().filter((box) => box.checked).map((box) => box.value);
   event.preventDefault();

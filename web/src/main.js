@@ -119,6 +119,11 @@ if (document.querySelector("[data-own-zone]") && shownZone() !== "UTC") {
   location.replace(here);
 }
 
+// Shows the value of a range beside it.
+document.addEventListener("input", ({ target }) => {
+  if (target.dataset?.shownBy) document.getElementById(target.dataset.shownBy).value = target.value;
+});
+
 startTimes();
 startNotice();
 startRows();

@@ -35,6 +35,8 @@ type Client struct {
 	Schedules *Schedules
 	// Failures are timers and occurrences of schedules that failed.
 	Failures *Failures
+	// Jobs change many timers or schedules.
+	Jobs *Jobs
 	// Namespaces have a secret, a retention and a default retry policy of their own.
 	Namespaces *Namespaces
 	// Cluster shows the servers.
@@ -184,8 +186,8 @@ func NewClient(baseURL string, options ...Option) *Client {
 
 func newClient(shared part) *Client {
 	return &Client{
-		&Timers{shared}, &Schedules{shared}, &Failures{shared}, &Namespaces{shared}, &ClusterView{shared}, &Keys{shared}, &Audit{shared},
-		shared,
+		&Timers{shared}, &Schedules{shared}, &Failures{shared}, &Jobs{shared}, &Namespaces{shared}, &ClusterView{shared}, &Keys{shared},
+		&Audit{shared}, shared,
 	}
 }
 

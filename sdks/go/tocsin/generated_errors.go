@@ -59,6 +59,14 @@ var (
 	ErrRotationPending error = &class{name: "RotationPending", above: ErrConflict}
 	// ErrTooManyKeys is TOO_MANY_KEYS: The maximum number of API keys exists. Nothing was written.
 	ErrTooManyKeys error = &class{name: "TooManyKeys", above: ErrConflict}
+	// ErrJobNotFound is JOB_NOT_FOUND: No job has this id, or the key has no access to its namespace. A job is kept
+	// for 30 days after its end.
+	ErrJobNotFound error = &class{name: "JobNotFound", above: ErrNotFound}
+	// ErrJobRunning is JOB_RUNNING: A job that has not ended, running or paused, may change the same timers or
+	// schedules. Nothing was written.
+	ErrJobRunning error = &class{name: "JobRunning", above: ErrConflict}
+	// ErrJobEnded is JOB_ENDED: The job has ended, so it can't be paused, resumed or canceled, or get another rate.
+	ErrJobEnded error = &class{name: "JobEnded", above: ErrConflict}
 	// ErrNamespaceExists is NAMESPACE_EXISTS: A namespace with this name exists.
 	ErrNamespaceExists error = &class{name: "NamespaceExists", above: ErrConflict}
 	// ErrServiceCallNotScheduled is SERVICE_CALL_NOT_SCHEDULED: The service call has started or finished: it can no
@@ -130,6 +138,9 @@ var errorsByCode = map[string]error{
 	"CLOCK_HALTED":               ErrClockHalted,
 	"ROTATION_PENDING":           ErrRotationPending,
 	"TOO_MANY_KEYS":              ErrTooManyKeys,
+	"JOB_NOT_FOUND":              ErrJobNotFound,
+	"JOB_RUNNING":                ErrJobRunning,
+	"JOB_ENDED":                  ErrJobEnded,
 	"NAMESPACE_EXISTS":           ErrNamespaceExists,
 	"SERVICE_CALL_NOT_SCHEDULED": ErrServiceCallNotScheduled,
 	"SERVICE_CALL_NOT_FAILED":    ErrServiceCallNotFailed,

@@ -22,6 +22,9 @@ const (
 	AuditActionSecretRotated     AuditAction = "secret_rotated"
 	AuditActionTenantLabeled     AuditAction = "tenant_labeled"
 	AuditActionFailuresDismissed AuditAction = "failures_dismissed"
+	AuditActionJobCreated        AuditAction = "job_created"
+	AuditActionJobChanged        AuditAction = "job_changed"
+	AuditActionJobEnded          AuditAction = "job_ended"
 )
 
 // AuditSource is an open enum: later servers may answer other values. Where a change came from.
@@ -124,6 +127,41 @@ const (
 	HistoryModeAll      HistoryMode = "all"
 	HistoryModeFailures HistoryMode = "failures"
 	HistoryModeNone     HistoryMode = "none"
+)
+
+// JobAction is an open enum: later servers may answer other values. What a job does with each timer or schedule.
+type JobAction string
+
+// The values of JobAction.
+const (
+	JobActionCancel JobAction = "cancel"
+	JobActionShift  JobAction = "shift"
+	JobActionSeturl JobAction = "setUrl"
+	JobActionPause  JobAction = "pause"
+	JobActionResume JobAction = "resume"
+	JobActionDelete JobAction = "delete"
+)
+
+// JobKind is an open enum: later servers may answer other values. What a job changes.
+type JobKind string
+
+// The values of JobKind.
+const (
+	JobKindTimers    JobKind = "timers"
+	JobKindSchedules JobKind = "schedules"
+)
+
+// JobState is an open enum: later servers may answer other values. running and paused ones go on, or may;
+// completed, canceled and failed ones have ended.
+type JobState string
+
+// The values of JobState.
+const (
+	JobStateRunning   JobState = "running"
+	JobStatePaused    JobState = "paused"
+	JobStateCompleted JobState = "completed"
+	JobStateCanceled  JobState = "canceled"
+	JobStateFailed    JobState = "failed"
 )
 
 // KeyRole is an open enum: later servers may answer other values. What an API key allows; each role includes the
@@ -1220,6 +1258,168 @@ func (v DismissFailures) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *DismissFailures) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// CreateJob: A job to create.
+type CreateJob struct {
+	// The namespace's name; *: all that the API key has access to.
+	Namespace string
+	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules.
+	Action JobAction
+	// What is changed: timers or schedules.
+	Of     JobKind
+	Filter *JobFilter
+	// Must be true if the filter is empty: every row is changed.
+	All bool
+	// By how much shift moves the instants: a duration, with - to an earlier one.
+	ShiftBy string
+	// The http or https URL to call. Responses redact its secrets.
+	URL string
+	// Rows a second that the job changes at most, in the whole cluster. Default 500.
+	RatePerSecond int
+	// Only counts the rows that match. Default false.
+	DryRun bool
+	// The job fails instead of changing more rows, for example than a dry run has counted.
+	MatchMax int
+	// Makes the request safe to repeat: the same key answers the same job.
+	IdempotencyKey string
+}
+
+func (v *CreateJob) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"action", &v.Action, true},
+		member{"of", &v.Of, true},
+		member{"filter", &v.Filter, false},
+		member{"all", &v.All, false},
+		member{"shiftBy", &v.ShiftBy, false},
+		member{"url", &v.URL, false},
+		member{"ratePerSecond", &v.RatePerSecond, false},
+		member{"dryRun", &v.DryRun, false},
+		member{"matchMax", &v.MatchMax, false},
+		member{"idempotencyKey", &v.IdempotencyKey, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CreateJob) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *CreateJob) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// JobFilter: Which timers or schedules a job changes: pending timers, and schedules that have not ended, that
+// match all of it. It is checked again when each change becomes durable. Rows created after the job stay as they
+// are.
+type JobFilter struct {
+	// A row must have all of these tags.
+	Tags []string
+	// Prefix of the ids.
+	IDPrefix string
+	// A part of the callback's host and path; case does not matter.
+	Destination string
+	// A part of the last error; case does not matter. Of timers only.
+	Error string
+	// Only timers due at or after this instant.
+	ExecuteAfter time.Time
+	// Only timers due before this instant.
+	ExecuteBefore time.Time
+	// Only rows created before this instant. Default: the job's creation.
+	CreatedBefore time.Time
+}
+
+func (v *JobFilter) members(to []member) []member {
+	return append(to,
+		member{"tags", &v.Tags, false},
+		member{"idPrefix", &v.IDPrefix, false},
+		member{"destination", &v.Destination, false},
+		member{"error", &v.Error, false},
+		member{"executeAfter", &v.ExecuteAfter, false},
+		member{"executeBefore", &v.ExecuteBefore, false},
+		member{"createdBefore", &v.CreatedBefore, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v JobFilter) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *JobFilter) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// JobName: Names a job.
+type JobName struct {
+	// The job's id.
+	JobID string
+}
+
+func (v *JobName) members(to []member) []member {
+	return append(to,
+		member{"jobId", &v.JobID, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v JobName) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *JobName) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// ListJobs: Which jobs are listed.
+type ListJobs struct {
+	// The namespace's name; *: all that the API key has access to.
+	Namespace string
+}
+
+func (v *ListJobs) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListJobs) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListJobs) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// SetJobRate: Another rate of a job.
+type SetJobRate struct {
+	// The job's id.
+	JobID string
+	// Rows a second that the job changes at most, in the whole cluster. Default 500.
+	RatePerSecond int
+}
+
+func (v *SetJobRate) members(to []member) []member {
+	return append(to,
+		member{"jobId", &v.JobID, true},
+		member{"ratePerSecond", &v.RatePerSecond, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v SetJobRate) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *SetJobRate) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -2600,6 +2800,197 @@ func (v DismissedFailures) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *DismissedFailures) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// JobAnswer: A job.
+type JobAnswer struct {
+	Job Job
+}
+
+func (v *JobAnswer) members(to []member) []member {
+	return append(to,
+		member{"job", &v.Job, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v JobAnswer) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *JobAnswer) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// Job: A job, and how far it is.
+type Job struct {
+	// The job's id.
+	ID string
+	// The namespace's name; *: all that the API key has access to.
+	Namespace string
+	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules.
+	Action JobAction
+	Of     JobKind
+	Filter JobFilterAnswer
+	// running and paused ones go on, or may; completed, canceled and failed ones have ended.
+	State JobState
+	// Rows a second that the job changes at most, in the whole cluster. Default 500.
+	RatePerSecond int
+	// Only counts the rows that match. Default false.
+	DryRun bool
+	// Rows examined that match.
+	Matched int
+	// Rows changed.
+	Changed int
+	// Rows that had ended or changed meanwhile, or were as wanted already.
+	Skipped int
+	// Rows that could not be changed.
+	Errors int
+	// The first ten of them.
+	SampleErrors []JobFailure
+	// An RFC 3339 instant with a time zone.
+	CreatedAt time.Time
+	// An RFC 3339 instant with a time zone.
+	UpdatedAt time.Time
+	// By how much shift moves the instants: a duration, with - to an earlier one.
+	ShiftBy string
+	// The http or https URL to call. Responses redact its secrets.
+	URL string
+	// The job fails instead of changing more rows, for example than a dry run has counted.
+	MatchMax Opt[int]
+	// Timers due before this instant have been examined.
+	ExaminedTo string
+	// Why it failed.
+	Reason string
+	// The id of the key that created it.
+	CreatedBy string
+	// An RFC 3339 instant with a time zone.
+	EndedAt string
+}
+
+func (v *Job) members(to []member) []member {
+	return append(to,
+		member{"id", &v.ID, true},
+		member{"namespace", &v.Namespace, true},
+		member{"action", &v.Action, true},
+		member{"of", &v.Of, true},
+		member{"filter", &v.Filter, true},
+		member{"state", &v.State, true},
+		member{"ratePerSecond", &v.RatePerSecond, true},
+		member{"dryRun", &v.DryRun, true},
+		member{"matched", &v.Matched, true},
+		member{"changed", &v.Changed, true},
+		member{"skipped", &v.Skipped, true},
+		member{"errors", &v.Errors, true},
+		member{"sampleErrors", &v.SampleErrors, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"updatedAt", &v.UpdatedAt, true},
+		member{"shiftBy", &v.ShiftBy, false},
+		member{"url", &v.URL, false},
+		member{"matchMax", &v.MatchMax, false},
+		member{"examinedTo", &v.ExaminedTo, false},
+		member{"reason", &v.Reason, false},
+		member{"createdBy", &v.CreatedBy, false},
+		member{"endedAt", &v.EndedAt, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Job) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *Job) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// JobFilterAnswer: The filter of a job, with all instants resolved.
+type JobFilterAnswer struct {
+	// An RFC 3339 instant with a time zone.
+	CreatedBefore string
+	// A row must have all of these tags.
+	Tags []string
+	// Prefix of the ids.
+	IDPrefix string
+	// A part of the callback's host and path; case does not matter.
+	Destination string
+	// A part of the last error; case does not matter. Of timers only.
+	Error string
+	// Only timers due at or after this instant.
+	ExecuteAfter string
+	// Only timers due before this instant.
+	ExecuteBefore string
+}
+
+func (v *JobFilterAnswer) members(to []member) []member {
+	return append(to,
+		member{"createdBefore", &v.CreatedBefore, true},
+		member{"tags", &v.Tags, false},
+		member{"idPrefix", &v.IDPrefix, false},
+		member{"destination", &v.Destination, false},
+		member{"error", &v.Error, false},
+		member{"executeAfter", &v.ExecuteAfter, false},
+		member{"executeBefore", &v.ExecuteBefore, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v JobFilterAnswer) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *JobFilterAnswer) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// JobFailure: A row that could not be changed, and why.
+type JobFailure struct {
+	Namespace string
+	ID        string
+	Error     string
+}
+
+func (v *JobFailure) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"id", &v.ID, true},
+		member{"error", &v.Error, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v JobFailure) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *JobFailure) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// JobList: Jobs, newest first: those that have not ended, and the newest 200 of those that ended in the last 30
+// days.
+type JobList struct {
+	Jobs []Job
+}
+
+func (v *JobList) members(to []member) []member {
+	return append(to,
+		member{"jobs", &v.Jobs, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v JobList) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *JobList) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 

@@ -3,6 +3,7 @@
 import { Calls } from "./calls.js";
 import { type ClientOptions, Session } from "./core/session.js";
 import { Failures } from "./failures.js";
+import { Jobs } from "./jobs.js";
 import { Audit, Keys } from "./keys.js";
 import { ClusterView, Namespaces } from "./namespaces.js";
 import { Schedules } from "./schedules.js";
@@ -13,6 +14,7 @@ export class Client {
   readonly timers: Timers;
   readonly schedules: Schedules;
   readonly failures: Failures;
+  readonly jobs: Jobs;
   readonly namespaces: Namespaces;
   readonly keys: Keys;
   readonly audit: Audit;
@@ -25,6 +27,7 @@ export class Client {
     this.timers = new Timers(this.session);
     this.schedules = new Schedules(this.session);
     this.failures = new Failures(this.session);
+    this.jobs = new Jobs(this.session);
     this.namespaces = new Namespaces(this.session);
     this.keys = new Keys(this.session);
     this.audit = new Audit(this.session);

@@ -21,6 +21,7 @@ export type { OnTry, Try } from "./core/tries.js";
 export { ApiError, InvalidArgument, TocsinError, TransportError } from "./error-bases.js";
 export type * from "./generated/models.js";
 export { type FailureFilter, Failures } from "./failures.js";
+export { Jobs } from "./jobs.js";
 export { Audit, type AuditFilter, Keys } from "./keys.js";
 export type { Logger } from "./logger.js";
 export { ClusterView, Namespaces } from "./namespaces.js";

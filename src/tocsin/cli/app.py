@@ -15,6 +15,7 @@ from tocsin.cli import (
     databases,
     doctor,
     failures,
+    jobs,
     keys,
     namespaces,
     operations,
@@ -62,6 +63,7 @@ app.add_typer(timers.app, name="timers")
 app.add_typer(schedules.app, name="schedules")
 app.add_typer(failures.app, name="failures")
 app.add_typer(calls.app, name="calls")
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(namespaces.app, name="namespaces")
 command(app, "cluster", example="cluster --server http://timers.internal:8080")(operations.cluster)
 command(app, "statistics", example="statistics --namespace orders --ten-minutes")(operations.statistics)

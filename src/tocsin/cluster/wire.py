@@ -16,6 +16,7 @@ import msgspec
 from tocsin.model import errors
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
+from tocsin.model.job import RowFilter
 from tocsin.model.schedule import Edit, Put, ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
 from tocsin.ports.forward import Located, NodeReport, Whereabouts, Write, WriteKind, Written
@@ -27,7 +28,8 @@ class PeerWrite(msgspec.Struct, array_like=True, gc=False):
     deadline. `brief`: the sender keeps the timer that it sends, and needs in return only what the owner changed in it.
     `namespace_version`: the version of the namespace that the sender knows; 0: unknown. `condition`: the condition of a
     create, as JSON; empty for none. For a schedule: what is asked for, as JSON; its timer, or the changes of its timer, are
-    in `body`. For a replay: the generation of the run, or nothing; the changes are in `body`."""
+    in `body`. For a replay: the generation of the run, or nothing; the changes are in `body`. `only_if`: the rows to which a
+    job's write applies, as JSON; empty for any."""
 
     id: int
     kind: int
@@ -40,6 +42,7 @@ class PeerWrite(msgspec.Struct, array_like=True, gc=False):
     brief: bool = False
     namespace_version: int = 0
     condition: bytes = b""
+    only_if: bytes = b""
 
 
 class PeerWrites(msgspec.Struct, tag="o", array_like=True):
@@ -176,6 +179,7 @@ class _Changes(Changes, frozen=True, forbid_unknown_fields=True, gc=False):
 _changes = msgspec.json.Decoder(_Changes)
 _condition = msgspec.json.Decoder(Condition)
 _change = msgspec.json.Decoder(ScheduleChange)
+_only_if = msgspec.json.Decoder(RowFilter)
 
 
 class PeerProtocolError(Exception):
@@ -242,6 +246,8 @@ def encode_write(write: Write, id: int, epoch: int, budget_us: int) -> PeerWrite
             op.condition = _json.encode(write.condition)
     elif write.changes is not None:
         op.body, op.condition = _json.encode(write.changes), write.expected
+    if write.only_if is not None:
+        op.only_if = _json.encode(write.only_if)
     return op
 
 
@@ -254,7 +260,10 @@ def decode_write(op: PeerWrite, deadline_us: int) -> Write:
     changes: Changes | None = None
     condition: Condition | None = None
     change: ScheduleChange | None = None
-    execute_at, expected = 0, b""
+    execute_at, expected, only_if = 0, b"", None
+    if op.only_if:
+        with _undecodable():
+            only_if = _only_if.decode(op.only_if)
     if kind is WriteKind.CREATE:
         timer = decode_record(op.body)
         if op.condition:
@@ -276,7 +285,7 @@ def decode_write(op: PeerWrite, deadline_us: int) -> Write:
         execute_at, timer = int.from_bytes(rest[:8], "big", signed=True), decode_record(rest[8:])
     return Write(
         kind, op.shard_id, op.uuid, op.namespace, timer, changes, deadline_us,
-        op.namespace_version, execute_at, expected, condition, change,
+        op.namespace_version, execute_at, expected, condition, change, only_if,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The audit trail: who changed keys and namespaces, and who signed in."""
+"""The audit trail: who changed keys and namespaces, who signed in, and who changed many timers by a job."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ class AuditAction(StrEnum):
     SECRET_ROTATED = "secret_rotated"
     TENANT_LABELED = "tenant_labeled"
     FAILURES_DISMISSED = "failures_dismissed"
+    JOB_CREATED = "job_created"
+    JOB_CHANGED = "job_changed"
+    JOB_ENDED = "job_ended"
 
 
 class AuditSource(StrEnum):
@@ -39,9 +42,9 @@ class AuditEntry(msgspec.Struct, frozen=True):
     """One entry. It never changes.
 
     `at` is microseconds since 1970, `entry_id` 16 bytes that make the entry unique. `key_id` is the acting key; None for an
-    actor without one. `subject` is what was acted on: a key's id, a namespace's name, a tenant's id. `address` is the
-    client's as the node sees it; empty for the command line. `node` is the name of the node, or of the machine that ran the
-    command. `details` never contain a secret."""
+    actor without one. `subject` is what was acted on: a key's id, a namespace's name, a tenant's id, a job's
+    id. `address` is the client's as the node sees it; empty for the command line. `node` is the name of the node, or of the
+    machine that ran the command. `details` never contain a secret."""
 
     at: int
     entry_id: bytes

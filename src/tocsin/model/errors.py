@@ -82,6 +82,12 @@ class ServiceCallNotFound(NotFound):
     code = "SERVICE_CALL_NOT_FOUND"
 
 
+class JobNotFound(NotFound):
+    """No job has this id, or the caller may not see it."""
+
+    code = "JOB_NOT_FOUND"
+
+
 class Conflict(TocsinError):
     """The request conflicts with the present state."""
 
@@ -123,6 +129,18 @@ class TimerExists(Conflict):
     """A timer of that id exists, and the create asked not to replace it. Nothing was written."""
 
     code = "TIMER_EXISTS"
+
+
+class JobRunning(Conflict):
+    """Another job that has not ended may change the same rows. Nothing was written."""
+
+    code = "JOB_RUNNING"
+
+
+class JobEnded(Conflict):
+    """The job has ended. Nothing was written."""
+
+    code = "JOB_ENDED"
 
 
 class NamespaceExists(Conflict):

@@ -206,7 +206,8 @@ def unreadable_timer(namespace: str, timer_id: str, execute_at: int, reason: str
 
 
 class Changes(msgspec.Struct, frozen=True, gc=False):
-    """The fields that an update changes. UNSET leaves a field unchanged; None, where allowed, clears it."""
+    """The fields that an update changes. UNSET leaves a field unchanged; None, where allowed, clears it. `shift_us` moves the
+    instant that the timer has then."""
 
     execute_at: int | msgspec.UnsetType = msgspec.UNSET
     url: str | msgspec.UnsetType = msgspec.UNSET
@@ -221,12 +222,20 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     description: str | msgspec.UnsetType | None = msgspec.UNSET
     #: Those of some events, by `Hooks`'s names; None removes one.
     hooks: dict[str, Hook | None] | msgspec.UnsetType = msgspec.UNSET
+    shift_us: int | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def moves(self) -> bool:
+        """Whether the timer gets another instant."""
+        return self.execute_at is not msgspec.UNSET or self.shift_us is not msgspec.UNSET
 
     def apply(self, timer: Timer, now_us: int) -> Timer:
         """The changed timer. A new instant starts the attempts over; payload and raw body replace each other. Raises
         InvalidInput for headers that are not allowed with the timer's raw body, and for content that its method does not
         send."""
         wanted = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not msgspec.UNSET}
+        if "shift_us" in wanted:
+            wanted["execute_at"] = timer.execute_at + wanted.pop("shift_us")
         if "execute_at" in wanted:
             wanted.update(attempts=0, first_attempt_at=None)
         if "body" in wanted:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from tocsin.model.condition import Condition, Outcome
+from tocsin.model.job import RowFilter
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Completion
@@ -82,8 +83,9 @@ class Write(NamedTuple):
 
     CREATE has `timer`, and `condition` if it is conditional. UPDATE has `changes`. CONCLUDE has `timer`, and `execute_at`
     while the timer is pending; it applies to the row with the identity `expected`. REPLAY has `changes`, and applies to the
-    finished run of the generation `expected`, if there is one. SCHEDULE has the `change` of a schedule,
-    with `timer` or `changes` where that needs them. The write must not begin at or after `deadline_us`
+    finished run of the generation `expected`, if there is one. SCHEDULE has the `change` of a schedule, with `timer` or
+    `changes` where that needs them. UPDATE, DELETE and SCHEDULE of a job apply only to what matches `only_if` then. The
+    write must not begin at or after `deadline_us`
     (this node's boot time). `namespace_version` is the version of its namespace that the sending node knows; 0: unknown."""
 
     kind: WriteKind
@@ -98,6 +100,7 @@ class Write(NamedTuple):
     expected: bytes = b""
     condition: Condition | None = None
     change: ScheduleChange | None = None
+    only_if: RowFilter | None = None
 
 
 class Written(NamedTuple):

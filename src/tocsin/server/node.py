@@ -50,6 +50,8 @@ from tocsin.stores.service_calls.database import Claimant
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.telemetry.metrics import DiskMetrics, Metrics
 from tocsin.telemetry.tracing import Tracer, open_tracer
+from tocsin.timers.job_runner import JobRunner
+from tocsin.timers.jobs import Jobs
 from tocsin.timers.service import TimerService
 from tocsin.web.api.app import Api, ApiMetrics
 from tocsin.web.api.clients import Clients
@@ -207,18 +209,19 @@ class Server:
         )
         relay.cluster = engine.cluster
         watching.outages.attach(identity.name, engine)
-        keeper.tidies = lambda: 0 in engine.supervisor.dispatcher.shards
+        keeper.tidies = engine.supervisor.acts_for_all
         keeper.start()
         ends.push_async_callback(watching.vitals.close)
         watching.vitals.start()
         reader = StatisticsReader(store, keeper, clock, watching.observe, settings.engine.store_timeout_us / 1e6)
         ends.push_async_callback(reader.close)
+        jobs = self._start_jobs(parts, engine, access)
         if agent is not None:
             await agent.start(engine.service)
             ends.push_async_callback(agent.stop)
         if dev is not None:
             dev.attach(engine, clock, agent)
-        await self._start_front(parts, engine, listener, access, sending.rules, relay, reader, tracer)
+        await self._start_front(parts, engine, listener, access, sending.rules, relay, reader, jobs, tracer)
         self._log.info(
             "server started",
             url=self.url,
@@ -226,6 +229,22 @@ class Server:
             shards=total_shards,
             node=identity.name,
         )
+
+    def _start_jobs(self, parts: NodeParts, engine: Engine, access: Access) -> Jobs:
+        """The jobs; where this node owns the first shard, it works on them."""
+        runner = JobRunner(
+            engine.context,
+            engine.service,
+            access.audit,
+            runs_here=engine.supervisor.acts_for_all,
+            fatal=self._on_fatal,
+        )
+        jobs = Jobs(parts.store, engine.service.namespaces, engine.context.clock, engine.context.observe)
+        jobs.changed = runner.changed
+        parts.observers.gauges.add(lambda: {"tocsin_jobs_running": runner.running})
+        parts.ends.push_async_callback(runner.close)
+        runner.start()
+        return jobs
 
     def _open_tracer(self, ends: AsyncExitStack) -> Tracer | None:
         tracer = open_tracer(self._settings.tracing, self._settings.node_name or self.url)
@@ -306,6 +325,7 @@ class Server:
         rules: InputRules,
         relay: AgentRelay,
         reader: StatisticsReader,
+        jobs: Jobs,
         tracer: Tracer | None,
     ) -> None:
         """Serves the API and the pages."""
@@ -321,6 +341,7 @@ class Server:
             audit=access.audit,
             records=access.store,
             statistics=reader,
+            jobs=jobs,
             relay=None if engine.cluster is None and agent is None else relay.ask,
         )
         api_keys = ApiKeys(access.store, access.keys.changed)

@@ -51,6 +51,7 @@ GAUGES: dict[str, str] = {
     "tocsin_overdue_seconds": "How long the oldest due timer has waited for its attempt; 0 if none waits.",
     "tocsin_window_timers": "Timers in the windows, in memory.",
     "tocsin_window_bytes": "Bytes of stored records in the windows, in memory.",
+    "tocsin_jobs_running": "Jobs that this node works on.",
     "tocsin_writes_waiting": "Client writes that wait for the next transaction.",
     "tocsin_client_connections": "Open connections of clients.",
     "tocsin_request_bodies_bytes": "Bytes reserved for incomplete request bodies.",

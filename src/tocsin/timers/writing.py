@@ -71,7 +71,7 @@ class Writes:
         write = Write(
             _WRITES[op.kind], shard_id, op.uuid, op.namespace, op.timer, op.changes, op.deadline_us,
             namespace_version=0 if known is None else known.version, execute_at=op.execute_at, expected=op.expected,
-            condition=op.condition, change=op.change,
+            condition=op.condition, change=op.change, only_if=op.only_if,
         )  # fmt: skip
         op.forwarded = True
         forwarded = _ForwardedWrite(self, shard_id, op.uuid, client)
@@ -96,7 +96,7 @@ class Writes:
         op = WriteOp(
             _KINDS[write.kind], write.uuid, write.namespace, timer=write.timer, changes=write.changes,
             execute_at=write.execute_at, expected=write.expected, condition=write.condition, change=write.change,
-            deadline_us=write.deadline_us, completion=_PeerWrite(self, completion),
+            only_if=write.only_if, deadline_us=write.deadline_us, completion=_PeerWrite(self, completion),
         )  # fmt: skip
         shard.accept(op)
         self.waiting += 1

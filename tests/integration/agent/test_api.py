@@ -105,6 +105,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         keys=NoKeys(),
         hosts=Hosts("agent"),
         statistics=cast("Any", None),
+        jobs=cast("Any", None),
     )  # type: ignore[arg-type]
     app = Api(parts, api_keys=cast("Any", None), metrics=ApiMetrics(cast("Any", None), open=True), agent=lambda: calls)
     transport: Any = httpx.ASGITransport(cast("Any", app))

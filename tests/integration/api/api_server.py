@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import uvicorn
 import uvloop
 from fake_agent import FakeAgent
+from fake_jobs import FakeJobs
 from fake_timers import FakeTimerService, SystemClock
 from tests.support.statistics import statistics_reader
 
@@ -91,6 +92,7 @@ def make_api(
         clock=SystemClock(),
         keys=keys,
         statistics=statistics_reader(keys.stored, SystemClock()),
+        jobs=cast("Any", FakeJobs()),
         # Requests made by hand name the host x.
         hosts=hosts or Hosts("x"),
         # Its clock jumps, so that no test is slowed down by the wrong keys of another.

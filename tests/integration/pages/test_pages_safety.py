@@ -293,14 +293,14 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
         "/timers/edit": {"url": "http://127.0.0.1:9/", "when": "keep"},
         "/timers/cancel-many": {"confirmed": "yes", "id": "default/t"},
         "/ui/cancel/selected": {"ids": '["default/t"]', "confirmed": "yes"},
-        "/ui/cancel/matching?namespace=default": {"created_before": "9999999999999999", "confirmed": "yes"},
         "/failures/dismiss": {"confirmed": "yes"},
+        "/jobs/new": {"of": "timers", "action": "cancel", "all": "yes"},
         "/namespaces/new": {"name": "x"},
         "/namespaces/change": {"name": "default", "paused": "yes"},
         "/namespaces/rotate": {"name": "default"},
     }.items():
         assert (await reader.post(path, {**name, **fields})).status_code == 403, path
-    for path in ("/timers/new", "/timers/edit?namespace=default&id=t", "/ui/cancel?namespace=default&all=yes"):
+    for path in ("/timers/new", "/timers/edit?namespace=default&id=t", "/ui/cancel?namespace=default", "/jobs/new"):
         assert (await reader.get(path)).status_code == 403, path
     assert "pending" in (await reader.get("/timers/default/t")).text
 
@@ -381,41 +381,32 @@ async def test_bulk_cancel_step_refuses_invalid_input(start: Start) -> None:
     for number in range(4):
         await browser.create(f"t{number}")
     confirmed = {"namespace": "default", "confirmed": "yes"}
-    selected, matching = "/ui/cancel/selected", "/ui/cancel/matching?namespace=default"
+    selected = "/ui/cancel/selected"
     for path, fields in (
         (selected, {"ids": '["default/t0", "default/t1", "default/t2", "default/t3"]'}),
         (selected, {"ids": '["default/t0", 1]'}),
         (selected, {"ids": "t0"}),
         (selected, {}),
-        (matching, {}),
-        (matching, {"created_before": "-1"}),
-        (f"{matching}&cursor=nonsense!", {"created_before": "9999999999999999"}),
-        (f"{matching}&from=tomorrow", {"created_before": "9999999999999999"}),
     ):
         assert (await browser.post(path, {**confirmed, **fields}, **{"hx-request": "true"})).status_code == 400, (
             path,
             fields,
         )
     assert (await browser.client.post(selected, data={**confirmed, "ids": '["default/t0"]'})).status_code == 403
-    counted = (await browser.post(matching, {"created_before": "9999999999999999"})).json()
-    assert (counted["pending"], counted["refused"], counted["named"]) == (3, [], ["t0", "t1", "t2"])
     answer = (
         await browser.post(
             selected, {**confirmed, "ids": '["default/t1", "default/t1", "default/nobody", "default/t0"]'}
         )
     ).json()
     assert (answer["pending"], answer["other"], answer["refused"], answer["cursor"]) == (2, 1, [], None)
-    assert (await browser.post(matching, {"created_before": "0"})).json()["pending"] == 0
     assert "2 timers" in (await browser.get("/timers")).text
 
 
-async def test_bulk_dialog_escapes_its_filters(node: Node) -> None:
+async def test_the_form_of_a_job_escapes_its_filters(node: Node) -> None:
     browser = node.browser()
-    shown = (
-        await browser.get("/ui/cancel", params={"namespace": "default", "q": HOSTILE, "tag": HOSTILE, "all": "yes"})
-    ).text
-    assert HOSTILE not in shown
-    assert "an id that begins with" in shown
+    for path in ("/ui/cancel", "/jobs/new"):
+        shown = await browser.get(path, params={"namespace": "default", "q": HOSTILE, "tag": HOSTILE, "from": HOSTILE})
+        assert HOSTILE not in shown.text
 
 
 async def test_edit_keeps_redacted_secrets(node: Node) -> None:

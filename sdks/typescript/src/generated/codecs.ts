@@ -14,6 +14,7 @@ import type {
   BatchResults,
   Cluster,
   CreatedKey,
+  CreateJob,
   CreateKey,
   CreateNamespace,
   CreateSchedule,
@@ -35,10 +36,18 @@ import type {
   Hook,
   HookAnswer,
   ItemError,
+  Job,
+  JobAnswer,
+  JobFailure,
+  JobFilter,
+  JobFilterAnswer,
+  JobList,
+  JobName,
   KeyList,
   ListAudit,
   ListFailureMembers,
   ListFailures,
+  ListJobs,
   ListSchedules,
   ListTimers,
   MissedRange,
@@ -77,6 +86,7 @@ import type {
   ServiceCallPage,
   ServiceCallSummary,
   ServiceCallTrace,
+  SetJobRate,
   Shard,
   ShardOwners,
   ShownKey,
@@ -196,6 +206,41 @@ const ofCreateNamespace: Converters<CreateNamespace> = {
 /** What is sent; members that are undefined stay out. */
 export function encodeCreateNamespace(source: CreateNamespace): Sent {
   return encode(source, ofCreateNamespace);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeSetJobRate(source: SetJobRate): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeListJobs(source: ListJobs): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeJobName(source: JobName): Sent {
+  return encode(source);
+}
+
+const ofJobFilter: Converters<JobFilter> = {
+  executeAfter: encodeInstant,
+  executeBefore: encodeInstant,
+  createdBefore: encodeInstant,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeJobFilter(source: JobFilter): Sent {
+  return encode(source, ofJobFilter);
+}
+
+const ofCreateJob: Converters<CreateJob> = {
+  filter: encodeJobFilter,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeCreateJob(source: CreateJob): Sent {
+  return encode(source, ofCreateJob);
 }
 
 /** What is sent; members that are undefined stay out. */
@@ -431,6 +476,11 @@ export interface Answers {
   FailureSample: FailureSample;
   FailurePage: FailurePage;
   DismissedFailures: DismissedFailures;
+  JobAnswer: JobAnswer;
+  Job: Job;
+  JobFilterAnswer: JobFilterAnswer;
+  JobFailure: JobFailure;
+  JobList: JobList;
   Namespace: Namespace;
   NamespaceList: NamespaceList;
   RotatedSecret: RotatedSecret;
@@ -576,6 +626,26 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   DismissedFailures: {
     required: ["dismissed", "more"],
     nested: [],
+  },
+  JobAnswer: {
+    required: ["job"],
+    nested: [["job", "Job", false]],
+  },
+  Job: {
+    required: ["id", "namespace", "action", "of", "filter", "state", "ratePerSecond", "dryRun", "matched", "changed", "skipped", "errors", "sampleErrors", "createdAt", "updatedAt"],
+    nested: [["filter", "JobFilterAnswer", false], ["sampleErrors", "JobFailure", true]],
+  },
+  JobFilterAnswer: {
+    required: ["createdBefore"],
+    nested: [],
+  },
+  JobFailure: {
+    required: ["namespace", "id", "error"],
+    nested: [],
+  },
+  JobList: {
+    required: ["jobs"],
+    nested: [["jobs", "Job", true]],
   },
   Namespace: {
     required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt"],

@@ -169,6 +169,33 @@ export class TooManyKeys extends Conflict {
   }
 }
 
+/**
+ * JOB_NOT_FOUND: No job has this id, or the key has no access to its namespace. A job is kept for 30 days after
+ * its end.
+ */
+export class JobNotFound extends NotFound {
+  static {
+    JobNotFound.prototype.name = "JobNotFound";
+  }
+}
+
+/**
+ * JOB_RUNNING: A job that has not ended, running or paused, may change the same timers or schedules. Nothing was
+ * written.
+ */
+export class JobRunning extends Conflict {
+  static {
+    JobRunning.prototype.name = "JobRunning";
+  }
+}
+
+/** JOB_ENDED: The job has ended, so it can't be paused, resumed or canceled, or get another rate. */
+export class JobEnded extends Conflict {
+  static {
+    JobEnded.prototype.name = "JobEnded";
+  }
+}
+
 /** NAMESPACE_EXISTS: A namespace with this name exists. */
 export class NamespaceExists extends Conflict {
   static {
@@ -333,6 +360,9 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   CLOCK_HALTED: ClockHalted,
   ROTATION_PENDING: RotationPending,
   TOO_MANY_KEYS: TooManyKeys,
+  JOB_NOT_FOUND: JobNotFound,
+  JOB_RUNNING: JobRunning,
+  JOB_ENDED: JobEnded,
   NAMESPACE_EXISTS: NamespaceExists,
   SERVICE_CALL_NOT_SCHEDULED: ServiceCallNotScheduled,
   SERVICE_CALL_NOT_FAILED: ServiceCallNotFailed,

@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_deleted" | "namespace_created" | "namespace_changed" | "secret_rotated" | "tenant_labeled" | "failures_dismissed";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_deleted" | "namespace_created" | "namespace_changed" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "job_created" | "job_changed" | "job_ended";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli";
@@ -29,6 +29,15 @@ export type FailureKind = "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "TIM
 
 /** Which finished timers stay visible until retention removes them. */
 export type HistoryMode = "all" | "failures" | "none";
+
+/** What a job does with each timer or schedule. */
+export type JobAction = "cancel" | "shift" | "setUrl" | "pause" | "resume" | "delete";
+
+/** What a job changes. */
+export type JobKind = "timers" | "schedules";
+
+/** running and paused ones go on, or may; completed, canceled and failed ones have ended. */
+export type JobState = "running" | "paused" | "completed" | "canceled" | "failed";
 
 /** What an API key allows; each role includes the previous ones. */
 export type KeyRole = "read" | "write" | "admin";
@@ -582,6 +591,72 @@ export interface DismissFailures {
   readonly kind?: FailedKind | undefined;
   /** With `true` and no other field: all failures of the namespace. */
   readonly all?: boolean | undefined;
+}
+
+/** A job to create. */
+export interface CreateJob {
+  /** The namespace's name; `*`: all that the API key has access to. */
+  readonly namespace: string;
+  /** What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules. */
+  readonly action: JobAction;
+  /** What is changed: timers or schedules. */
+  readonly of: JobKind;
+  readonly filter?: JobFilter | undefined;
+  /** Must be true if the filter is empty: every row is changed. */
+  readonly all?: boolean | undefined;
+  /** By how much shift moves the instants: a duration, with - to an earlier one. */
+  readonly shiftBy?: string | undefined;
+  /** The http or https URL to call. Responses redact its secrets. */
+  readonly url?: string | undefined;
+  /** Rows a second that the job changes at most, in the whole cluster. Default 500. */
+  readonly ratePerSecond?: number | undefined;
+  /** Only counts the rows that match. Default false. */
+  readonly dryRun?: boolean | undefined;
+  /** The job fails instead of changing more rows, for example than a dry run has counted. */
+  readonly matchMax?: number | undefined;
+  /** Makes the request safe to repeat: the same key answers the same job. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+/**
+ * Which timers or schedules a job changes: pending timers, and schedules that have not ended, that match all of
+ * it. It is checked again when each change becomes durable. Rows created after the job stay as they are.
+ */
+export interface JobFilter {
+  /** A row must have all of these tags. */
+  readonly tags?: readonly string[] | undefined;
+  /** Prefix of the ids. */
+  readonly idPrefix?: string | undefined;
+  /** A part of the callback's host and path; case does not matter. */
+  readonly destination?: string | undefined;
+  /** A part of the last error; case does not matter. Of timers only. */
+  readonly error?: string | undefined;
+  /** Only timers due at or after this instant. */
+  readonly executeAfter?: InstantLike | undefined;
+  /** Only timers due before this instant. */
+  readonly executeBefore?: InstantLike | undefined;
+  /** Only rows created before this instant. Default: the job's creation. */
+  readonly createdBefore?: InstantLike | undefined;
+}
+
+/** Names a job. */
+export interface JobName {
+  /** The job's id. */
+  readonly jobId: string;
+}
+
+/** Which jobs are listed. */
+export interface ListJobs {
+  /** The namespace's name; `*`: all that the API key has access to. */
+  readonly namespace?: string | undefined;
+}
+
+/** Another rate of a job. */
+export interface SetJobRate {
+  /** The job's id. */
+  readonly jobId: string;
+  /** Rows a second that the job changes at most, in the whole cluster. Default 500. */
+  readonly ratePerSecond: number;
 }
 
 /** A namespace to create. */
@@ -1241,6 +1316,87 @@ export interface DismissedFailures {
   dismissed: number;
   /** Whether there may be more of the group: at most 50,000 are read. Repeat the request. */
   more: boolean;
+}
+
+/** A job. */
+export interface JobAnswer {
+  job: Job;
+}
+
+/** A job, and how far it is. */
+export interface Job {
+  /** The job's id. */
+  id: string;
+  /** The namespace's name; `*`: all that the API key has access to. */
+  namespace: string;
+  /** What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules. */
+  action: Open<JobAction>;
+  of: Open<JobKind>;
+  filter: JobFilterAnswer;
+  /** running and paused ones go on, or may; completed, canceled and failed ones have ended. */
+  state: Open<JobState>;
+  /** Rows a second that the job changes at most, in the whole cluster. Default 500. */
+  ratePerSecond: number;
+  /** Only counts the rows that match. Default false. */
+  dryRun: boolean;
+  /** Rows examined that match. */
+  matched: number;
+  /** Rows changed. */
+  changed: number;
+  /** Rows that had ended or changed meanwhile, or were as wanted already. */
+  skipped: number;
+  /** Rows that could not be changed. */
+  errors: number;
+  /** The first ten of them. */
+  sampleErrors: JobFailure[];
+  /** An RFC 3339 instant with a time zone. */
+  createdAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  updatedAt: Instant;
+  /** By how much shift moves the instants: a duration, with - to an earlier one. */
+  shiftBy?: string;
+  /** The http or https URL to call. Responses redact its secrets. */
+  url?: string;
+  /** The job fails instead of changing more rows, for example than a dry run has counted. */
+  matchMax?: number;
+  /** Timers due before this instant have been examined. */
+  examinedTo?: string;
+  /** Why it failed. */
+  reason?: string;
+  /** The id of the key that created it. */
+  createdBy?: string;
+  /** An RFC 3339 instant with a time zone. */
+  endedAt?: string;
+}
+
+/** The filter of a job, with all instants resolved. */
+export interface JobFilterAnswer {
+  /** An RFC 3339 instant with a time zone. */
+  createdBefore: string;
+  /** A row must have all of these tags. */
+  tags?: string[];
+  /** Prefix of the ids. */
+  idPrefix?: string;
+  /** A part of the callback's host and path; case does not matter. */
+  destination?: string;
+  /** A part of the last error; case does not matter. Of timers only. */
+  error?: string;
+  /** Only timers due at or after this instant. */
+  executeAfter?: string;
+  /** Only timers due before this instant. */
+  executeBefore?: string;
+}
+
+/** A row that could not be changed, and why. */
+export interface JobFailure {
+  namespace: string;
+  id: string;
+  error: string;
+}
+
+/** Jobs, newest first: those that have not ended, and the newest 200 of those that ended in the last 30 days. */
+export interface JobList {
+  jobs: Job[];
 }
 
 /** A namespace and its settings. The secret is never shown. */

@@ -199,6 +199,8 @@ class Assembly:
             answered = batch.final[uuid] if uuid in batch.final else window.retrying.get(uuid)
             return self._recur(op, answered)
         present = self._present(op)
+        if op.only_if is not None and isinstance(present, Row) and not op.only_if.matches(present.timer):
+            return TimerNotPending("what the job examined has changed since, and is not among its rows any more")
         if kind is OpKind.SCHEDULE:
             return self._change_schedule(op, present)
         if not isinstance(present, Row):
@@ -280,13 +282,17 @@ class Assembly:
             return TimerNotPending(
                 f"the stored record can't be read ({present.timer.last_error}); create the timer again"
             )
+        now_us = self._now_us
+        if op.only_if is not None and op.only_if.updated_before is not None:
+            # Whatever this node's clock shows, the job does not find the timer among its rows again.
+            now_us = max(now_us, op.only_if.updated_before)
         try:
-            timer = op.changes.apply(present.timer, self._now_us)
+            timer = op.changes.apply(present.timer, now_us)
         except InvalidInput as error:
             return error
         # Renewed even if the instant stays: a receiver that has seen the former id would take the new state for a duplicate.
         timer.firing, timer.replay = self._window.firing_of(op), ""
-        if op.changes.execute_at is msgspec.UNSET:
+        if not op.changes.moves:
             return self._write(Row((present.key[0], op.uuid), op.generation, timer, 0))
         run = self._superseded_run(op.uuid, present)
         return self._write(Row((timer.execute_at, op.uuid), op.generation, timer, 0), run=run)

@@ -10,6 +10,7 @@ import msgspec
 
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, PayloadTooLarge, TocsinError
+from tocsin.model.job import RowFilter
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.completion import Completion
@@ -98,6 +99,8 @@ class WriteOp(msgspec.Struct, eq=False):
     RECUR apply to the attempt with the identity `expected`. SCHEDULE is a client's `change`, with `timer` or `changes` where
     that needs them, or the owner's own (Replan). MOVE_ON plans the late row of the generation `expected` again.
 
+    UPDATE, DELETE and SCHEDULE of a job have `only_if`: they apply to a row that matches it then.
+
     `completion` is who waits for the operation, if anybody does."""
 
     kind: OpKind
@@ -113,6 +116,7 @@ class WriteOp(msgspec.Struct, eq=False):
     deadline_us: int | None = None
     condition: Condition | None = None
     change: ScheduleChange | None = None
+    only_if: RowFilter | None = None
     #: Whether a client's write was passed on to the shard's owner, another node.
     forwarded: bool = False
 

@@ -88,6 +88,13 @@ class Supervisor:
         self._spawn(_every(limits.replanning_interval_us, replanning.check))
         self._spawn(self._keep_supervising())
 
+    def acts_for_all(self) -> bool:
+        """Whether this node does what one node of the cluster does for all: it owns the first shard, as far as it knows, and
+        has recent contact with the store."""
+        if 0 not in self.dispatcher.shards:
+            return False
+        return self._context.store.capabilities.exclusive or self.lease.in_touch(self._context.clock.boottime_us())
+
     async def all_owned(self, timeout_us: int) -> bool:
         """Waits until this node owns every shard; False if the time passes first."""
         try:

@@ -29,6 +29,7 @@ from tocsin.web.api.clients import Clients
 from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.gate import RequestGate
 from tocsin.web.api.heads import Head, KnownHeads
+from tocsin.web.api.jobs import JobHandlers
 from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest, AsgiRequest, Content, NotModified
 from tocsin.web.api.routes import Route, RouteMatch, Routes, read_query
@@ -113,6 +114,7 @@ class Api:
             TimerHandlers(service, parser, limits, traces),
             ScheduleHandlers(Schedules(service), parser, traces),
             FailureHandlers(service, parts.rules, audit),
+            JobHandlers(parts.jobs, parts.rules, audit),
             NamespaceHandlers(service, parser, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, parts.rules),

@@ -13,6 +13,7 @@ from tocsin.model.access import EVERY
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.failures import FailureHandlers
+from tocsin.web.api.jobs import JobHandlers
 from tocsin.web.api.operation import Operation, Reach, declared_by
 from tocsin.web.api.operators import OperatorHandlers
 from tocsin.web.api.request import ApiLimits, ApiRequest
@@ -33,6 +34,7 @@ FAMILIES = (
     TimerHandlers,
     ScheduleHandlers,
     FailureHandlers,
+    JobHandlers,
     NamespaceHandlers,
     KeyHandlers,
     AuditHandlers,

@@ -11,6 +11,7 @@ from tocsin.ports.audit import AuditLog, NoAudit
 from tocsin.ports.clock import Clock
 from tocsin.ports.records import Records
 from tocsin.statistics.reading import StatisticsReader
+from tocsin.timers.jobs import Jobs
 from tocsin.timers.service import TimerService
 from tocsin.web.http.access import AuthFailures, Keyring
 from tocsin.web.http.errors import Headers
@@ -44,6 +45,7 @@ class WebParts:
     keys: Keyring
     hosts: Hosts
     statistics: StatisticsReader
+    jobs: Jobs
     proxies: Proxies = field(default_factory=Proxies)
     auth_failures: AuthFailures = field(default_factory=AuthFailures)
     audit: AuditLog = field(default_factory=NoAudit)

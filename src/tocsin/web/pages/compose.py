@@ -31,6 +31,7 @@ from tocsin.web.pages.calls.submitting import CallSubmission
 from tocsin.web.pages.counts import Counts
 from tocsin.web.pages.failures.failures import FailurePages
 from tocsin.web.pages.finding import Finder
+from tocsin.web.pages.jobs import Jobs
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
 from tocsin.web.pages.outages import Outages
@@ -89,6 +90,7 @@ def compose(
     site = Site(
         service=service,
         schedules=schedules,
+        jobs=parts.jobs,
         parser=RequestParser(parts.rules),
         rules=parts.rules,
         pages=pages,
@@ -121,6 +123,7 @@ def compose(
         ScheduleEditing(site),
         ScheduleActions(site, schedule),
         FailurePages(site),
+        Jobs(site),
         Shell(site),
         Finder(site),
         Administration(site),

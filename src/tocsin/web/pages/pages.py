@@ -63,6 +63,7 @@ NAVIGATION = {
         NavigationEntry(
             "/failures", "Failures", "failures", Principal.may_somewhere, scoped=True, number="/ui/failures"
         ),
+        NavigationEntry("/jobs", "Jobs", "jobs", Principal.may_somewhere, scoped=True),
     ),
     "System": (
         NavigationEntry("/nodes", "Nodes", "nodes", Principal.may),

@@ -12,6 +12,7 @@ from tocsin.model.namespace import DEFAULT_NAMESPACE, Namespace
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
 from tocsin.statistics.counting import CallStatistics, Statistics
+from tocsin.timers.jobs import Jobs
 from tocsin.timers.schedules import Schedules
 from tocsin.timers.service import TimerService
 from tocsin.web.http.access import Keyring
@@ -36,6 +37,7 @@ class Site:
 
     service: TimerService
     schedules: Schedules
+    jobs: Jobs
     parser: RequestParser
     rules: InputRules
     pages: Pages

@@ -13,6 +13,7 @@ import aiohttp
 from tocsin_client._async.audit import AsyncAudit
 from tocsin_client._async.calls import AsyncCalls
 from tocsin_client._async.failures import AsyncFailures
+from tocsin_client._async.jobs import AsyncJobs
 from tocsin_client._async.keys import AsyncKeys
 from tocsin_client._async.namespaces import AsyncClusterView, AsyncNamespaces
 from tocsin_client._async.runner import Runner
@@ -59,6 +60,7 @@ class AsyncClient:
         self.timers: AsyncTimers = AsyncTimers(runner)
         self.schedules: AsyncSchedules = AsyncSchedules(runner)
         self.failures: AsyncFailures = AsyncFailures(runner)
+        self.jobs: AsyncJobs = AsyncJobs(runner)
         self.namespaces: AsyncNamespaces = AsyncNamespaces(runner)
         self.keys: AsyncKeys = AsyncKeys(runner)
         self.audit: AsyncAudit = AsyncAudit(runner)

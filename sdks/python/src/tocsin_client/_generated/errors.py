@@ -101,6 +101,20 @@ class TooManyKeys(Conflict):
     """TOO_MANY_KEYS: The maximum number of API keys exists. Nothing was written."""
 
 
+class JobNotFound(NotFound):
+    """JOB_NOT_FOUND: No job has this id, or the key has no access to its namespace. A job is kept for 30 days after
+    its end."""
+
+
+class JobRunning(Conflict):
+    """JOB_RUNNING: A job that has not ended, running or paused, may change the same timers or schedules. Nothing was
+    written."""
+
+
+class JobEnded(Conflict):
+    """JOB_ENDED: The job has ended, so it can't be paused, resumed or canceled, or get another rate."""
+
+
 class NamespaceExists(Conflict):
     """NAMESPACE_EXISTS: A namespace with this name exists."""
 
@@ -203,6 +217,9 @@ CODES: dict[str, type[ApiError]] = {
     "CLOCK_HALTED": ClockHalted,
     "ROTATION_PENDING": RotationPending,
     "TOO_MANY_KEYS": TooManyKeys,
+    "JOB_NOT_FOUND": JobNotFound,
+    "JOB_RUNNING": JobRunning,
+    "JOB_ENDED": JobEnded,
     "NAMESPACE_EXISTS": NamespaceExists,
     "SERVICE_CALL_NOT_SCHEDULED": ServiceCallNotScheduled,
     "SERVICE_CALL_NOT_FAILED": ServiceCallNotFailed,
@@ -235,6 +252,9 @@ __all__ = [
     "HeadersTooLarge",
     "IdempotencyConflict",
     "Internal",
+    "JobEnded",
+    "JobNotFound",
+    "JobRunning",
     "KeyNotFound",
     "MalformedBody",
     "MalformedRequest",

@@ -35,6 +35,9 @@ AuditAction: TypeAlias = Literal[
     "secret_rotated",
     "tenant_labeled",
     "failures_dismissed",
+    "job_created",
+    "job_changed",
+    "job_ended",
 ]
 
 #: Where a change came from.
@@ -78,6 +81,15 @@ FailureKind: TypeAlias = Literal[
 
 #: Which finished timers stay visible until retention removes them.
 HistoryMode: TypeAlias = Literal["all", "failures", "none"]
+
+#: What a job does with each timer or schedule.
+JobAction: TypeAlias = Literal["cancel", "shift", "setUrl", "pause", "resume", "delete"]
+
+#: What a job changes.
+JobKind: TypeAlias = Literal["timers", "schedules"]
+
+#: running and paused ones go on, or may; completed, canceled and failed ones have ended.
+JobState: TypeAlias = Literal["running", "paused", "completed", "canceled", "failed"]
 
 #: What an API key allows; each role includes the previous ones.
 KeyRole: TypeAlias = Literal["read", "write", "admin"]
@@ -1068,6 +1080,146 @@ class DismissFailures:
             sent["kind"] = self.kind
         if self.all is not UNSET:
             sent["all"] = self.all
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class CreateJob:
+    """A job to create."""
+
+    #: The namespace's name; `*`: all that the API key has access to.
+    namespace: str
+    #: What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules.
+    action: JobAction
+    #: What is changed: timers or schedules.
+    of: JobKind
+    filter: JobFilter | Mapping[str, Any] | Unset = UNSET
+    #: Must be true if the filter is empty: every row is changed.
+    all: bool | Unset = UNSET
+    #: By how much shift moves the instants: a duration, with - to an earlier one.
+    shift_by: str | Unset = UNSET
+    #: The http or https URL to call. Responses redact its secrets.
+    url: str | Unset = UNSET
+    #: Rows a second that the job changes at most, in the whole cluster. Default 500.
+    rate_per_second: int | Unset = UNSET
+    #: Only counts the rows that match. Default false.
+    dry_run: bool | Unset = UNSET
+    #: The job fails instead of changing more rows, for example than a dry run has counted.
+    match_max: int | Unset = UNSET
+    #: Makes the request safe to repeat: the same key answers the same job.
+    idempotency_key: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "action": self.action,
+            "of": self.of,
+        }
+        if self.filter is not UNSET:
+            sent["filter"] = object_json("filter", self.filter, JobFilter)
+        if self.all is not UNSET:
+            sent["all"] = self.all
+        if self.shift_by is not UNSET:
+            sent["shiftBy"] = self.shift_by
+        if self.url is not UNSET:
+            sent["url"] = self.url
+        if self.rate_per_second is not UNSET:
+            sent["ratePerSecond"] = self.rate_per_second
+        if self.dry_run is not UNSET:
+            sent["dryRun"] = self.dry_run
+        if self.match_max is not UNSET:
+            sent["matchMax"] = self.match_max
+        if self.idempotency_key is not UNSET:
+            sent["idempotencyKey"] = self.idempotency_key
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class JobFilter:
+    """Which timers or schedules a job changes: pending timers, and schedules that have not ended, that match all of
+    it. It is checked again when each change becomes durable. Rows created after the job stay as they are."""
+
+    #: A row must have all of these tags.
+    tags: Sequence[str] | Unset = UNSET
+    #: Prefix of the ids.
+    id_prefix: str | Unset = UNSET
+    #: A part of the callback's host and path; case does not matter.
+    destination: str | Unset = UNSET
+    #: A part of the last error; case does not matter. Of timers only.
+    error: str | Unset = UNSET
+    #: Only timers due at or after this instant.
+    execute_after: Instant | Unset = UNSET
+    #: Only timers due before this instant.
+    execute_before: Instant | Unset = UNSET
+    #: Only rows created before this instant. Default: the job's creation.
+    created_before: Instant | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.tags is not UNSET:
+            sent["tags"] = list_json("tags", self.tags)
+        if self.id_prefix is not UNSET:
+            sent["idPrefix"] = self.id_prefix
+        if self.destination is not UNSET:
+            sent["destination"] = self.destination
+        if self.error is not UNSET:
+            sent["error"] = self.error
+        if self.execute_after is not UNSET:
+            sent["executeAfter"] = instant_text("execute_after", self.execute_after)
+        if self.execute_before is not UNSET:
+            sent["executeBefore"] = instant_text("execute_before", self.execute_before)
+        if self.created_before is not UNSET:
+            sent["createdBefore"] = instant_text("created_before", self.created_before)
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class JobName:
+    """Names a job."""
+
+    #: The job's id.
+    job_id: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "jobId": self.job_id,
+        }
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ListJobs:
+    """Which jobs are listed."""
+
+    #: The namespace's name; `*`: all that the API key has access to.
+    namespace: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class SetJobRate:
+    """Another rate of a job."""
+
+    #: The job's id.
+    job_id: str
+    #: Rows a second that the job changes at most, in the whole cluster. Default 500.
+    rate_per_second: int
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "jobId": self.job_id,
+            "ratePerSecond": self.rate_per_second,
+        }
         return sent
 
 
@@ -2259,6 +2411,161 @@ class DismissedFailures:
         return cls(
             dismissed=source["dismissed"],
             more=source["more"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class JobAnswer:
+    """A job."""
+
+    job: Job
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> JobAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            job=Job.from_json(source["job"]),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Job:
+    """A job, and how far it is."""
+
+    #: The job's id.
+    id: str
+    #: The namespace's name; `*`: all that the API key has access to.
+    namespace: str
+    #: What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules.
+    action: JobAction | str
+    of: JobKind | str
+    filter: JobFilterAnswer
+    #: running and paused ones go on, or may; completed, canceled and failed ones have ended.
+    state: JobState | str
+    #: Rows a second that the job changes at most, in the whole cluster. Default 500.
+    rate_per_second: int
+    #: Only counts the rows that match. Default false.
+    dry_run: bool
+    #: Rows examined that match.
+    matched: int
+    #: Rows changed.
+    changed: int
+    #: Rows that had ended or changed meanwhile, or were as wanted already.
+    skipped: int
+    #: Rows that could not be changed.
+    errors: int
+    #: The first ten of them.
+    sample_errors: list[JobFailure]
+    #: An RFC 3339 instant with a time zone.
+    created_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    updated_at: datetime
+    #: By how much shift moves the instants: a duration, with - to an earlier one.
+    shift_by: str | None = None
+    #: The http or https URL to call. Responses redact its secrets.
+    url: str | None = None
+    #: The job fails instead of changing more rows, for example than a dry run has counted.
+    match_max: int | None = None
+    #: Timers due before this instant have been examined.
+    examined_to: str | None = None
+    #: Why it failed.
+    reason: str | None = None
+    #: The id of the key that created it.
+    created_by: str | None = None
+    #: An RFC 3339 instant with a time zone.
+    ended_at: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Job:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            id=source["id"],
+            namespace=source["namespace"],
+            action=source["action"],
+            of=source["of"],
+            filter=JobFilterAnswer.from_json(source["filter"]),
+            state=source["state"],
+            rate_per_second=source["ratePerSecond"],
+            dry_run=source["dryRun"],
+            matched=source["matched"],
+            changed=source["changed"],
+            skipped=source["skipped"],
+            errors=source["errors"],
+            sample_errors=[JobFailure.from_json(each) for each in source["sampleErrors"]],
+            created_at=parse_instant(source["createdAt"]),
+            updated_at=parse_instant(source["updatedAt"]),
+            shift_by=source.get("shiftBy"),
+            url=source.get("url"),
+            match_max=source.get("matchMax"),
+            examined_to=source.get("examinedTo"),
+            reason=source.get("reason"),
+            created_by=source.get("createdBy"),
+            ended_at=source.get("endedAt"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class JobFilterAnswer:
+    """The filter of a job, with all instants resolved."""
+
+    #: An RFC 3339 instant with a time zone.
+    created_before: str
+    #: A row must have all of these tags.
+    tags: list[str] | None = None
+    #: Prefix of the ids.
+    id_prefix: str | None = None
+    #: A part of the callback's host and path; case does not matter.
+    destination: str | None = None
+    #: A part of the last error; case does not matter. Of timers only.
+    error: str | None = None
+    #: Only timers due at or after this instant.
+    execute_after: str | None = None
+    #: Only timers due before this instant.
+    execute_before: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> JobFilterAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            created_before=source["createdBefore"],
+            tags=source.get("tags"),
+            id_prefix=source.get("idPrefix"),
+            destination=source.get("destination"),
+            error=source.get("error"),
+            execute_after=source.get("executeAfter"),
+            execute_before=source.get("executeBefore"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class JobFailure:
+    """A row that could not be changed, and why."""
+
+    namespace: str
+    id: str
+    error: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> JobFailure:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            namespace=source["namespace"],
+            id=source["id"],
+            error=source["error"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class JobList:
+    """Jobs, newest first: those that have not ended, and the newest 200 of those that ended in the last 30 days."""
+
+    jobs: list[Job]
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> JobList:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            jobs=[Job.from_json(each) for each in source["jobs"]],
         )
 
 

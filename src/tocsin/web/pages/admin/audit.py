@@ -29,6 +29,9 @@ ACTIONS = {
     AuditAction.SECRET_ROTATED: "Rotated secret of",
     AuditAction.TENANT_LABELED: "Labelled tenant",
     AuditAction.FAILURES_DISMISSED: "Dismissed failures in",
+    AuditAction.JOB_CREATED: "Created job",
+    AuditAction.JOB_CHANGED: "Changed job",
+    AuditAction.JOB_ENDED: "Ended job",
 }
 _FILTERS = ("action", "keyId", "subject")
 
@@ -75,6 +78,8 @@ class AuditTrail(Part):
 
 def _object_path(entry: AuditEntry) -> str:
     """The page of what was acted on; empty if it has none."""
+    if entry.action.startswith("job_"):
+        return f"/jobs/{quote(entry.subject, safe='')}"
     if entry.action.startswith("key_"):
         return f"/keys?q={quote(entry.subject, safe='')}"
     of_namespace = entry.action.startswith("namespace_") or entry.details.get("of") == "namespace"

@@ -1,21 +1,19 @@
-"""Cancels any number of timers, or replays finished ones, from an open page."""
+"""Cancels selected timers, or replays finished ones, from an open page. All that match a filter are changed by a job."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
 
 from tocsin.model.access import EVERY, Role
-from tocsin.model.errors import FieldError, InvalidInput, TimerNotFound, TimerNotPending, TimerPending, TocsinError
+from tocsin.model.errors import TimerNotFound, TimerNotPending, TimerPending, TocsinError
 from tocsin.model.timer import Changes, Status
-from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import TimerView
 from tocsin.web.pages.bulk import NAMED_MAX, Target, change_all, distinct, hosts, sent_ids, step
-from tocsin.web.pages.context import RequestContext, whole_number
-from tocsin.web.pages.lists import TimeBudget, in_order, key_of
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.lists import key_of
 from tocsin.web.pages.presentation import timer_path
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.listing import TimerList
@@ -30,26 +28,23 @@ class BulkActions(Part):
 
     @route("GET", "/ui/cancel")
     async def cancel_dialog(self, context: RequestContext) -> Response:
-        """The dialog that the script fills in. With `all=yes` it is about all pending timers that match the current
-        filters."""
-        return await self._dialog(context, "cancel", every=context.query.get("all") == "yes")
+        """The dialog that the script fills in."""
+        return await self._dialog(context, "cancel")
 
     @route("GET", "/ui/replay")
     async def replay_dialog(self, context: RequestContext) -> Response:
         """The dialog that the script fills in."""
-        return await self._dialog(context, "replay", every=False)
+        return await self._dialog(context, "replay")
 
-    async def _dialog(self, context: RequestContext, kind: str, *, every: bool) -> Response:
-        filters = (await self._lists.filters(context)).fixed(context.now_us)
+    async def _dialog(self, context: RequestContext, kind: str) -> Response:
+        filters = await self._lists.filters(context)
         self._permit(context, filters.scope)
-        request = self._lists.request(context, filters)
         return self._pages.page(
             "bulk.html",
             context,
             noun="timer",
             filters=filters,
-            request=request,
-            every=every,
+            every=False,
             kind=kind,
             limits=self._limits,
         )
@@ -80,25 +75,6 @@ class BulkActions(Part):
     async def _cancel(self, key: str) -> None:
         namespace, _, timer_id = key.partition("/")
         await self._service.delete(namespace, timer_id)
-
-    @route("POST", "/ui/cancel/matching")
-    async def cancel_matching(self, context: RequestContext) -> Response:
-        """Counts or cancels the next timers that match the filters in the query and were created by `created_before`, the
-        instant (microseconds) at which the dialog was opened."""
-        filters = await self._lists.filters(context)
-        self._permit(context, filters.scope)
-        created_before = context.form.get("created_before")
-        if not created_before.isdecimal():
-            raise InvalidInput(FieldError("created_before", "is not an instant in microseconds"))
-        rows = min(self._limits.cancel_timers_max, self._limits.list_rows_max)
-        request = self._lists.request(context, replace(filters, view="pending", rows=rows))
-        found = await in_order(
-            self._service.list, request, TimeBudget(self._limits.list_search_timeout_s), cursor_instant
-        )
-        # Once, not for each row: it reads all digits.
-        created_before_us = whole_number(created_before)
-        views = [view for view in found.rows if view.timer.created_at <= created_before_us]
-        return await self._step(context, views, 0, self._cancel, found.cursor)
 
     @route("POST", "/timers/cancel-many")
     async def cancel_many(self, context: RequestContext) -> Response:
@@ -143,14 +119,13 @@ class BulkActions(Part):
         views: Sequence[TimerView],
         other: int,
         change: Callable[[str], Awaitable[object]],
-        cursor: str | None = None,
     ) -> Response:
         """A step on these timers, as `bulk.step`."""
         timers = [view.timer for view in views]
         targets = [
             Target(key_of(timer), timer.id, timer_path(timer.namespace, timer.id), timer.url) for timer in timers
         ]
-        return await step(context, targets, other, change, _reason, cursor)
+        return await step(context, targets, other, change, _reason)
 
 
 def _reason(error: TocsinError) -> str:

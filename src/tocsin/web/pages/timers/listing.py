@@ -71,14 +71,6 @@ class TimerFilters(ListFilters):
             due = True
         return after, before if due else format_instant(now_us)
 
-    @property
-    def conditions(self) -> list[str]:
-        """The filters apart from namespace, status and due time, as phrases that follow “timers with”."""
-        conditions = [f"an id that begins with “{self.search}”"] if self.search else []
-        conditions += [f"the tag “{tag}”" for tag in self.tags]
-        conditions += [f"“{self.destination}” in their destination"] if self.destination else []
-        return [*conditions, *([f"“{self.error}” in their last error"] if self.error else [])]
-
     def api_request(self, now_us: int) -> wire.ListTimers:
         """The equivalent API request."""
         after, before = self.bounds(now_us)
@@ -96,8 +88,8 @@ class TimerFilters(ListFilters):
         )
 
     def fixed(self, now_us: int) -> TimerFilters:
-        """The filters for a bulk action: pending timers only, earliest first, from the start of the list, with a relative
-        time range resolved to instants."""
+        """The filters for a job: pending timers only, from the start of the list, with a relative time range resolved to
+        instants."""
         after, before = self.bounds(now_us)
         span = CUSTOM_RANGE if after or before else ""
         return replace(self, view="pending", order="asc", range=span, after=after, before=before, cursor="")

@@ -39,7 +39,8 @@ public final class Driver {
     private static final List<String> CAN =
             List.of("audit", "batcher", "calls", "cancel", "dedup", "keys", "receiver", "routing", "schedules");
     /** Steps that name a timer, schedule or service call instead of sending an object. */
-    private static final List<String> NAMES = List.of("namespace", "timerId", "scheduleId", "serviceCallId", "tag", "keyId");
+    private static final List<String> NAMES =
+            List.of("namespace", "timerId", "scheduleId", "serviceCallId", "tag", "keyId", "jobId");
 
     private final Map<String, AsyncTocsinClient> clients = new HashMap<>();
     private final Observed observed = new Observed();

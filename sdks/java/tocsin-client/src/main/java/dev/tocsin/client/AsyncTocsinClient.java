@@ -46,6 +46,15 @@ public final class AsyncTocsinClient implements AutoCloseable {
     }
 
     /**
+     * Jobs.
+     *
+     * @return its operations
+     */
+    public AsyncJobs jobs() {
+        return new AsyncJobs(flows);
+    }
+
+    /**
      * Namespaces.
      *
      * @return its operations

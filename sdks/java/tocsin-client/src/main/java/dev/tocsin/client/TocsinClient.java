@@ -53,6 +53,15 @@ public final class TocsinClient implements AutoCloseable {
     }
 
     /**
+     * Jobs.
+     *
+     * @return its operations
+     */
+    public Jobs jobs() {
+        return new Jobs(here.jobs());
+    }
+
+    /**
      * Namespaces.
      *
      * @return its operations

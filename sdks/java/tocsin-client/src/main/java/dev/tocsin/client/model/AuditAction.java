@@ -40,6 +40,15 @@ public record AuditAction(String value) implements OpenEnum {
     /** failures_dismissed. */
     public static final AuditAction FAILURES_DISMISSED = new AuditAction("failures_dismissed");
 
+    /** job_created. */
+    public static final AuditAction JOB_CREATED = new AuditAction("job_created");
+
+    /** job_changed. */
+    public static final AuditAction JOB_CHANGED = new AuditAction("job_changed");
+
+    /** job_ended. */
+    public static final AuditAction JOB_ENDED = new AuditAction("job_ended");
+
     /**
      * Reads a value, known or not.
      *

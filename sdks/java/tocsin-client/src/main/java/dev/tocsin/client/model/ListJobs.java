@@ -1,0 +1,58 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Field;
+import dev.tocsin.client.Json;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * Which jobs are listed.
+ *
+ * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
+ */
+public record ListJobs(
+        Field<String> namespace) {
+
+    /**
+     * Starts with the required members; the others are absent.
+     *
+     * @return the request
+     */
+    public static ListJobs all() {
+        return new ListJobs(
+                Field.absent());
+    }
+
+    /**
+     * The namespace's name; <code>*</code>: all that the API key has access to.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListJobs namespace(String value) {
+        return namespace(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
+     * @return a copy with it
+     */
+    public ListJobs namespace(Field<String> namespace) {
+        return new ListJobs(
+                namespace);
+    }
+
+    /**
+     * The object to send: absent members stay out.
+     *
+     * @return the object
+     */
+    public Json toJson() {
+        Map<String, Json> sent = new LinkedHashMap<>();
+        namespace.putInto(sent, "namespace", Json::of);
+        return Json.object(sent);
+    }
+}

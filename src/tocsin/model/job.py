@@ -1,0 +1,171 @@
+"""Jobs: one change of many timers or schedules, that the server makes row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from tocsin.model.access import EVERY
+from tocsin.model.instants import US_PER_DAY
+from tocsin.model.timer import Timer
+
+#: Rows a second that a job changes at most, in the whole cluster, unless it was asked for another rate; and the greatest.
+RATE_DEFAULT, RATE_MAX = 500, 5_000
+#: How long a job that has ended is listed, in microseconds; and how many are kept at most, the newest ones: to list jobs, all
+#: are read.
+KEPT_US, KEPT_MAX = 30 * US_PER_DAY, 200
+#: Jobs that may be running or paused at once: each has a part of one node's time.
+LIVE_MAX = 20
+#: Errors of which a job keeps what happened; all are counted. Characters of each.
+SAMPLES_MAX, SAMPLE_CHARS_MAX = 10, 500
+
+
+class JobKind(StrEnum):
+    """What a job changes."""
+
+    TIMERS = "timers"
+    SCHEDULES = "schedules"
+
+
+class JobAction(StrEnum):
+    """What a job does with each row."""
+
+    CANCEL = "cancel"
+    SHIFT = "shift"
+    SET_URL = "setUrl"
+    PAUSE = "pause"
+    RESUME = "resume"
+    DELETE = "delete"
+
+
+ACTIONS: Mapping[JobKind, tuple[JobAction, ...]] = {
+    JobKind.TIMERS: (JobAction.CANCEL, JobAction.SHIFT, JobAction.SET_URL),
+    JobKind.SCHEDULES: (JobAction.PAUSE, JobAction.RESUME, JobAction.DELETE, JobAction.SET_URL),
+}
+
+
+class JobState(StrEnum):
+    """`starting`: it is not known yet that no other job changes the same rows. `failed`: it has given up; `reason` has the
+    cause."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    CANCELED = "canceled"
+    FAILED = "failed"
+
+
+#: States from which a job goes on, or may.
+LIVE = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PAUSED})
+
+
+class RowFilter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Which rows a job changes: those that match all of it. It is applied where they are read and again where the change
+    becomes durable, so that what was changed since is changed only if it still matches.
+
+    `destination` and `error` are parts of URL and last error, in lower case. `execute_after` and `created_before` and so on
+    are microseconds; `…_after` is inclusive, `…_before` exclusive. `updated_before`: nothing has happened to the row since,
+    neither a change nor an attempt."""
+
+    created_before: int
+    tags: tuple[str, ...] = ()
+    id_prefix: str = ""
+    destination: str = ""
+    error: str = ""
+    execute_after: int | None = None
+    execute_before: int | None = None
+    updated_before: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every row matches that was there when the job was created."""
+        return self == RowFilter(self.created_before, updated_before=self.updated_before)
+
+    def matches(self, timer: Timer) -> bool:
+        """Whether a pending timer or a live schedule, as its row has it, is among those that are changed."""
+        return (
+            timer.created_at < self.created_before
+            and (self.updated_before is None or timer.updated_at < self.updated_before)
+            and timer.id.startswith(self.id_prefix)
+            and set(self.tags) <= set(timer.tags)
+            and self.destination in timer.url.partition("://")[2].lower()
+            and self.error in (timer.last_error or "").lower()
+            and (self.execute_after is None or timer.execute_at >= self.execute_after)
+            and (self.execute_before is None or timer.execute_at < self.execute_before)
+        )
+
+
+class JobError(msgspec.Struct, frozen=True, gc=False):
+    """Why a row could not be changed."""
+
+    namespace: str
+    id: str
+    error: str
+
+
+class JobCounts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Rows that matched, and what became of them: `changed`, `skipped` (they had ended, no longer matched, or were as wanted
+    already) and `errors`. A dry run only counts those that match."""
+
+    matched: int = 0
+    changed: int = 0
+    skipped: int = 0
+    errors: int = 0
+
+    def plus(self, other: JobCounts) -> JobCounts:
+        """Both together."""
+        return JobCounts(
+            self.matched + other.matched,
+            self.changed + other.changed,
+            self.skipped + other.skipped,
+            self.errors + other.errors,
+        )
+
+
+class Job(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A job: what was asked for, and how far it is. All instants are microseconds.
+
+    `namespace` is one, or `*` for all of them. `request` is the hash of what was asked for, by which a repeated request is
+    known. `created_by`, `address` and `source` are who asked, for the audit trail. `match_max`: the job fails instead of
+    changing more rows; it also is what progress is measured by. `runner` is the incarnation of the node that works on it,
+    `cursor` where that goes on: everything before it is done and durable. `seen_to` is the instant up to which timers were
+    examined. `version` is its record's."""
+
+    id: str
+    namespace: str
+    kind: JobKind
+    action: JobAction
+    filter: RowFilter
+    created_at: int
+    updated_at: int
+    state: JobState
+    request: str = ""
+    created_by: str | None = None
+    address: str = ""
+    source: str = ""
+    rate_per_second: int = RATE_DEFAULT
+    shift_by_us: int = 0
+    url: str = ""
+    dry_run: bool = False
+    match_max: int | None = None
+    runner: str = ""
+    cursor: str | None = None
+    seen_to: int | None = None
+    counts: JobCounts = JobCounts()
+    samples: tuple[JobError, ...] = ()
+    reason: str = ""
+    ended_at: int | None = None
+    version: int = 0
+
+    @property
+    def live(self) -> bool:
+        """Whether it goes on, or may."""
+        return self.state in LIVE
+
+    def overlaps(self, other: Job) -> bool:
+        """Whether both may change the same rows. A dry run changes none."""
+        together = self.namespace == other.namespace or EVERY in (self.namespace, other.namespace)
+        return together and self.kind is other.kind and not (self.dry_run or other.dry_run)

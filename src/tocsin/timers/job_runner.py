@@ -1,0 +1,408 @@
+"""Jobs at work: the node that owns the first shard does all of them, page by page, by ordinary writes at the owners of the
+rows.
+
+A page is read like a list, and each row that matches becomes one write, which the row's owner resolves when it assembles its
+batch (rule 17): it checks again whether the row matches. The job's record has the place behind the last row whose write is
+answered, and therefore durable or certainly without effect (rule 16). After a loss of the node, its successor does again what
+came after that place. It changes no row twice: a canceled row is gone, and a shifted one no longer matches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tocsin.model.access import EVERY
+from tocsin.model.audit import AuditAction, AuditSource
+from tocsin.model.errors import (
+    Overloaded,
+    RequestExpired,
+    ScheduleEnded,
+    ShardMoved,
+    StoreError,
+    TimerNotFound,
+    TimerNotPending,
+    TocsinError,
+    Unavailable,
+)
+from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.job import SAMPLE_CHARS_MAX, SAMPLES_MAX, Job, JobAction, JobCounts, JobError, JobKind, JobState
+from tocsin.model.namespace import RESERVED_PREFIX
+from tocsin.model.schedule import DefinitionChanges, Edit, Pause, Resume
+from tocsin.model.timer import Changes, Status
+from tocsin.ports.audit import Actor, AuditLog
+from tocsin.ports.store import GENERATION_END
+from tocsin.tasks import end_tasks
+from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.jobs import (
+    JOBS,
+    JobFinished,
+    JobInterrupted,
+    JobRowsChanged,
+    every_job,
+    jobs_of,
+    purge,
+    put,
+)
+from tocsin.timers.listing import IdListRequest, ListRequest, TimerView, cursor_instant, write_cursor
+from tocsin.timers.service import TimerService
+
+#: How often the runner looks for jobs of other nodes: one small read.
+_LOOK_S = 2.0
+#: Rows of a page, and rows that a filter may leave out while one is read: a call of the store is short enough for clients'
+#: lists not to wait for it noticeably.
+PAGE_ROWS, _SCAN_ROWS_MAX = 500, 10_000
+#: Writes at once: those of a quarter of a second, so that a client's write waits for few of them in its batch, and each batch
+#: has enough for its fixed cost; with high rates at most so many.
+_SLICES_PER_SECOND, _SLICE_ROWS_MAX = 4, 500
+#: Clients' writes that may wait at this node when a slice is begun; and how often, and with which pause, it waits for fewer.
+_CLIENTS_WAITING_MAX, _CLIENTS_CHECKS_MAX, _CLIENTS_CHECK_S = 100, 50, 0.02
+#: How often the place is stored.
+_SAVE_INTERVAL_US = US_PER_SECOND
+#: Pause before a call is repeated that failed.
+_RETRY_S = 0.5
+
+#: Writes that were certainly not done.
+_NOT_DONE = (ShardMoved, Overloaded, RequestExpired)
+#: Answers to writes of rows that are not among the job's rows any more.
+_GONE = (TimerNotFound, TimerNotPending, ScheduleEnded)
+
+
+class Page(NamedTuple):
+    """Rows that match, each with the cursor behind it, and the cursor of the next page; None if there is none."""
+
+    rows: list[tuple[TimerView, str]]
+    end: str | None
+
+
+async def _page_of_timers(service: TimerService, job: Job, cursor: str | None) -> Page:
+    wanted = job.filter
+    request = ListRequest(
+        None if job.namespace == EVERY else job.namespace, frozenset({Status.PENDING}), wanted.tags, wanted.id_prefix,
+        wanted.execute_after, wanted.execute_before, wanted.destination, wanted.error, PAGE_ROWS, cursor,
+        reads_max=1, scan_rows_max=_SCAN_ROWS_MAX,
+    )  # fmt: skip
+    views, end = await service.list(request)
+    # A live row's place is behind its instant and uuid, whatever its generation has become.
+    rows = [(view, write_cursor((view.next_attempt_at or 0, view.uuid, GENERATION_END)) or "") for view in views]
+    return Page([row for row in rows if _is_wanted(job, row[0])], end)
+
+
+async def _page_of_schedules(service: TimerService, job: Job, cursor: str | None) -> Page:
+    several = job.namespace == EVERY
+    request = IdListRequest(cursor or "", PAGE_ROWS, "", job.filter.matches, reads_max=1, of_several=several)
+    views, end = await service.list_schedules(None if several else job.namespace, request, lambda view: view)
+    rows = [(view, request.position(view.timer.namespace, view.timer.id)) for view in views]
+    return Page([row for row in rows if _is_wanted(job, row[0])], end)
+
+
+def _is_wanted(job: Job, view: TimerView) -> bool:
+    return job.filter.matches(view.timer) and not view.timer.namespace.startswith(RESERVED_PREFIX)
+
+
+#: The rows of each kind: what a job changes is read by one of these, and changed by one of the operations below.
+_PAGES = {JobKind.TIMERS: _page_of_timers, JobKind.SCHEDULES: _page_of_schedules}
+
+
+def _operation(job: Job, view: TimerView) -> WriteOp | None:
+    """What the job does with a row; None if it is as wanted already."""
+    timer, schedule, action = view.timer, view.timer.schedule, job.action
+    op = WriteOp(OpKind.SCHEDULE if schedule else OpKind.UPDATE, view.uuid, timer.namespace, only_if=job.filter)
+    if action in (JobAction.CANCEL, JobAction.DELETE):
+        op.kind = OpKind.DELETE
+    elif action is JobAction.SHIFT:
+        op.changes = Changes(shift_us=job.shift_by_us)
+    elif action is JobAction.SET_URL:
+        if timer.url == job.url:
+            return None
+        op.changes = Changes(url=job.url)
+        op.change = Edit(DefinitionChanges()) if schedule else None
+    else:
+        pauses = action is JobAction.PAUSE
+        if schedule is None or pauses == (schedule.state.paused is not None):
+            return None
+        op.change = Pause() if pauses else Resume()
+    return op
+
+
+class _Superseded(Exception):
+    """Another node works on the job, or nobody should any more."""
+
+
+class JobRunner:
+    """Works on all running jobs while `runs_here` holds: on one node of the cluster (`acts_for_all`). `fatal` is called
+    with an error that is a defect."""
+
+    def __init__(
+        self,
+        context: Context,
+        service: TimerService,
+        audit: AuditLog,
+        *,
+        runs_here: Callable[[], bool],
+        fatal: Callable[[BaseException], None],
+    ) -> None:
+        self._context, self._service, self._audit = context, service, audit
+        self._runs_here, self._fatal = runs_here, fatal
+        self._wake = asyncio.Event()
+        self._look: asyncio.Task[None] | None = None
+        self._work: dict[str, asyncio.Task[None]] = {}
+        self._version: int | None = None
+
+    @property
+    def running(self) -> int:
+        """Jobs that this node works on."""
+        return len(self._work)
+
+    def start(self) -> None:
+        """Begins to look for jobs."""
+        self._look = self._spawn(self._keep_looking())
+
+    async def close(self) -> None:
+        """Stops; what was begun goes on at another node, or after the next start."""
+        await end_tasks(*(() if self._look is None else (self._look,)), *self._work.values())
+
+    def changed(self) -> None:
+        """A job of this node has to be begun."""
+        self._wake.set()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fatal(error)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            self._wake.clear()
+            if self._runs_here():
+                try:
+                    await self._begin()
+                except StoreError as error:
+                    self._context.observe(JobInterrupted("", str(error)))
+            else:
+                self._version = None
+                await end_tasks(*self._work.values())
+            try:
+                async with asyncio.timeout(_LOOK_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def _begin(self) -> None:
+        """Begins the jobs that should run and do not yet, if any record of a job has changed."""
+        context = self._context
+        version = await context.bounded(context.store.records_version(JOBS))
+        if version == self._version:
+            return
+        self._version = version
+        jobs = await context.bounded(every_job(context.store, context.observe))
+        for job in jobs:
+            if job.state is JobState.RUNNING and job.id not in self._work:
+                self._work[job.id] = task = self._spawn(_Run(self, job).run())
+                task.add_done_callback(partial(self._done, job.id))
+        await context.bounded(purge(context.store, jobs, context.clock.now_us()))
+
+    def _done(self, job_id: str, task: asyncio.Task[None]) -> None:
+        self._work.pop(job_id, None)
+        # It may have been resumed meanwhile.
+        self._version = None
+
+
+class _Run:
+    """This node's work on one job."""
+
+    def __init__(self, runner: JobRunner, job: Job) -> None:
+        self._context, self._service = runner._context, runner._service
+        self._audit, self._runs_here = runner._audit, runner._runs_here
+        self._me = runner._context.incarnation.hex()
+        self._job = job
+        self._saved_us = 0
+        # When the next slice may begin, in boot time.
+        self._next_us = 0
+
+    async def run(self) -> None:
+        """Returns when the job has ended, is paused, or belongs to another node. While a page is changed, the next one is
+        read."""
+        following: asyncio.Task[Page] | None = None
+        try:
+            await self._save(claims=True)
+            page = await self._read(self._job.cursor)
+            while True:
+                if page.end is not None:
+                    following = asyncio.get_running_loop().create_task(self._read(page.end))
+                if not await self._do(page) or following is None:
+                    return
+                page = await following
+        except _Superseded:
+            pass
+        finally:
+            if following is not None:
+                await end_tasks(following)
+                # Nobody else asks how it ended.
+                if not following.cancelled():
+                    following.exception()
+
+    async def _read(self, cursor: str | None) -> Page:
+        """The page behind the cursor. No more than half of the time is spent on reading."""
+        began_us = self._context.clock.boottime_us()
+        while True:
+            try:
+                page = await _PAGES[self._job.kind](self._service, self._job, cursor)
+            except Unavailable as error:
+                await self._pause_after(error)
+            else:
+                await asyncio.sleep((self._context.clock.boottime_us() - began_us) / 1e6)
+                return page
+
+    async def _do(self, page: Page) -> bool:
+        """Changes the rows of a page, and stores the place behind it; whether there is more to do."""
+        rows = page.rows
+        while rows:
+            job = self._job
+            size = max(min(job.rate_per_second // _SLICES_PER_SECOND, _SLICE_ROWS_MAX), 1)
+            room = sys.maxsize if job.match_max is None else job.match_max - job.counts.matched
+            if room <= 0:
+                await self._end(JobState.FAILED, f"more rows match than matchMax, which is {job.match_max}")
+                return False
+            size = min(room, len(rows) if job.dry_run else size)
+            await self._change(rows[:size])
+            rows = rows[size:]
+            if self._is_save_due():
+                await self._save()
+        self._move_to(page.end)
+        if page.end is None:
+            await self._end(JobState.COMPLETED)
+            return False
+        if self._is_save_due():
+            await self._save()
+        return True
+
+    def _move_to(self, cursor: str | None) -> None:
+        """Goes on behind the cursor, before which everything is done."""
+        of_timers = cursor is not None and self._job.kind is JobKind.TIMERS
+        seen_to = cursor_instant(cursor) if of_timers and cursor is not None else None
+        self._job = msgspec.structs.replace(self._job, cursor=cursor, seen_to=seen_to)
+
+    async def _change(self, part: Sequence[tuple[TimerView, str]]) -> None:
+        """Does the writes of some rows at once, and adds what became of them, when all are answered."""
+        job, counts = self._job, JobCounts(matched=len(part))
+        if not job.dry_run:
+            await self._until_due(len(part))
+            if not self._runs_here():
+                raise _Superseded
+            answers = await asyncio.gather(*(self._write(view) for view, _ in part))
+            errors = [
+                JobError(view.timer.namespace, view.timer.id, str(answer)[:SAMPLE_CHARS_MAX])
+                for (view, _), answer in zip(part, answers, strict=True)
+                if isinstance(answer, TocsinError)
+            ]
+            changed = sum(answer is True for answer in answers)
+            counts = JobCounts(len(part), changed, len(part) - changed - len(errors), len(errors))
+            self._job = msgspec.structs.replace(job, samples=(*job.samples, *errors)[:SAMPLES_MAX])
+            self._context.observe(JobRowsChanged(job.action, changed))
+        self._job = msgspec.structs.replace(self._job, counts=job.counts.plus(counts))
+        self._move_to(part[-1][1])
+
+    async def _until_due(self, rows: int) -> None:
+        """Waits until so many rows may be changed at the job's rate, and while many clients' writes wait."""
+        clock = self._context.clock
+        await asyncio.sleep(max(self._next_us - clock.boottime_us(), 0) / 1e6)
+        for _ in range(_CLIENTS_CHECKS_MAX):
+            if self._service.writes_waiting <= _CLIENTS_WAITING_MAX:
+                break
+            await asyncio.sleep(_CLIENTS_CHECK_S)
+        # From now on: what was not used is not caught up.
+        self._next_us = clock.boottime_us() + rows * US_PER_SECOND // self._job.rate_per_second
+
+    async def _write(self, view: TimerView) -> bool | TocsinError:
+        """Changes a row: whether it did, or why it could not. Repeated until the outcome is known."""
+        at = view.timer.execute_at + self._job.shift_by_us
+        latest = self._context.clock.now_us() + self._context.limits.execute_ahead_max_us
+        if self._job.shift_by_us and not 0 <= at <= latest:
+            return TocsinError("it would be due before 1970, or later than timers may be")
+        in_doubt = False
+        while True:
+            # A new one each time: a write belongs to the engine that has taken it.
+            op = _operation(self._job, view)
+            if op is None:
+                return False
+            try:
+                await self._service.write(view.shard_id, op)
+            except _GONE:
+                return in_doubt
+            except (Unavailable, StoreError) as error:
+                in_doubt = in_doubt or not isinstance(error, _NOT_DONE)
+                await self._pause_after(error)
+            except TocsinError as error:
+                return error
+            else:
+                return True
+
+    async def _pause_after(self, error: TocsinError) -> None:
+        self._context.observe(JobInterrupted(self._job.id, str(error)))
+        await asyncio.sleep(_RETRY_S)
+        if not self._runs_here():
+            raise _Superseded
+
+    # ------------------------------------------------------------------ the record
+
+    def _is_save_due(self) -> bool:
+        return self._context.clock.boottime_us() - self._saved_us >= _SAVE_INTERVAL_US
+
+    async def _save(self, *, claims: bool = False) -> None:
+        """Stores how far the job is; takes over what people have changed meanwhile. Raises _Superseded when the job is not
+        to go on here."""
+        context = self._context
+        while True:
+            job = msgspec.structs.replace(self._job, runner=self._me, updated_at=context.clock.now_us())
+            try:
+                if await context.bounded(put(context.store, job)):
+                    self._job = msgspec.structs.replace(job, version=job.version + 1)
+                    break
+                record = await context.bounded(context.store.record(JOBS, job.id))
+            except StoreError as error:
+                await self._pause_after(error)
+                continue
+            found = [] if record is None else jobs_of(record, context.observe)
+            if not found or not (claims or found[0].runner == self._me):
+                raise _Superseded
+            (stored,) = found
+            if claims:
+                if stored.state is not JobState.RUNNING:
+                    raise _Superseded
+                self._job = stored
+                continue
+            # People cancel and pause it, and change its rate.
+            self._job = msgspec.structs.replace(
+                self._job, rate_per_second=stored.rate_per_second, version=stored.version
+            )
+            if stored.state is JobState.CANCELED or self._job.state is JobState.RUNNING:
+                self._job = msgspec.structs.replace(self._job, state=stored.state, ended_at=stored.ended_at)
+        self._saved_us = context.clock.boottime_us()
+        if self._job.state is not JobState.RUNNING:
+            raise _Superseded
+
+    async def _end(self, state: JobState, reason: str = "") -> None:
+        """Stores that the job has ended, and reports it."""
+        now_us = self._context.clock.now_us()
+        self._job = msgspec.structs.replace(self._job, state=state, reason=reason, ended_at=now_us)
+        try:
+            await self._save()
+        except _Superseded:
+            if self._job.state is not state:
+                raise
+        job, counts = self._job, self._job.counts
+        outcome = {name: getattr(counts, name) for name in counts.__struct_fields__}
+        self._context.observe(JobFinished(job.id, job.namespace, job.kind, job.action, job.state, **outcome))
+        actor = Actor(job.created_by, job.address, AuditSource(job.source))
+        await self._audit.write(AuditAction.JOB_ENDED, actor, job.id, {"state": job.state.value, **outcome})

@@ -1,0 +1,398 @@
+"""The HTTP requests and responses about jobs: structs, their conversion, and what requests do, from the API and the pages,
+with their entries in the audit trail."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tocsin.model import job as model
+from tocsin.model.access import EVERY, ApiKey, Role
+from tocsin.model.audit import AuditAction, Detail
+from tocsin.model.errors import FieldError, InvalidInput, JobNotFound
+from tocsin.model.instants import format_duration, parse_duration
+from tocsin.model.job import ACTIONS, RATE_DEFAULT, RATE_MAX, JobAction, JobKind, JobState, RowFilter
+from tocsin.model.redaction import redact_url, withheld
+from tocsin.model.validation import InputRules
+from tocsin.ports.audit import Actor, AuditLog
+from tocsin.timers.jobs import Jobs
+from tocsin.web.http import constraints as limits
+from tocsin.web.http.access import require_namespace, require_service
+from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
+from tocsin.web.http.wire import CallbackUrl, Instant, ListedNamespace, RequestStruct, ResponseStruct, about
+
+JobId = Annotated[str, about("The job's id.", "5f2b8c1d9e3a7f6045c2d1ab"), limits.text(64)]
+Rate = Annotated[
+    int,
+    about(f"Rows a second that the job changes at most, in the whole cluster. Default {RATE_DEFAULT}.", RATE_DEFAULT),
+    limits.between(1, RATE_MAX),
+]
+Action = Annotated[
+    JobAction,
+    about(
+        "What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules."
+    ),
+]
+Tags = Annotated[list[str], about("A row must have all of these tags."), limits.TAGS]
+IdPrefix = Annotated[str, about("Prefix of the ids."), limits.ID_PREFIX]
+Destination = Annotated[str, about("A part of the callback's host and path; case does not matter."), limits.PART]
+LastError = Annotated[str, about("A part of the last error; case does not matter. Of timers only."), limits.PART]
+ExecuteAfter = Annotated[Instant, about("Only timers due at or after this instant.")]
+ExecuteBefore = Annotated[Instant, about("Only timers due before this instant.")]
+CreatedBefore = Annotated[Instant, about("Only rows created before this instant. Default: the job's creation.")]
+ShiftBy = Annotated[
+    str,
+    about("By how much shift moves the instants: a duration, with - to an earlier one.", "2h"),
+    limits.Constraint({"pattern": r"^[+-]?([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}, ("execute_ahead_max",)),
+]
+MatchMax = Annotated[
+    int,
+    about("The job fails instead of changing more rows, for example than a dry run has counted.", 1200),
+    limits.between(1, 2**53),
+]
+DryRun = Annotated[bool, about("Only counts the rows that match. Default false.")]
+
+
+class JobFilter(RequestStruct):
+    """Which timers or schedules a job changes: pending timers, and schedules that have not ended, that match all of it. It is
+    checked again when each change becomes durable. Rows created after the job stay as they are."""
+
+    tags: Tags | UnsetType = UNSET
+    id_prefix: IdPrefix | UnsetType = UNSET
+    destination: Destination | UnsetType = UNSET
+    error: LastError | UnsetType = UNSET
+    execute_after: ExecuteAfter | UnsetType = UNSET
+    execute_before: ExecuteBefore | UnsetType = UNSET
+    created_before: CreatedBefore | UnsetType = UNSET
+
+
+class CreateJob(RequestStruct):
+    """A job to create."""
+
+    namespace: ListedNamespace
+    action: Action
+    of: Annotated[JobKind, about("What is changed: timers or schedules.")]
+    filter: JobFilter | UnsetType = UNSET
+    all: Annotated[bool | UnsetType, about("Must be true if the filter is empty: every row is changed.")] = UNSET
+    shift_by: ShiftBy | UnsetType = UNSET
+    url: CallbackUrl | UnsetType = UNSET
+    rate_per_second: Rate | UnsetType = UNSET
+    dry_run: DryRun | UnsetType = UNSET
+    match_max: MatchMax | UnsetType = UNSET
+    idempotency_key: (
+        Annotated[
+            str,
+            about("Makes the request safe to repeat: the same key answers the same job.", "hooks-moved-to-eu"),
+            limits.IDEMPOTENCY_KEY,
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class JobName(RequestStruct):
+    """Names a job."""
+
+    job_id: JobId
+
+
+class SetJobRate(RequestStruct):
+    """Another rate of a job."""
+
+    job_id: JobId
+    rate_per_second: Rate
+
+
+class ListJobs(RequestStruct):
+    """Which jobs are listed."""
+
+    namespace: Annotated[ListedNamespace | UnsetType, about("Only jobs of this namespace, and of all together.")] = (
+        UNSET
+    )
+
+
+class JobFailure(ResponseStruct):
+    """A row that could not be changed, and why."""
+
+    namespace: str
+    id: str
+    error: str
+
+
+class JobFilterAnswer(ResponseStruct, omit_defaults=True):
+    """The filter of a job, with all instants resolved."""
+
+    created_before: Instant
+    tags: Tags | UnsetType = UNSET
+    id_prefix: IdPrefix | UnsetType = UNSET
+    destination: Destination | UnsetType = UNSET
+    error: LastError | UnsetType = UNSET
+    execute_after: ExecuteAfter | UnsetType = UNSET
+    execute_before: ExecuteBefore | UnsetType = UNSET
+
+
+class Job(ResponseStruct, kw_only=True):
+    """A job, and how far it is."""
+
+    id: JobId
+    namespace: ListedNamespace
+    action: Action
+    of: JobKind
+    filter: JobFilterAnswer
+    state: Annotated[
+        JobState, about("running and paused ones go on, or may; completed, canceled and failed ones have ended.")
+    ]
+    rate_per_second: Rate
+    dry_run: DryRun
+    matched: Annotated[int, about("Rows examined that match.")]
+    changed: Annotated[int, about("Rows changed.")]
+    skipped: Annotated[int, about("Rows that had ended or changed meanwhile, or were as wanted already.")]
+    errors: Annotated[int, about("Rows that could not be changed.")]
+    sample_errors: Annotated[list[JobFailure], about("The first ten of them.")]
+    created_at: Instant
+    updated_at: Instant
+    shift_by: ShiftBy | UnsetType = UNSET
+    url: CallbackUrl | UnsetType = UNSET
+    match_max: MatchMax | UnsetType = UNSET
+    examined_to: Annotated[Instant, about("Timers due before this instant have been examined.")] | UnsetType = UNSET
+    reason: Annotated[str | UnsetType, about("Why it failed.")] = UNSET
+    created_by: Annotated[str | UnsetType, about("The id of the key that created it.")] = UNSET
+    ended_at: Instant | UnsetType = UNSET
+
+
+class JobAnswer(ResponseStruct):
+    """A job."""
+
+    job: Job
+
+
+class JobList(ResponseStruct):
+    """Jobs, newest first: those that have not ended, and the newest 200 of those that ended in the last 30 days."""
+
+    jobs: list[Job]
+
+
+def job_view(job: model.Job) -> Job:
+    """The job as clients see it."""
+    wanted, counts = job.filter, job.counts
+    return Job(
+        id=job.id,
+        namespace=job.namespace,
+        action=job.action,
+        of=job.kind,
+        filter=JobFilterAnswer(
+            format_instant(wanted.created_before),
+            list(wanted.tags) or UNSET,
+            wanted.id_prefix or UNSET,
+            wanted.destination or UNSET,
+            wanted.error or UNSET,
+            optional_instant(wanted.execute_after),
+            optional_instant(wanted.execute_before),
+        ),
+        state=job.state,
+        rate_per_second=job.rate_per_second,
+        dry_run=job.dry_run,
+        matched=counts.matched,
+        changed=counts.changed,
+        skipped=counts.skipped,
+        errors=counts.errors,
+        sample_errors=[JobFailure(each.namespace, each.id, each.error) for each in job.samples],
+        created_at=format_instant(job.created_at),
+        updated_at=format_instant(job.updated_at),
+        shift_by=shift_text(job.shift_by_us) if job.shift_by_us else UNSET,
+        url=redact_url(job.url) if job.url else UNSET,
+        match_max=UNSET if job.match_max is None else job.match_max,
+        examined_to=optional_instant(job.seen_to),
+        reason=job.reason or UNSET,
+        created_by=UNSET if job.created_by is None else job.created_by,
+        ended_at=optional_instant(job.ended_at),
+    )
+
+
+def shift_text(shift_us: int) -> str:
+    """The duration with its sign, if it is negative."""
+    return f"{'-' if shift_us < 0 else ''}{format_duration(abs(shift_us))}"
+
+
+class JobRequests:
+    """Every method raises InvalidInput with all bad fields of the request, Forbidden, and the errors of `Jobs`. A job that
+    the key does not cover is not found."""
+
+    def __init__(self, jobs: Jobs, rules: InputRules, audit: AuditLog) -> None:
+        self._jobs, self._rules, self._audit = jobs, rules, audit
+
+    async def create(self, sent: CreateJob, key: ApiKey | None, actor: Actor, now_us: int) -> model.Job:
+        """Creates a job, or finds the one that an earlier request with its idempotency key has created."""
+        if sent.namespace == EVERY:
+            require_service(key, Role.ADMIN)
+        else:
+            require_namespace(key, Role.WRITE, sent.namespace)
+        wanted = self._new(sent, actor, now_us)
+        job = await self._jobs.create(wanted)
+        if job.created_at == wanted.created_at:
+            await self._audit.write(AuditAction.JOB_CREATED, actor, job.id, _details(sent))
+        return job
+
+    async def get(self, job_id: str, key: ApiKey | None, role: Role = Role.READ) -> model.Job:
+        """The job."""
+        job = await self._jobs.get(job_id)
+        if not may(key, role, job):
+            if may(key, Role.READ, job):
+                require_service(key, role)
+            raise JobNotFound(f"there is no job {job_id!r} in the namespaces of this key")
+        return job
+
+    async def visible(self, namespace: str, key: ApiKey | None) -> list[model.Job]:
+        """The jobs that the key covers, newest first; those of one namespace, and of all together, unless it is `*`."""
+        wanted = {namespace, EVERY}
+        jobs = [job for job in await self._jobs.list() if may(key, Role.READ, job)]
+        return jobs if namespace == EVERY else [job for job in jobs if job.namespace in wanted]
+
+    async def pause(self, job_id: str, key: ApiKey | None, actor: Actor) -> model.Job:
+        """Pauses the job."""
+        return await self._changed(job_id, key, actor, self._jobs.pause, "paused")
+
+    async def resume(self, job_id: str, key: ApiKey | None, actor: Actor) -> model.Job:
+        """Resumes the job."""
+        return await self._changed(job_id, key, actor, self._jobs.resume, "running")
+
+    async def cancel(self, job_id: str, key: ApiKey | None, actor: Actor) -> model.Job:
+        """Cancels the job."""
+        return await self._changed(job_id, key, actor, self._jobs.cancel, "canceled")
+
+    async def set_rate(self, sent: SetJobRate, key: ApiKey | None, actor: Actor) -> model.Job:
+        """Changes the job's rate."""
+        if errors := bad_fields(sent, self._rules):
+            raise InvalidInput(*errors)
+        rate = sent.rate_per_second
+        return await self._changed(
+            sent.job_id, key, actor, lambda job_id: self._jobs.set_rate(job_id, rate), "", ratePerSecond=rate
+        )
+
+    async def _changed(
+        self,
+        job_id: str,
+        key: ApiKey | None,
+        actor: Actor,
+        change: Callable[[str], Awaitable[model.Job]],
+        state: str,
+        **details: Detail,
+    ) -> model.Job:
+        await self.get(job_id, key, Role.WRITE)
+        job = await change(job_id)
+        counts: dict[str, Detail] = {"state": state, "changed": job.counts.changed} if state else {}
+        await self._audit.write(AuditAction.JOB_CHANGED, actor, job.id, {**counts, **details})
+        return job
+
+    def _new(self, sent: CreateJob, actor: Actor, now_us: int) -> model.Job:
+        errors = bad_fields(sent, self._rules)
+        row_filter = self._filter(sent, now_us, errors)
+        if sent.action not in ACTIONS[sent.of]:
+            known = ", ".join(ACTIONS[sent.of])
+            errors.append(FieldError("action", f"is none of {sent.of}; give one of: {known}"))
+        if row_filter.is_empty and sent.all is not True:
+            reason = "is empty; give a filter, or all: true to change every row of the namespace"
+            errors.append(FieldError("filter", reason))
+        shift_us = self._shift_us(sent, errors)
+        if (sent.url is not UNSET) != (sent.action is JobAction.SET_URL):
+            reason = "is missing" if sent.url is UNSET else "belongs to the action setUrl; leave it out"
+            errors.append(FieldError("url", reason))
+        elif sent.url is not UNSET and withheld(sent.url, None):
+            errors.append(FieldError("url", "has [redacted] in it; give the whole URL"))
+        if errors:
+            raise InvalidInput(*errors)
+        named = os.urandom(16) if sent.idempotency_key is UNSET else f"{sent.namespace} {sent.idempotency_key}".encode()
+        return model.Job(
+            hashlib.sha256(named).hexdigest()[:24],
+            sent.namespace,
+            sent.of,
+            sent.action,
+            # Twice the same shift would be another one.
+            msgspec.structs.replace(row_filter, updated_before=now_us) if shift_us else row_filter,
+            now_us,
+            now_us,
+            JobState.STARTING,
+            request=hashlib.sha256(msgspec.json.encode(sent)).hexdigest()[:32],
+            created_by=actor.key_id,
+            address=actor.address,
+            source=actor.source.value,
+            rate_per_second=RATE_DEFAULT if sent.rate_per_second is UNSET else sent.rate_per_second,
+            shift_by_us=shift_us,
+            url="" if sent.url is UNSET else sent.url,
+            dry_run=sent.dry_run is True,
+            match_max=None if sent.match_max is UNSET else sent.match_max,
+        )
+
+    def _filter(self, sent: CreateJob, now_us: int, errors: list[FieldError]) -> RowFilter:
+        wanted = JobFilter() if sent.filter is UNSET else sent.filter
+        found = bad_fields(wanted, self._rules)
+        if wanted.tags is not UNSET:
+            found += self._rules.tags(wanted.tags, "tags")
+        after = read_instant("executeAfter", wanted.execute_after, found)
+        before = read_instant("executeBefore", wanted.execute_before, found)
+        created = read_instant("createdBefore", wanted.created_before, found)
+        if created is not None and created > now_us:
+            found.append(FieldError("createdBefore", "is in the future; leave it out, so that it is now"))
+        if sent.of is JobKind.SCHEDULES:
+            of_timers = {"error": wanted.error, "executeAfter": after, "executeBefore": before}
+            found += [
+                FieldError(name, "applies to timers only; leave it out")
+                for name, value in of_timers.items()
+                if value not in (None, UNSET)
+            ]
+        errors += [FieldError(f"filter.{each.path}", each.reason) for each in found]
+        return RowFilter(
+            now_us if created is None else created,
+            () if wanted.tags is UNSET else tuple(wanted.tags),
+            "" if wanted.id_prefix is UNSET else wanted.id_prefix,
+            "" if wanted.destination is UNSET else wanted.destination.lower(),
+            "" if wanted.error is UNSET else wanted.error.lower(),
+            after,
+            before,
+        )
+
+    def _shift_us(self, sent: CreateJob, errors: list[FieldError]) -> int:
+        """By how much instants are moved; 0 for other actions."""
+        if sent.action is not JobAction.SHIFT:
+            if sent.shift_by is not UNSET:
+                errors.append(FieldError("shiftBy", "belongs to the action shift; leave it out"))
+            return 0
+        if sent.shift_by is UNSET:
+            errors.append(FieldError("shiftBy", "is missing; give a duration such as 2h, or -2h"))
+            return 0
+        shift_us = read(parse_duration, "shiftBy", sent.shift_by.lstrip("+-"), errors)
+        if not shift_us:
+            errors.append(FieldError("shiftBy", "moves nothing; give a duration such as 2h, or -2h"))
+        if reason := self._rules.delay(shift_us):
+            errors.append(FieldError("shiftBy", reason))
+        return -shift_us if sent.shift_by.startswith("-") else shift_us
+
+
+def may(key: ApiKey | None, role: Role, job: model.Job) -> bool:
+    """Whether the key covers the job: that of all namespaces together is changed by keys of administrators only."""
+    if key is None:
+        return True
+    if job.namespace == EVERY:
+        return key.allows(Role.ADMIN if role is Role.WRITE else role, None)
+    return key.allows(role, job.namespace)
+
+
+def _details(sent: CreateJob) -> dict[str, Detail]:
+    given: dict[str, Detail | UnsetType] = {
+        "namespace": sent.namespace,
+        "action": sent.action.value,
+        "of": sent.of.value,
+        "filter": UNSET if sent.filter is UNSET else msgspec.json.encode(sent.filter).decode(),
+        "all": sent.all,
+        "shiftBy": sent.shift_by,
+        "url": UNSET if sent.url is UNSET else redact_url(sent.url),
+        "ratePerSecond": sent.rate_per_second,
+        "dryRun": sent.dry_run,
+        "matchMax": sent.match_max,
+    }
+    return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
