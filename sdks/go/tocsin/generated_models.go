@@ -77,8 +77,9 @@ type FailedKind string
 
 // The values of FailedKind.
 const (
-	FailedKindTimer      FailedKind = "timer"
-	FailedKindOccurrence FailedKind = "occurrence"
+	FailedKindTimer        FailedKind = "timer"
+	FailedKindOccurrence   FailedKind = "occurrence"
+	FailedKindNotification FailedKind = "notification"
 )
 
 // FailureGroupedBy is an open enum: later servers may answer other values. What the failures of a group have in
@@ -140,6 +141,7 @@ const (
 	JobActionPause  JobAction = "pause"
 	JobActionResume JobAction = "resume"
 	JobActionDelete JobAction = "delete"
+	JobActionReplay JobAction = "replay"
 )
 
 // JobKind is an open enum: later servers may answer other values. What a job changes.
@@ -149,6 +151,7 @@ type JobKind string
 const (
 	JobKindTimers    JobKind = "timers"
 	JobKindSchedules JobKind = "schedules"
+	JobKindFailures  JobKind = "failures"
 )
 
 // JobState is an open enum: later servers may answer other values. running and paused ones go on, or may;
@@ -1265,9 +1268,10 @@ func (v *DismissFailures) UnmarshalJSON(data []byte) error {
 type CreateJob struct {
 	// The namespace's name; *: all that the API key has access to.
 	Namespace string
-	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules.
+	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
+	// replay of failures.
 	Action JobAction
-	// What is changed: timers or schedules.
+	// What is changed: timers, schedules, or failures.
 	Of     JobKind
 	Filter *JobFilter
 	// Must be true if the filter is empty: every row is changed.
@@ -1312,24 +1316,26 @@ func (v *CreateJob) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// JobFilter: Which timers or schedules a job changes: pending timers, and schedules that have not ended, that
-// match all of it. It is checked again when each change becomes durable. Rows created after the job stay as they
-// are.
+// JobFilter: Which rows a job changes: pending timers, schedules that have not ended, or failures that are listed,
+// that match all of it. It is checked again when each change becomes durable. Rows created after the job stay as
+// they are.
 type JobFilter struct {
 	// A row must have all of these tags.
 	Tags []string
 	// Prefix of the ids.
 	IDPrefix string
-	// A part of the callback's host and path; case does not matter.
+	// A part of the callback's host and path; case does not matter. Of failures: the destination of a group.
 	Destination string
-	// A part of the last error; case does not matter. Of timers only.
+	// A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
 	Error string
-	// Only timers due at or after this instant.
+	// Only timers due at or after this instant, or failures of such runs.
 	ExecuteAfter time.Time
-	// Only timers due before this instant.
+	// Only timers due before this instant, or failures of such runs.
 	ExecuteBefore time.Time
-	// Only rows created before this instant. Default: the job's creation.
+	// Only rows created before this instant, or failed before it. Default: the job's creation.
 	CreatedBefore time.Time
+	// Only failures of this kind. Of failures only.
+	Kind FailedKind
 }
 
 func (v *JobFilter) members(to []member) []member {
@@ -1341,6 +1347,7 @@ func (v *JobFilter) members(to []member) []member {
 		member{"executeAfter", &v.ExecuteAfter, false},
 		member{"executeBefore", &v.ExecuteBefore, false},
 		member{"createdBefore", &v.CreatedBefore, false},
+		member{"kind", &v.Kind, false},
 	)
 }
 
@@ -2830,7 +2837,8 @@ type Job struct {
 	ID string
 	// The namespace's name; *: all that the API key has access to.
 	Namespace string
-	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules.
+	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
+	// replay of failures.
 	Action JobAction
 	Of     JobKind
 	Filter JobFilterAnswer
@@ -2915,14 +2923,16 @@ type JobFilterAnswer struct {
 	Tags []string
 	// Prefix of the ids.
 	IDPrefix string
-	// A part of the callback's host and path; case does not matter.
+	// A part of the callback's host and path; case does not matter. Of failures: the destination of a group.
 	Destination string
-	// A part of the last error; case does not matter. Of timers only.
+	// A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
 	Error string
-	// Only timers due at or after this instant.
+	// Only timers due at or after this instant, or failures of such runs.
 	ExecuteAfter string
-	// Only timers due before this instant.
+	// Only timers due before this instant, or failures of such runs.
 	ExecuteBefore string
+	// Only failures of this kind. Of failures only.
+	Kind FailedKind
 }
 
 func (v *JobFilterAnswer) members(to []member) []member {
@@ -2934,6 +2944,7 @@ func (v *JobFilterAnswer) members(to []member) []member {
 		member{"error", &v.Error, false},
 		member{"executeAfter", &v.ExecuteAfter, false},
 		member{"executeBefore", &v.ExecuteBefore, false},
+		member{"kind", &v.Kind, false},
 	)
 }
 

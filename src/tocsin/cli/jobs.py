@@ -24,8 +24,8 @@ app = group(
 
 #: Seconds between two looks at a job that is watched.
 _WATCH_S = 0.5
-#: Actions of schedules alone.
-_OF_SCHEDULES = ("pause", "resume", "delete")
+#: What actions change that are not done with timers.
+_OF = {**dict.fromkeys(("pause", "resume", "delete"), "schedules"), "replay": "failures"}
 _COUNTS = ("matched", "changed", "skipped", "errors")
 
 JobId = Annotated[str, typer.Argument(metavar="ID", help="Id of the job.")]
@@ -42,7 +42,8 @@ class RowOptions:
     )
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; may be repeated.")] = None
     destination: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only if the callback's host and path contain this text.")
+        str | None,
+        typer.Option(metavar="TEXT", help="Only if the callback's host and path contain this text; replay: a group's."),
     ] = None
     error: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only timers whose last error contains this text.")
@@ -77,7 +78,7 @@ def create(
         str,
         typer.Argument(
             metavar="ACTION",
-            help="cancel, shift or set-url of timers; pause, resume, delete or set-url of schedules.",
+            help="cancel, shift or set-url of timers; pause, resume, delete or set-url of schedules; replay of failures.",
         ),
     ],
     rows: RowOptions = NO_ROWS,
@@ -85,7 +86,10 @@ def create(
     shift_by: Annotated[
         str | None, typer.Option("--shift-by", metavar="DURATION", help="shift: by how much, as 2h or -2h.")
     ] = None,
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="set-url: the URL to call.")] = None,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help="The URL to call: of set-url, and of replay if it has moved."),
+    ] = None,
     rate: Annotated[
         int | None, typer.Option("--rate", metavar="N", help="Rows a second, at most.", show_default="500")
     ] = None,
@@ -108,7 +112,7 @@ def create(
     request = {
         **rows.fields(),
         "action": "setUrl" if action == "set-url" else action,
-        "of": "schedules" if schedules or action in _OF_SCHEDULES else "timers",
+        "of": "schedules" if schedules else _OF.get(action, "timers"),
         **given(shiftBy=shift_by, url=url, ratePerSecond=rate, matchMax=match_max, dryRun=dry_run or None),
     }
     with server.client() as client:

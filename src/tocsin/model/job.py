@@ -27,6 +27,8 @@ class JobKind(StrEnum):
 
     TIMERS = "timers"
     SCHEDULES = "schedules"
+    #: Ends that failed, of timers, occurrences and notifications.
+    FAILURES = "failures"
 
 
 class JobAction(StrEnum):
@@ -38,11 +40,13 @@ class JobAction(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     DELETE = "delete"
+    REPLAY = "replay"
 
 
 ACTIONS: Mapping[JobKind, tuple[JobAction, ...]] = {
     JobKind.TIMERS: (JobAction.CANCEL, JobAction.SHIFT, JobAction.SET_URL),
     JobKind.SCHEDULES: (JobAction.PAUSE, JobAction.RESUME, JobAction.DELETE, JobAction.SET_URL),
+    JobKind.FAILURES: (JobAction.REPLAY,),
 }
 
 
@@ -66,7 +70,8 @@ class RowFilter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Which rows a job changes: those that match all of it. It is applied where they are read and again where the change
     becomes durable, so that what was changed since is changed only if it still matches.
 
-    `destination` and `error` are parts of URL and last error, in lower case. `execute_after` and `created_before` and so on
+    `destination` and `error` are parts of URL and last error, in lower case; of failures, those of their group, like
+    `kind`. A failure counts as created when it failed. `execute_after` and `created_before` and so on
     are microseconds; `…_after` is inclusive, `…_before` exclusive. `updated_before`: nothing has happened to the row since,
     neither a change nor an attempt."""
 
@@ -78,6 +83,7 @@ class RowFilter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     execute_after: int | None = None
     execute_before: int | None = None
     updated_before: int | None = None
+    kind: str = ""
 
     @property
     def is_empty(self) -> bool:

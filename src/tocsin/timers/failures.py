@@ -17,9 +17,19 @@ from typing import NamedTuple, TypeVar
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
 from tocsin.model.failure import split_failure
 from tocsin.model.ids import schedule_uuid, timer_uuid
-from tocsin.model.run import decode_run
+from tocsin.model.run import Run, decode_run
 from tocsin.model.timer import LoggedAttempt, Timer, decode_record
-from tocsin.ports.store import GENERATION_BYTES, SCHEDULES_SUFFIX, FailurePlace, FailureRow, HistoryRow, Store
+from tocsin.ports.store import (
+    GENERATION_BYTES,
+    NOTIFICATIONS_SUFFIX,
+    SCHEDULES_SUFFIX,
+    UUID_BYTES,
+    FailurePlace,
+    FailureRow,
+    HistoryRow,
+    RunRow,
+    Store,
+)
 from tocsin.tasks import Turns
 from tocsin.timers.listing import Scope
 from tocsin.timers.namespaces import Namespaces
@@ -41,10 +51,11 @@ _CURSOR = struct.Struct(f">q16s{GENERATION_BYTES}s")
 
 
 class FailedKind(StrEnum):
-    """What failed: a timer, or an occurrence of a schedule."""
+    """What failed: a timer, an occurrence of a schedule, or the notification of a hook."""
 
     TIMER = "timer"
     OCCURRENCE = "occurrence"
+    NOTIFICATION = "notification"
 
 
 class GroupKey(NamedTuple):
@@ -121,14 +132,18 @@ class FailureGroups(NamedTuple):
     at_least: bool
 
 
+#: What is stored under a namespace's name and a slash.
+_KINDS = {SCHEDULES_SUFFIX[1:]: FailedKind.OCCURRENCE, NOTIFICATIONS_SUFFIX[1:]: FailedKind.NOTIFICATION}
+
+
 def kind_of(row: FailureRow) -> FailedKind:
     """What failed."""
-    return FailedKind.OCCURRENCE if row.namespace.endswith(SCHEDULES_SUFFIX) else FailedKind.TIMER
+    return _KINDS.get(row.namespace.partition("/")[2], FailedKind.TIMER)
 
 
 def namespace_of(row: FailureRow) -> str:
-    """The namespace, also of an occurrence."""
-    return row.namespace.removesuffix(SCHEDULES_SUFFIX)
+    """The namespace, also of an occurrence and of a notification."""
+    return row.namespace.partition("/")[0]
 
 
 def key_of(row: FailureRow) -> GroupKey:
@@ -243,16 +258,27 @@ class Failures:
         _, shard_id, row = group.newest[0]
         group.sample = await self._sample_of(shard_id, row)
 
-    async def _sample_of(self, shard_id: int, row: FailureRow) -> Sample:
+    async def run_of(self, row: FailureRow) -> Run | None:
+        """The run that failed, of an occurrence; None if it is not kept, or can't be read."""
+        end = await self._end_of(self._namespaces.shard_of(namespace_of(row), row.uuid), row)
+        try:
+            return None if end is None or isinstance(end, HistoryRow) else decode_run(end.record)
+        except RecordUndecodable:
+            return None
+
+    async def _end_of(self, shard_id: int, row: FailureRow) -> HistoryRow | RunRow | None:
         behind = (int.from_bytes(row.generation, "big") + 1).to_bytes(GENERATION_BYTES, "big")
         ends = await self._namespaces.read(self._store.runs(shard_id, row.uuid, behind, 1))
-        end = ends[0] if ends and ends[0].generation == row.generation else None
+        return ends[0] if ends and ends[0].generation == row.generation else None
+
+    async def _sample_of(self, shard_id: int, row: FailureRow) -> Sample:
+        end = await self._end_of(shard_id, row)
         try:
             if isinstance(end, HistoryRow):
                 timer = decode_record(end.record)
                 return Sample(timer.method, timer.url, _last(timer.attempt_log), timer)
             attempt = None if end is None else _last(decode_run(end.record).attempts)
-            if kind_of(row) is FailedKind.TIMER:
+            if kind_of(row) is not FailedKind.OCCURRENCE:
                 return Sample(None, None, attempt, None)
             found = (await self._namespaces.read(self._store.fetch(shard_id, [row.uuid]))).get(row.uuid)
             stored = found and (found.live or found.finished)
@@ -357,8 +383,10 @@ def _last(attempts: Sequence[LoggedAttempt]) -> LoggedAttempt | None:
 
 def failure_id(row: FailureRow) -> str:
     """The opaque text by which clients name a failure within its namespace."""
-    kind = b"o" if kind_of(row) is FailedKind.OCCURRENCE else b"t"
-    return _text(_HANDLE.pack(kind, row.failed_at, row.generation) + row.timer_id.encode())
+    kind = kind_of(row)
+    # A notification's uuid does not follow from its id.
+    named = row.uuid if kind is FailedKind.NOTIFICATION else row.timer_id.encode()
+    return _text(_HANDLE.pack(kind[0].encode(), row.failed_at, row.generation) + named)
 
 
 def _place_of(namespace: str, handle: str, position: int) -> FailurePlace:
@@ -366,13 +394,16 @@ def _place_of(namespace: str, handle: str, position: int) -> FailurePlace:
     try:
         data = _bytes(handle)
         kind, at, generation = _HANDLE.unpack(data[: _HANDLE.size])
-        timer_id = data[_HANDLE.size :].decode()
+        named = data[_HANDLE.size :]
+        if kind == b"n" and len(named) == UUID_BYTES:
+            return at, named, generation
         uuid_of = {b"t": timer_uuid, b"o": schedule_uuid}[kind]
+        uuid = uuid_of(namespace, named.decode())
     except (binascii.Error, struct.error, ValueError, KeyError):
         raise InvalidInput(
             FieldError(f"ids[{position}]", "is not a failureId that a list of failures returned")
         ) from None
-    return at, uuid_of(namespace, timer_id), generation
+    return at, uuid, generation
 
 
 def _read_cursor(text: str | None) -> FailurePlace | None:
@@ -385,6 +416,11 @@ def _read_cursor(text: str | None) -> FailurePlace | None:
             FieldError("cursor", "is not a cursor that a list call returned; leave it out to start at the beginning")
         ) from None
     return at, uuid, generation
+
+
+def write_cursor_of(row: FailureRow) -> str:
+    """The cursor behind a failure."""
+    return _write_cursor(row.place)
 
 
 def _write_cursor(place: FailurePlace) -> str:

@@ -13,11 +13,10 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from tocsin.model.access import EVERY
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.errors import (
     Overloaded,
@@ -27,19 +26,16 @@ from tocsin.model.errors import (
     StoreError,
     TimerNotFound,
     TimerNotPending,
+    TimerPending,
     TocsinError,
     Unavailable,
 )
 from tocsin.model.instants import US_PER_SECOND
-from tocsin.model.job import SAMPLE_CHARS_MAX, SAMPLES_MAX, Job, JobAction, JobCounts, JobError, JobKind, JobState
-from tocsin.model.namespace import RESERVED_PREFIX
-from tocsin.model.schedule import DefinitionChanges, Edit, Pause, Resume
-from tocsin.model.timer import Changes, Status
+from tocsin.model.job import SAMPLE_CHARS_MAX, SAMPLES_MAX, Job, JobCounts, JobError, JobKind, JobState
 from tocsin.ports.audit import Actor, AuditLog
-from tocsin.ports.store import GENERATION_END
 from tocsin.tasks import end_tasks
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.job_rows import JobRow, Page, read_page
 from tocsin.timers.jobs import (
     JOBS,
     JobFinished,
@@ -50,14 +46,11 @@ from tocsin.timers.jobs import (
     purge,
     put,
 )
-from tocsin.timers.listing import IdListRequest, ListRequest, TimerView, cursor_instant, write_cursor
+from tocsin.timers.listing import cursor_instant
 from tocsin.timers.service import TimerService
 
 #: How often the runner looks for jobs of other nodes: one small read.
 _LOOK_S = 2.0
-#: Rows of a page, and rows that a filter may leave out while one is read: a call of the store is short enough for clients'
-#: lists not to wait for it noticeably.
-PAGE_ROWS, _SCAN_ROWS_MAX = 500, 10_000
 #: Writes at once: those of a quarter of a second, so that a client's write waits for few of them in its batch, and each batch
 #: has enough for its fixed cost; with high rates at most so many.
 _SLICES_PER_SECOND, _SLICE_ROWS_MAX = 4, 500
@@ -71,64 +64,7 @@ _RETRY_S = 0.5
 #: Writes that were certainly not done.
 _NOT_DONE = (ShardMoved, Overloaded, RequestExpired)
 #: Answers to writes of rows that are not among the job's rows any more.
-_GONE = (TimerNotFound, TimerNotPending, ScheduleEnded)
-
-
-class Page(NamedTuple):
-    """Rows that match, each with the cursor behind it, and the cursor of the next page; None if there is none."""
-
-    rows: list[tuple[TimerView, str]]
-    end: str | None
-
-
-async def _page_of_timers(service: TimerService, job: Job, cursor: str | None) -> Page:
-    wanted = job.filter
-    request = ListRequest(
-        None if job.namespace == EVERY else job.namespace, frozenset({Status.PENDING}), wanted.tags, wanted.id_prefix,
-        wanted.execute_after, wanted.execute_before, wanted.destination, wanted.error, PAGE_ROWS, cursor,
-        reads_max=1, scan_rows_max=_SCAN_ROWS_MAX,
-    )  # fmt: skip
-    views, end = await service.list(request)
-    # A live row's place is behind its instant and uuid, whatever its generation has become.
-    rows = [(view, write_cursor((view.next_attempt_at or 0, view.uuid, GENERATION_END)) or "") for view in views]
-    return Page([row for row in rows if _is_wanted(job, row[0])], end)
-
-
-async def _page_of_schedules(service: TimerService, job: Job, cursor: str | None) -> Page:
-    several = job.namespace == EVERY
-    request = IdListRequest(cursor or "", PAGE_ROWS, "", job.filter.matches, reads_max=1, of_several=several)
-    views, end = await service.list_schedules(None if several else job.namespace, request, lambda view: view)
-    rows = [(view, request.position(view.timer.namespace, view.timer.id)) for view in views]
-    return Page([row for row in rows if _is_wanted(job, row[0])], end)
-
-
-def _is_wanted(job: Job, view: TimerView) -> bool:
-    return job.filter.matches(view.timer) and not view.timer.namespace.startswith(RESERVED_PREFIX)
-
-
-#: The rows of each kind: what a job changes is read by one of these, and changed by one of the operations below.
-_PAGES = {JobKind.TIMERS: _page_of_timers, JobKind.SCHEDULES: _page_of_schedules}
-
-
-def _operation(job: Job, view: TimerView) -> WriteOp | None:
-    """What the job does with a row; None if it is as wanted already."""
-    timer, schedule, action = view.timer, view.timer.schedule, job.action
-    op = WriteOp(OpKind.SCHEDULE if schedule else OpKind.UPDATE, view.uuid, timer.namespace, only_if=job.filter)
-    if action in (JobAction.CANCEL, JobAction.DELETE):
-        op.kind = OpKind.DELETE
-    elif action is JobAction.SHIFT:
-        op.changes = Changes(shift_us=job.shift_by_us)
-    elif action is JobAction.SET_URL:
-        if timer.url == job.url:
-            return None
-        op.changes = Changes(url=job.url)
-        op.change = Edit(DefinitionChanges()) if schedule else None
-    else:
-        pauses = action is JobAction.PAUSE
-        if schedule is None or pauses == (schedule.state.paused is not None):
-            return None
-        op.change = Pause() if pauses else Resume()
-    return op
+_GONE = (TimerNotFound, TimerNotPending, TimerPending, ScheduleEnded)
 
 
 class _Superseded(Exception):
@@ -257,7 +193,7 @@ class _Run:
         began_us = self._context.clock.boottime_us()
         while True:
             try:
-                page = await _PAGES[self._job.kind](self._service, self._job, cursor)
+                page = await read_page(self._service, self._job, cursor, self._latest_us())
             except Unavailable as error:
                 await self._pause_after(error)
             else:
@@ -293,17 +229,20 @@ class _Run:
         seen_to = cursor_instant(cursor) if of_timers and cursor is not None else None
         self._job = msgspec.structs.replace(self._job, cursor=cursor, seen_to=seen_to)
 
-    async def _change(self, part: Sequence[tuple[TimerView, str]]) -> None:
+    def _latest_us(self) -> int:
+        return self._context.clock.now_us() + self._context.limits.execute_ahead_max_us
+
+    async def _change(self, part: Sequence[JobRow]) -> None:
         """Does the writes of some rows at once, and adds what became of them, when all are answered."""
         job, counts = self._job, JobCounts(matched=len(part))
         if not job.dry_run:
             await self._until_due(len(part))
             if not self._runs_here():
                 raise _Superseded
-            answers = await asyncio.gather(*(self._write(view) for view, _ in part))
+            answers = await asyncio.gather(*map(self._write, part))
             errors = [
-                JobError(view.timer.namespace, view.timer.id, str(answer)[:SAMPLE_CHARS_MAX])
-                for (view, _), answer in zip(part, answers, strict=True)
+                JobError(row.namespace, row.id, str(answer)[:SAMPLE_CHARS_MAX])
+                for row, answer in zip(part, answers, strict=True)
                 if isinstance(answer, TocsinError)
             ]
             changed = sum(answer is True for answer in answers)
@@ -311,7 +250,7 @@ class _Run:
             self._job = msgspec.structs.replace(job, samples=(*job.samples, *errors)[:SAMPLES_MAX])
             self._context.observe(JobRowsChanged(job.action, changed))
         self._job = msgspec.structs.replace(self._job, counts=job.counts.plus(counts))
-        self._move_to(part[-1][1])
+        self._move_to(part[-1].cursor)
 
     async def _until_due(self, rows: int) -> None:
         """Waits until so many rows may be changed at the job's rate, and while many clients' writes wait."""
@@ -324,24 +263,21 @@ class _Run:
         # From now on: what was not used is not caught up.
         self._next_us = clock.boottime_us() + rows * US_PER_SECOND // self._job.rate_per_second
 
-    async def _write(self, view: TimerView) -> bool | TocsinError:
+    async def _write(self, row: JobRow) -> bool | TocsinError:
         """Changes a row: whether it did, or why it could not. Repeated until the outcome is known."""
-        at = view.timer.execute_at + self._job.shift_by_us
-        latest = self._context.clock.now_us() + self._context.limits.execute_ahead_max_us
-        if self._job.shift_by_us and not 0 <= at <= latest:
-            return TocsinError("it would be due before 1970, or later than timers may be")
         in_doubt = False
         while True:
-            # A new one each time: a write belongs to the engine that has taken it.
-            op = _operation(self._job, view)
-            if op is None:
-                return False
+            sent = False
             try:
-                await self._service.write(view.shard_id, op)
+                op = await row.change()
+                if op is None:
+                    return False
+                sent = True
+                await self._service.write(row.shard_id, op)
             except _GONE:
                 return in_doubt
             except (Unavailable, StoreError) as error:
-                in_doubt = in_doubt or not isinstance(error, _NOT_DONE)
+                in_doubt = in_doubt or (sent and not isinstance(error, _NOT_DONE))
                 await self._pause_after(error)
             except TocsinError as error:
                 return error

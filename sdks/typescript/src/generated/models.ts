@@ -19,7 +19,7 @@ export type CallbackMethod = "POST" | "GET" | "PUT" | "PATCH" | "DELETE" | "HEAD
 export type CatchUp = "latest" | "all" | "none";
 
 /** What failed. */
-export type FailedKind = "timer" | "occurrence";
+export type FailedKind = "timer" | "occurrence" | "notification";
 
 /** What the failures of a group have in common. */
 export type FailureGroupedBy = "namespace" | "destination" | "error" | "kind";
@@ -31,10 +31,10 @@ export type FailureKind = "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "TIM
 export type HistoryMode = "all" | "failures" | "none";
 
 /** What a job does with each timer or schedule. */
-export type JobAction = "cancel" | "shift" | "setUrl" | "pause" | "resume" | "delete";
+export type JobAction = "cancel" | "shift" | "setUrl" | "pause" | "resume" | "delete" | "replay";
 
 /** What a job changes. */
-export type JobKind = "timers" | "schedules";
+export type JobKind = "timers" | "schedules" | "failures";
 
 /** running and paused ones go on, or may; completed, canceled and failed ones have ended. */
 export type JobState = "running" | "paused" | "completed" | "canceled" | "failed";
@@ -597,9 +597,12 @@ export interface DismissFailures {
 export interface CreateJob {
   /** The namespace's name; `*`: all that the API key has access to. */
   readonly namespace: string;
-  /** What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules. */
+  /**
+   * What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
+   * replay of failures.
+   */
   readonly action: JobAction;
-  /** What is changed: timers or schedules. */
+  /** What is changed: timers, schedules, or failures. */
   readonly of: JobKind;
   readonly filter?: JobFilter | undefined;
   /** Must be true if the filter is empty: every row is changed. */
@@ -619,24 +622,27 @@ export interface CreateJob {
 }
 
 /**
- * Which timers or schedules a job changes: pending timers, and schedules that have not ended, that match all of
- * it. It is checked again when each change becomes durable. Rows created after the job stay as they are.
+ * Which rows a job changes: pending timers, schedules that have not ended, or failures that are listed, that
+ * match all of it. It is checked again when each change becomes durable. Rows created after the job stay as they
+ * are.
  */
 export interface JobFilter {
   /** A row must have all of these tags. */
   readonly tags?: readonly string[] | undefined;
   /** Prefix of the ids. */
   readonly idPrefix?: string | undefined;
-  /** A part of the callback's host and path; case does not matter. */
+  /** A part of the callback's host and path; case does not matter. Of failures: the destination of a group. */
   readonly destination?: string | undefined;
-  /** A part of the last error; case does not matter. Of timers only. */
+  /** A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules. */
   readonly error?: string | undefined;
-  /** Only timers due at or after this instant. */
+  /** Only timers due at or after this instant, or failures of such runs. */
   readonly executeAfter?: InstantLike | undefined;
-  /** Only timers due before this instant. */
+  /** Only timers due before this instant, or failures of such runs. */
   readonly executeBefore?: InstantLike | undefined;
-  /** Only rows created before this instant. Default: the job's creation. */
+  /** Only rows created before this instant, or failed before it. Default: the job's creation. */
   readonly createdBefore?: InstantLike | undefined;
+  /** Only failures of this kind. Of failures only. */
+  readonly kind?: FailedKind | undefined;
 }
 
 /** Names a job. */
@@ -1329,7 +1335,10 @@ export interface Job {
   id: string;
   /** The namespace's name; `*`: all that the API key has access to. */
   namespace: string;
-  /** What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules. */
+  /**
+   * What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
+   * replay of failures.
+   */
   action: Open<JobAction>;
   of: Open<JobKind>;
   filter: JobFilterAnswer;
@@ -1377,14 +1386,16 @@ export interface JobFilterAnswer {
   tags?: string[];
   /** Prefix of the ids. */
   idPrefix?: string;
-  /** A part of the callback's host and path; case does not matter. */
+  /** A part of the callback's host and path; case does not matter. Of failures: the destination of a group. */
   destination?: string;
-  /** A part of the last error; case does not matter. Of timers only. */
+  /** A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules. */
   error?: string;
-  /** Only timers due at or after this instant. */
+  /** Only timers due at or after this instant, or failures of such runs. */
   executeAfter?: string;
-  /** Only timers due before this instant. */
+  /** Only timers due before this instant, or failures of such runs. */
   executeBefore?: string;
+  /** Only failures of this kind. Of failures only. */
+  kind?: Open<FailedKind>;
 }
 
 /** A row that could not be changed, and why. */

@@ -15,11 +15,13 @@ from tocsin.model import job as model
 from tocsin.model.access import EVERY, ApiKey, Role
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput, JobNotFound
+from tocsin.model.failure import DESTINATION_CHARS_MAX
 from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.job import ACTIONS, RATE_DEFAULT, RATE_MAX, JobAction, JobKind, JobState, RowFilter
 from tocsin.model.redaction import redact_url, withheld
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
+from tocsin.timers.failures import FailedKind
 from tocsin.timers.jobs import Jobs
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.access import require_namespace, require_service
@@ -36,16 +38,27 @@ Rate = Annotated[
 Action = Annotated[
     JobAction,
     about(
-        "What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules."
+        "What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules; "
+        "replay of failures."
     ),
 ]
 Tags = Annotated[list[str], about("A row must have all of these tags."), limits.TAGS]
 IdPrefix = Annotated[str, about("Prefix of the ids."), limits.ID_PREFIX]
-Destination = Annotated[str, about("A part of the callback's host and path; case does not matter."), limits.PART]
-LastError = Annotated[str, about("A part of the last error; case does not matter. Of timers only."), limits.PART]
-ExecuteAfter = Annotated[Instant, about("Only timers due at or after this instant.")]
-ExecuteBefore = Annotated[Instant, about("Only timers due before this instant.")]
-CreatedBefore = Annotated[Instant, about("Only rows created before this instant. Default: the job's creation.")]
+Destination = Annotated[
+    str,
+    about("A part of the callback's host and path; case does not matter. Of failures: the destination of a group."),
+    limits.text(DESTINATION_CHARS_MAX),
+]
+LastError = Annotated[
+    str,
+    about("A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules."),
+    limits.PART,
+]
+ExecuteAfter = Annotated[Instant, about("Only timers due at or after this instant, or failures of such runs.")]
+ExecuteBefore = Annotated[Instant, about("Only timers due before this instant, or failures of such runs.")]
+CreatedBefore = Annotated[
+    Instant, about("Only rows created before this instant, or failed before it. Default: the job's creation.")
+]
 ShiftBy = Annotated[
     str,
     about("By how much shift moves the instants: a duration, with - to an earlier one.", "2h"),
@@ -59,9 +72,12 @@ MatchMax = Annotated[
 DryRun = Annotated[bool, about("Only counts the rows that match. Default false.")]
 
 
+FailureKind = Annotated[FailedKind, about("Only failures of this kind. Of failures only.")]
+
+
 class JobFilter(RequestStruct):
-    """Which timers or schedules a job changes: pending timers, and schedules that have not ended, that match all of it. It is
-    checked again when each change becomes durable. Rows created after the job stay as they are."""
+    """Which rows a job changes: pending timers, schedules that have not ended, or failures that are listed, that match all of
+    it. It is checked again when each change becomes durable. Rows created after the job stay as they are."""
 
     tags: Tags | UnsetType = UNSET
     id_prefix: IdPrefix | UnsetType = UNSET
@@ -70,6 +86,7 @@ class JobFilter(RequestStruct):
     execute_after: ExecuteAfter | UnsetType = UNSET
     execute_before: ExecuteBefore | UnsetType = UNSET
     created_before: CreatedBefore | UnsetType = UNSET
+    kind: FailureKind | UnsetType = UNSET
 
 
 class CreateJob(RequestStruct):
@@ -77,7 +94,7 @@ class CreateJob(RequestStruct):
 
     namespace: ListedNamespace
     action: Action
-    of: Annotated[JobKind, about("What is changed: timers or schedules.")]
+    of: Annotated[JobKind, about("What is changed: timers, schedules, or failures.")]
     filter: JobFilter | UnsetType = UNSET
     all: Annotated[bool | UnsetType, about("Must be true if the filter is empty: every row is changed.")] = UNSET
     shift_by: ShiftBy | UnsetType = UNSET
@@ -134,6 +151,7 @@ class JobFilterAnswer(ResponseStruct, omit_defaults=True):
     error: LastError | UnsetType = UNSET
     execute_after: ExecuteAfter | UnsetType = UNSET
     execute_before: ExecuteBefore | UnsetType = UNSET
+    kind: FailureKind | UnsetType = UNSET
 
 
 class Job(ResponseStruct, kw_only=True):
@@ -193,6 +211,7 @@ def job_view(job: model.Job) -> Job:
             wanted.error or UNSET,
             optional_instant(wanted.execute_after),
             optional_instant(wanted.execute_before),
+            FailedKind(wanted.kind) if wanted.kind else UNSET,
         ),
         state=job.state,
         rate_per_second=job.rate_per_second,
@@ -299,8 +318,8 @@ class JobRequests:
             reason = "is empty; give a filter, or all: true to change every row of the namespace"
             errors.append(FieldError("filter", reason))
         shift_us = self._shift_us(sent, errors)
-        if (sent.url is not UNSET) != (sent.action is JobAction.SET_URL):
-            reason = "is missing" if sent.url is UNSET else "belongs to the action setUrl; leave it out"
+        if sent.url is UNSET if sent.action is JobAction.SET_URL else sent.action is not JobAction.REPLAY and sent.url:
+            reason = "is missing" if sent.url is UNSET else "belongs to the actions setUrl and replay; leave it out"
             errors.append(FieldError("url", reason))
         elif sent.url is not UNSET and withheld(sent.url, None):
             errors.append(FieldError("url", "has [redacted] in it; give the whole URL"))
@@ -345,15 +364,24 @@ class JobRequests:
                 for name, value in of_timers.items()
                 if value not in (None, UNSET)
             ]
+        if sent.of is JobKind.FAILURES and wanted.tags is not UNSET:
+            found.append(FieldError("tags", "does not apply to failures; leave it out"))
+        if sent.of is not JobKind.FAILURES and wanted.kind is not UNSET:
+            found.append(FieldError("kind", "applies to failures only; leave it out"))
         errors += [FieldError(f"filter.{each.path}", each.reason) for each in found]
+        destination = "" if wanted.destination is UNSET else wanted.destination
+        error = "" if wanted.error is UNSET else wanted.error
+        if sent.of is not JobKind.FAILURES:
+            destination, error = destination.lower(), error.lower()
         return RowFilter(
             now_us if created is None else created,
             () if wanted.tags is UNSET else tuple(wanted.tags),
             "" if wanted.id_prefix is UNSET else wanted.id_prefix,
-            "" if wanted.destination is UNSET else wanted.destination.lower(),
-            "" if wanted.error is UNSET else wanted.error.lower(),
+            destination,
+            error,
             after,
             before,
+            kind="" if wanted.kind is UNSET else wanted.kind.value,
         )
 
     def _shift_us(self, sent: CreateJob, errors: list[FieldError]) -> int:

@@ -36,7 +36,11 @@ ACTIONS = {
         JobAction.DELETE: "Delete",
         JobAction.SET_URL: "Change the URL of",
     },
+    JobKind.FAILURES: {JobAction.REPLAY: "Replay"},
 }
+_ROWS = {JobKind.TIMERS: "pending timers", JobKind.SCHEDULES: "schedules", JobKind.FAILURES: "failures"}
+#: What the form changes; failures are replayed from their page.
+_OFFERED = (JobKind.TIMERS, JobKind.SCHEDULES)
 _STATES = {
     JobState.RUNNING: State("running", "pending"),
     JobState.PAUSED: State("paused", "suspended"),
@@ -49,7 +53,7 @@ _LABELS = {
     "destination": "Destination", "error": "Last error", "executeAfter": "Due from", "executeBefore": "Due before",
     "ratePerSecond": "Rate",
 }  # fmt: skip
-_FIELDS = ("namespace", "of", "action", "q", "to_url", "error", "from", "to", "shift_by", "url", "rate", "all")
+_FIELDS = ("namespace", "of", "action", "q", "destination", "error", "from", "to", "shift_by", "url", "rate", "all")
 
 _create_reader = JsonReader(wire.CreateJob)
 
@@ -81,7 +85,8 @@ class Jobs(Part):
         """The form, with the filters of a list of timers if its query has them."""
         query, tags = context.query, ", ".join(context.query.all("tag"))
         form = {name: query.get(name) for name in _FIELDS} | {"tags": tags}
-        return await self._form(context, form | {"rate": str(RATE_DEFAULT), "of": form["of"] or JobKind.TIMERS})
+        kind = form["of"] if form["of"] in _OFFERED else JobKind.TIMERS
+        return await self._form(context, form | {"rate": str(RATE_DEFAULT), "of": kind})
 
     @route("POST", "/jobs/new")
     async def count(self, context: RequestContext) -> Response:
@@ -93,7 +98,7 @@ class Jobs(Part):
             job = await self._requests.create(sent, context.principal.key, context.actor, context.now_us)
         except InvalidInput as error:
             return await self._form(context, form, error)
-        return RedirectResponse(_path(job), 303)
+        return RedirectResponse(job_path(job), 303)
 
     @route("GET", "/jobs/{id}")
     async def show(self, context: RequestContext) -> Response:
@@ -123,8 +128,8 @@ class Jobs(Part):
         try:
             job = await self._requests.create(sent, context.principal.key, context.actor, context.now_us)
         except JobRunning as error:
-            return RedirectResponse(f"{_path(counted)}?problem={quote(str(error))}", 303)
-        return RedirectResponse(_path(job), 303)
+            return RedirectResponse(f"{job_path(counted)}?problem={quote(str(error))}", 303)
+        return RedirectResponse(job_path(job), 303)
 
     @route("POST", "/jobs/{id}/{change:str}")
     async def change(self, context: RequestContext) -> Response:
@@ -150,7 +155,7 @@ class Jobs(Part):
             return RedirectResponse(f"/jobs/{quote(job_id, safe='')}?problem={quote(_sentence(error))}", 303)
         if context.fragment:
             return Response(status_code=204, headers=toast(f"At most {job.rate_per_second} rows a second."))
-        return RedirectResponse(_path(job), 303)
+        return RedirectResponse(job_path(job), 303)
 
     async def _job(self, context: RequestContext) -> Job:
         self._permit(context)
@@ -190,12 +195,12 @@ class Jobs(Part):
 def what(job: Job) -> str:
     """What the job does, in a sentence without its end."""
     where = "all namespaces" if job.namespace == EVERY else f"namespace {job.namespace}"
-    rows = "pending timers" if job.kind is JobKind.TIMERS else "schedules"
     by = f" by {shift_text(job.shift_by_us)}" if job.shift_by_us else ""
-    return f"{ACTIONS[job.kind][job.action]} {rows} of {where}{by}"
+    return f"{ACTIONS[job.kind][job.action]} {_ROWS[job.kind]} of {where}{by}"
 
 
-def _path(job: Job) -> str:
+def job_path(job: Job) -> str:
+    """The path of the job's page."""
     return f"/jobs/{job.id}"
 
 
@@ -209,7 +214,7 @@ def _body(form: dict[str, str]) -> dict[str, Any]:
     wanted = {
         "tags": split_tags(form["tags"]),
         "idPrefix": form["q"],
-        "destination": form["to_url"],
+        "destination": form["destination"],
         "error": form["error"],
         "executeAfter": instant_text(form["from"]),
         "executeBefore": instant_text(form["to"]),
@@ -238,6 +243,7 @@ def _same_again(counted: Job) -> wire.CreateJob:
         "executeBefore": "" if row_filter.execute_before is None else format_instant(row_filter.execute_before),
         # What has been created since was not counted.
         "createdBefore": format_instant(row_filter.created_before),
+        "kind": row_filter.kind,
     }
     body: dict[str, Any] = {
         "namespace": counted.namespace,

@@ -53,7 +53,7 @@ CallbackMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HE
 CatchUp: TypeAlias = Literal["latest", "all", "none"]
 
 #: What failed.
-FailedKind: TypeAlias = Literal["timer", "occurrence"]
+FailedKind: TypeAlias = Literal["timer", "occurrence", "notification"]
 
 #: What the failures of a group have in common.
 FailureGroupedBy: TypeAlias = Literal["namespace", "destination", "error", "kind"]
@@ -83,10 +83,10 @@ FailureKind: TypeAlias = Literal[
 HistoryMode: TypeAlias = Literal["all", "failures", "none"]
 
 #: What a job does with each timer or schedule.
-JobAction: TypeAlias = Literal["cancel", "shift", "setUrl", "pause", "resume", "delete"]
+JobAction: TypeAlias = Literal["cancel", "shift", "setUrl", "pause", "resume", "delete", "replay"]
 
 #: What a job changes.
-JobKind: TypeAlias = Literal["timers", "schedules"]
+JobKind: TypeAlias = Literal["timers", "schedules", "failures"]
 
 #: running and paused ones go on, or may; completed, canceled and failed ones have ended.
 JobState: TypeAlias = Literal["running", "paused", "completed", "canceled", "failed"]
@@ -1089,9 +1089,10 @@ class CreateJob:
 
     #: The namespace's name; `*`: all that the API key has access to.
     namespace: str
-    #: What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules.
+    #: What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
+    #: replay of failures.
     action: JobAction
-    #: What is changed: timers or schedules.
+    #: What is changed: timers, schedules, or failures.
     of: JobKind
     filter: JobFilter | Mapping[str, Any] | Unset = UNSET
     #: Must be true if the filter is empty: every row is changed.
@@ -1137,23 +1138,25 @@ class CreateJob:
 
 @dataclass(kw_only=True, slots=True)
 class JobFilter:
-    """Which timers or schedules a job changes: pending timers, and schedules that have not ended, that match all of
-    it. It is checked again when each change becomes durable. Rows created after the job stay as they are."""
+    """Which rows a job changes: pending timers, schedules that have not ended, or failures that are listed, that match
+    all of it. It is checked again when each change becomes durable. Rows created after the job stay as they are."""
 
     #: A row must have all of these tags.
     tags: Sequence[str] | Unset = UNSET
     #: Prefix of the ids.
     id_prefix: str | Unset = UNSET
-    #: A part of the callback's host and path; case does not matter.
+    #: A part of the callback's host and path; case does not matter. Of failures: the destination of a group.
     destination: str | Unset = UNSET
-    #: A part of the last error; case does not matter. Of timers only.
+    #: A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
     error: str | Unset = UNSET
-    #: Only timers due at or after this instant.
+    #: Only timers due at or after this instant, or failures of such runs.
     execute_after: Instant | Unset = UNSET
-    #: Only timers due before this instant.
+    #: Only timers due before this instant, or failures of such runs.
     execute_before: Instant | Unset = UNSET
-    #: Only rows created before this instant. Default: the job's creation.
+    #: Only rows created before this instant, or failed before it. Default: the job's creation.
     created_before: Instant | Unset = UNSET
+    #: Only failures of this kind. Of failures only.
+    kind: FailedKind | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -1172,6 +1175,8 @@ class JobFilter:
             sent["executeBefore"] = instant_text("execute_before", self.execute_before)
         if self.created_before is not UNSET:
             sent["createdBefore"] = instant_text("created_before", self.created_before)
+        if self.kind is not UNSET:
+            sent["kind"] = self.kind
         return sent
 
 
@@ -2436,7 +2441,8 @@ class Job:
     id: str
     #: The namespace's name; `*`: all that the API key has access to.
     namespace: str
-    #: What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules.
+    #: What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
+    #: replay of failures.
     action: JobAction | str
     of: JobKind | str
     filter: JobFilterAnswer
@@ -2514,14 +2520,16 @@ class JobFilterAnswer:
     tags: list[str] | None = None
     #: Prefix of the ids.
     id_prefix: str | None = None
-    #: A part of the callback's host and path; case does not matter.
+    #: A part of the callback's host and path; case does not matter. Of failures: the destination of a group.
     destination: str | None = None
-    #: A part of the last error; case does not matter. Of timers only.
+    #: A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
     error: str | None = None
-    #: Only timers due at or after this instant.
+    #: Only timers due at or after this instant, or failures of such runs.
     execute_after: str | None = None
-    #: Only timers due before this instant.
+    #: Only timers due before this instant, or failures of such runs.
     execute_before: str | None = None
+    #: Only failures of this kind. Of failures only.
+    kind: FailedKind | str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> JobFilterAnswer:
@@ -2534,6 +2542,7 @@ class JobFilterAnswer:
             error=source.get("error"),
             execute_after=source.get("executeAfter"),
             execute_before=source.get("executeBefore"),
+            kind=source.get("kind"),
         )
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import EVERY, Role
+from tocsin.model.errors import Conflict, InvalidInput, NotFound, TocsinError
+from tocsin.model.job import RATE_DEFAULT, RATE_MAX, JobAction, JobKind
 from tocsin.model.redaction import path_of
 from tocsin.model.timer import NULL_PAYLOAD, Timer
+from tocsin.ports.store import FailureRow
 from tocsin.timers.failures import (
     ANY_GROUP,
     GROUPED_BY,
@@ -21,14 +26,19 @@ from tocsin.timers.failures import (
     kind_of,
     namespace_of,
 )
+from tocsin.timers.job_rows import replay_of
+from tocsin.web.http import jobs as wire
 from tocsin.web.http.access import listed_in
-from tocsin.web.http.errors import Forbidden
+from tocsin.web.http.errors import Forbidden, problem_kind
 from tocsin.web.http.failures import FailureRequests
 from tocsin.web.http.instants import format_instant
-from tocsin.web.pages.context import Fields, RequestContext
+from tocsin.web.http.jobs import JobRequests
+from tocsin.web.http.reading import JsonReader
+from tocsin.web.pages.context import Fields, RequestContext, whole_number
 from tocsin.web.pages.counts import COUNTED_MAX, BoundedCount, Numbers
+from tocsin.web.pages.jobs import job_path
 from tocsin.web.pages.overview.band import spark
-from tocsin.web.pages.presentation import count, failures_path, timer_path
+from tocsin.web.pages.presentation import count, failures_path, timer_path, with_query
 from tocsin.web.pages.schedules.presentation import schedule_path
 from tocsin.web.pages.site import Part, Site, route
 from tocsin.web.pages.timers.export import cell
@@ -40,14 +50,17 @@ _PAYLOAD_CHARS_MAX = 1_000
 #: Failures in an export: the answer is made in memory.
 _EXPORTED_MAX = 10_000
 
+_job_reader = JsonReader(wire.CreateJob)
+
 
 class FailurePages(Part):
-    """The list of groups, the page of a group, its export and its dismissal; the count in the rail."""
+    """The list of groups, the page of a group, its export, replay and dismissal; the count in the rail."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self._failures = site.service.failures
         self._requests = FailureRequests(site.service.failures, site.audit)
+        self._jobs = JobRequests(site.jobs, site.rules, site.audit)
 
     @route("GET", "/failures")
     async def show(self, context: RequestContext) -> Response:
@@ -80,16 +93,21 @@ class FailurePages(Part):
     @route("GET", "/failures/group")
     async def group(self, context: RequestContext) -> Response:
         """A sample of a group, and its failures, newest first."""
-        key = self._group(context, context.query, Role.READ)
+        return await self._group_page(context, self._group(context, context.query, Role.READ))
+
+    async def _group_page(self, context: RequestContext, key: GroupKey, problem: TocsinError | None = None) -> Response:
         wanted = FailureFilter(key.namespace, None, key)
-        found = await self._failures.groups(wanted, GROUPED_BY, 1)
+        # One group of all that the key names.
+        found = await self._failures.groups(wanted, [name for name, value in key._asdict().items() if value], 1)
         rows, cursor = await self._failures.members(wanted, _MEMBERS, context.query.get("cursor") or None)
         group = found.groups[0] if found.groups else None
         heading, where = _titles(key)
         return self._pages.page(
             "failures/group.html",
             context,
+            200 if problem is None else problem_kind(problem).status,
             title=heading,
+            problem=problem,
             heading=heading,
             where=where,
             key=key,
@@ -102,6 +120,8 @@ class FailurePages(Part):
             export=failures_path(key).replace("/failures/group", "/failures/export.csv"),
             payload="" if group is None or group.sample is None else _payload(group.sample.timer),
             may_write=context.principal.may(Role.WRITE, key.namespace),
+            rate=RATE_DEFAULT,
+            rate_max=RATE_MAX,
             is_first="cursor" not in context.query,
         )
 
@@ -138,6 +158,41 @@ class FailurePages(Part):
             )
         done = await self._requests.dismiss(key.namespace, FailureFilter(key.namespace, None, key), context.actor)
         return RedirectResponse(f"/failures?{urlencode({'dismissed': count(done.dismissed)})}", 303)
+
+    @route("POST", "/failures/replay")
+    async def replay(self, context: RequestContext) -> Response:
+        """Replays the newest failure of a group, whose page then shows what becomes of it; or all of them by a job."""
+        key = self._group(context, context.form, Role.WRITE)
+        assert key.namespace is not None
+        if context.form.get("one") == "yes":
+            rows, _ = await self._failures.members(FailureFilter(key.namespace, None, key), 1, None)
+            return await self._replay_one(context, key, rows[0]) if rows else RedirectResponse(failures_path(key), 303)
+        filters = {"destination": key.destination, "error": key.error, "kind": key.kind}
+        body: dict[str, Any] = {
+            "namespace": key.namespace,
+            "of": JobKind.FAILURES,
+            "action": JobAction.REPLAY,
+            "filter": {name: value for name, value in filters.items() if value},
+            "all": True,
+        }
+        body |= {"url": context.form.get("url")} if context.form.get("url") else {}
+        body |= {"ratePerSecond": whole_number(context.form.get("rate"))} if context.form.get("rate") else {}
+        try:
+            sent = _job_reader.read(msgspec.json.encode(body))
+            job = await self._jobs.create(sent, context.principal.key, context.actor, context.now_us)
+        except (InvalidInput, Conflict) as error:
+            return await self._group_page(context, key, error)
+        return RedirectResponse(job_path(job), 303)
+
+    async def _replay_one(self, context: RequestContext, key: GroupKey, row: FailureRow) -> Response:
+        try:
+            op = await replay_of(self._service, row)
+            await self._service.write(self._service.namespaces.shard_of(op.namespace, row.uuid), op)
+        except (Conflict, NotFound) as error:
+            return await self._group_page(context, key, error)
+        if kind_of(row) is FailedKind.NOTIFICATION:
+            return RedirectResponse(failures_path(key), 303)
+        return RedirectResponse(with_query(_path_of(row.namespace, row.timer_id), {"notice": "replayed"}), 303)
 
     def _filter(self, context: RequestContext) -> FailureFilter:
         """The failures that the page shows. Raises Forbidden unless the principal may read some."""
@@ -177,4 +232,4 @@ def _payload(timer: Timer | None) -> str:
 
 def _path_of(namespace: str, row_id: str) -> str:
     name, _, kind = namespace.partition("/")
-    return schedule_path(name, row_id) if kind else timer_path(name, row_id)
+    return schedule_path(name, row_id) if kind == "schedule" else timer_path(name, row_id)

@@ -11,8 +11,8 @@ import java.util.Map;
  *
  * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
  * @param action What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of
- * schedules.
- * @param of What is changed: timers or schedules.
+ * schedules; replay of failures.
+ * @param of What is changed: timers, schedules, or failures.
  * @param filter filter
  * @param all Must be true if the filter is empty: every row is changed.
  * @param shiftBy By how much shift moves the instants: a duration, with - to an earlier one.
@@ -40,8 +40,8 @@ public record CreateJob(
      *
      * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
      * @param action What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of
-     * schedules.
-     * @param of What is changed: timers or schedules.
+     * schedules; replay of failures.
+     * @param of What is changed: timers, schedules, or failures.
      * @return the request
      */
     public static CreateJob of(String namespace, JobAction action, JobKind of) {

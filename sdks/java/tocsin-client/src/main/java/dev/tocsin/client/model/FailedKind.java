@@ -16,6 +16,9 @@ public record FailedKind(String value) implements OpenEnum {
     /** occurrence. */
     public static final FailedKind OCCURRENCE = new FailedKind("occurrence");
 
+    /** notification. */
+    public static final FailedKind NOTIFICATION = new FailedKind("notification");
+
     /**
      * Reads a value, known or not.
      *

@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
  * @param id The job's id.
  * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
  * @param action What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of
- * schedules.
+ * schedules; replay of failures.
  * @param of of
  * @param filter filter
  * @param state running and paused ones go on, or may; completed, canceled and failed ones have ended.

@@ -28,6 +28,9 @@ public record JobAction(String value) implements OpenEnum {
     /** delete. */
     public static final JobAction DELETE = new JobAction("delete");
 
+    /** replay. */
+    public static final JobAction REPLAY = new JobAction("replay");
+
     /**
      * Reads a value, known or not.
      *

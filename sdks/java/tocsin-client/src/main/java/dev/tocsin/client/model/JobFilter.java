@@ -10,17 +10,19 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Which timers or schedules a job changes: pending timers, and schedules that have not ended, that
- * match all of it. It is checked again when each change becomes durable. Rows created after the job
- * stay as they are.
+ * Which rows a job changes: pending timers, schedules that have not ended, or failures that are
+ * listed, that match all of it. It is checked again when each change becomes durable. Rows created
+ * after the job stay as they are.
  *
  * @param tags A row must have all of these tags.
  * @param idPrefix Prefix of the ids.
- * @param destination A part of the callback's host and path; case does not matter.
- * @param error A part of the last error; case does not matter. Of timers only.
- * @param executeAfter Only timers due at or after this instant.
- * @param executeBefore Only timers due before this instant.
- * @param createdBefore Only rows created before this instant. Default: the job's creation.
+ * @param destination A part of the callback's host and path; case does not matter. Of failures: the destination of a
+ * group.
+ * @param error A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
+ * @param executeAfter Only timers due at or after this instant, or failures of such runs.
+ * @param executeBefore Only timers due before this instant, or failures of such runs.
+ * @param createdBefore Only rows created before this instant, or failed before it. Default: the job's creation.
+ * @param kind Only failures of this kind. Of failures only.
  */
 public record JobFilter(
         Field<List<String>> tags,
@@ -29,7 +31,8 @@ public record JobFilter(
         Field<String> error,
         Field<Instant> executeAfter,
         Field<Instant> executeBefore,
-        Field<Instant> createdBefore) {
+        Field<Instant> createdBefore,
+        Field<FailedKind> kind) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -38,6 +41,7 @@ public record JobFilter(
      */
     public static JobFilter of() {
         return new JobFilter(
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -71,7 +75,8 @@ public record JobFilter(
                 error,
                 executeAfter,
                 executeBefore,
-                createdBefore);
+                createdBefore,
+                kind);
     }
 
     /**
@@ -98,11 +103,13 @@ public record JobFilter(
                 error,
                 executeAfter,
                 executeBefore,
-                createdBefore);
+                createdBefore,
+                kind);
     }
 
     /**
-     * A part of the callback's host and path; case does not matter.
+     * A part of the callback's host and path; case does not matter. Of failures: the destination of a
+     * group.
      *
      * @param value its value
      * @return a copy with it
@@ -114,7 +121,8 @@ public record JobFilter(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param destination A part of the callback's host and path; case does not matter.
+     * @param destination A part of the callback's host and path; case does not matter. Of failures: the destination of a
+     * group.
      * @return a copy with it
      */
     public JobFilter destination(Field<String> destination) {
@@ -125,11 +133,12 @@ public record JobFilter(
                 error,
                 executeAfter,
                 executeBefore,
-                createdBefore);
+                createdBefore,
+                kind);
     }
 
     /**
-     * A part of the last error; case does not matter. Of timers only.
+     * A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
      *
      * @param value its value
      * @return a copy with it
@@ -141,7 +150,7 @@ public record JobFilter(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param error A part of the last error; case does not matter. Of timers only.
+     * @param error A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
      * @return a copy with it
      */
     public JobFilter error(Field<String> error) {
@@ -152,11 +161,12 @@ public record JobFilter(
                 error,
                 executeAfter,
                 executeBefore,
-                createdBefore);
+                createdBefore,
+                kind);
     }
 
     /**
-     * Only timers due at or after this instant.
+     * Only timers due at or after this instant, or failures of such runs.
      *
      * @param value its value
      * @return a copy with it
@@ -168,7 +178,7 @@ public record JobFilter(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param executeAfter Only timers due at or after this instant.
+     * @param executeAfter Only timers due at or after this instant, or failures of such runs.
      * @return a copy with it
      */
     public JobFilter executeAfter(Field<Instant> executeAfter) {
@@ -179,11 +189,12 @@ public record JobFilter(
                 error,
                 executeAfter,
                 executeBefore,
-                createdBefore);
+                createdBefore,
+                kind);
     }
 
     /**
-     * Only timers due before this instant.
+     * Only timers due before this instant, or failures of such runs.
      *
      * @param value its value
      * @return a copy with it
@@ -195,7 +206,7 @@ public record JobFilter(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param executeBefore Only timers due before this instant.
+     * @param executeBefore Only timers due before this instant, or failures of such runs.
      * @return a copy with it
      */
     public JobFilter executeBefore(Field<Instant> executeBefore) {
@@ -206,11 +217,12 @@ public record JobFilter(
                 error,
                 executeAfter,
                 executeBefore,
-                createdBefore);
+                createdBefore,
+                kind);
     }
 
     /**
-     * Only rows created before this instant. Default: the job's creation.
+     * Only rows created before this instant, or failed before it. Default: the job's creation.
      *
      * @param value its value
      * @return a copy with it
@@ -222,7 +234,7 @@ public record JobFilter(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param createdBefore Only rows created before this instant. Default: the job's creation.
+     * @param createdBefore Only rows created before this instant, or failed before it. Default: the job's creation.
      * @return a copy with it
      */
     public JobFilter createdBefore(Field<Instant> createdBefore) {
@@ -233,7 +245,36 @@ public record JobFilter(
                 error,
                 executeAfter,
                 executeBefore,
-                createdBefore);
+                createdBefore,
+                kind);
+    }
+
+    /**
+     * Only failures of this kind. Of failures only.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public JobFilter kind(FailedKind value) {
+        return kind(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param kind Only failures of this kind. Of failures only.
+     * @return a copy with it
+     */
+    public JobFilter kind(Field<FailedKind> kind) {
+        return new JobFilter(
+                tags,
+                idPrefix,
+                destination,
+                error,
+                executeAfter,
+                executeBefore,
+                createdBefore,
+                kind);
     }
 
     /**
@@ -250,6 +291,7 @@ public record JobFilter(
         executeAfter.putInto(sent, "executeAfter", Values::toJson);
         executeBefore.putInto(sent, "executeBefore", Values::toJson);
         createdBefore.putInto(sent, "createdBefore", Values::toJson);
+        kind.putInto(sent, "kind", FailedKind::toJson);
         return Json.object(sent);
     }
 }

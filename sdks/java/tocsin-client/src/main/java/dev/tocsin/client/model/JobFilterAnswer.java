@@ -11,10 +11,12 @@ import org.jspecify.annotations.Nullable;
  * @param createdBefore An RFC 3339 instant with a time zone.
  * @param tags A row must have all of these tags. Null if absent.
  * @param idPrefix Prefix of the ids. Null if absent.
- * @param destination A part of the callback's host and path; case does not matter. Null if absent.
- * @param error A part of the last error; case does not matter. Of timers only. Null if absent.
- * @param executeAfter Only timers due at or after this instant. Null if absent.
- * @param executeBefore Only timers due before this instant. Null if absent.
+ * @param destination A part of the callback's host and path; case does not matter. Of failures: the destination of a
+ * group. Null if absent.
+ * @param error A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules. Null if absent.
+ * @param executeAfter Only timers due at or after this instant, or failures of such runs. Null if absent.
+ * @param executeBefore Only timers due before this instant, or failures of such runs. Null if absent.
+ * @param kind Only failures of this kind. Of failures only. Null if absent.
  */
 public record JobFilterAnswer(
         String createdBefore,
@@ -23,7 +25,8 @@ public record JobFilterAnswer(
         @Nullable String destination,
         @Nullable String error,
         @Nullable String executeAfter,
-        @Nullable String executeBefore) {
+        @Nullable String executeBefore,
+        @Nullable FailedKind kind) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -39,6 +42,7 @@ public record JobFilterAnswer(
                 source.readOptional("destination", Json::asString),
                 source.readOptional("error", Json::asString),
                 source.readOptional("executeAfter", Json::asString),
-                source.readOptional("executeBefore", Json::asString));
+                source.readOptional("executeBefore", Json::asString),
+                source.readOptional("kind", FailedKind::fromJson));
     }
 }

@@ -16,6 +16,9 @@ public record JobKind(String value) implements OpenEnum {
     /** schedules. */
     public static final JobKind SCHEDULES = new JobKind("schedules");
 
+    /** failures. */
+    public static final JobKind FAILURES = new JobKind("failures");
+
     /**
      * Reads a value, known or not.
      *
