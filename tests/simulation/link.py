@@ -13,6 +13,8 @@ from tocsin.model.errors import DefiniteFailure, OutcomeUnknown, StoreError, Sto
 from tocsin.ports.records import Record
 from tocsin.ports.store import (
     Applied,
+    FailurePlace,
+    FailureRow,
     FireKey,
     Found,
     Listed,
@@ -233,6 +235,11 @@ class Link:
 
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         return await self._call(lambda: self._store.trim_runs(shard_id, uuid, keep, limit), writes="trim")
+
+    async def failures(
+        self, shard_id: int, after: FailurePlace | None, limit: int, *, descending: bool = False
+    ) -> list[FailureRow]:
+        return await self._call(lambda: self._store.failures(shard_id, after, limit, descending=descending))
 
     async def list_schedules(self, namespace: str, shards: Sequence[int], after_id: str, limit: int) -> list[StoredRow]:
         return await self._call(lambda: self._store.list_schedules(namespace, shards, after_id, limit))

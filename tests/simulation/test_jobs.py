@@ -10,12 +10,13 @@ import msgspec
 import pytest
 
 from tocsin.administration import put_namespace
-from tocsin.model.errors import IdempotencyConflict, JobRunning, Unavailable
+from tocsin.model.errors import IdempotencyConflict, JobRunning, TimerNotReplayable, Unavailable
 from tocsin.model.job import Job, JobAction, JobCounts, JobKind, JobState, RowFilter
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Changes, Timer, decode_record
 from tocsin.ports.audit import NoAudit
-from tocsin.timers import job_runner
+from tocsin.ports.store import FailureRow
+from tocsin.timers import job_rows
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.job_runner import JobRunner
 from tocsin.timers.jobs import Jobs
@@ -70,10 +71,12 @@ class Jobbing(World):
 
         node.inside(start())
 
-    async def create(self, name: str, *, due_us: int) -> None:
+    async def create(self, name: str, *, due_us: int, expire_after_us: int | None = None) -> None:
         """Creates a timer through any node."""
         now_us = self.true_us()
-        timer = Timer("a", name, due_us, "http://host0/x", now_us, now_us, tags=("kept",))
+        timer = Timer(
+            "a", name, due_us, "http://host0/x", now_us, now_us, tags=("kept",), expire_after_us=expire_after_us
+        )
         service = self.nodes[1].service
         assert service is not None
         await self.nodes[1].ask(service.create(timer))
@@ -121,6 +124,12 @@ class Jobbing(World):
         record = await self.store.record("job", "j")
         assert record is not None
         return msgspec.json.decode(record.value, type=Job)
+
+    async def failures(self) -> list[FailureRow]:
+        """What is listed as failures."""
+        return [
+            row for shard_id in range(self.total_shards) for row in await self.store.failures(shard_id, None, 1_000)
+        ]
 
     def timers(self) -> dict[str, Timer]:
         """The pending timers by id."""
@@ -208,7 +217,7 @@ def test_shifted_timer_is_not_found_again_whatever_the_clock_of_its_node_shows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Shifted timers are on later pages.
-    monkeypatch.setattr(job_runner, "PAGE_ROWS", 20)
+    monkeypatch.setattr(job_rows, "PAGE_ROWS", 20)
 
     async def scenario(world: Jobbing) -> None:
         # Created by a node whose clock is ahead by more than the job takes.
@@ -381,5 +390,56 @@ def test_a_creation_that_was_given_up_blocks_no_other() -> None:
             world.nodes[0].link.cut = "refused"
             await world.nodes[0].ask(jobs.get("j"))
         assert await world.store.record("job", "crashed") is None
+
+    play(scenario)
+
+
+def test_failures_are_replayed_once_each_although_the_node_is_killed() -> None:
+    async def scenario(world: Jobbing) -> None:
+        failed = [f"f{number}" for number in range(ROWS)]
+        for name in failed:
+            await world.create(name, due_us=world.true_us() - HOUR, expire_after_us=SECOND)
+        node = world.nodes[1]
+        assert node.service is not None
+        await asyncio.sleep(3.0)
+        assert len(await world.failures()) == ROWS
+        # So that what is replayed stays pending.
+        await node.ask(node.service.namespaces.update("a", paused=True))
+        wanted = world.job(JobAction.REPLAY, kind=JobKind.FAILURES)
+        await _jobs_asked(world, wanted)
+        await world.begun()
+        # Not when its place has just been stored.
+        await asyncio.sleep(0.6)
+        working = world.working
+        assert 0 < len(await world.failures()) < ROWS
+        await world.runners[working].close()
+        await working.crash()
+        job = await world.ended()
+        assert job.state is JobState.COMPLETED
+        assert not await world.failures()
+        timers = world.timers()
+        assert all(timers[name].replay and not timers[name].attempts for name in failed)
+        assert ROWS - RATE <= job.counts.changed <= ROWS
+        assert not job.counts.errors
+
+    play(scenario)
+
+
+def test_run_that_has_finished_since_is_not_replayed() -> None:
+    """Its failure row, read before, names another run: nothing is replayed."""
+
+    async def scenario(world: Jobbing) -> None:
+        await world.create("again", due_us=world.true_us() - HOUR, expire_after_us=SECOND)
+        node = world.nodes[1]
+        assert node.service is not None
+        await asyncio.sleep(3.0)
+        (first,) = await world.failures()
+        await world.create("again", due_us=world.true_us() - HOUR, expire_after_us=SECOND)
+        await asyncio.sleep(3.0)
+        op = await job_rows.replay_of(node.service, first)
+        shard_id = node.service.namespaces.shard_of("a", first.uuid)
+        with pytest.raises(TimerNotReplayable):
+            await node.ask(node.service.write(shard_id, op))
+        assert "again" not in world.timers()
 
     play(scenario)

@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.integration.server.test_access import Caller, make_key, reachable  # noqa: F401
-from tests.support.calls import Api
+from tests.integration.server.test_failures import listed
+from tests.support.calls import Api, Inbox
+from tests.support.http import Receiver
 from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
 from tocsin.model.instants import format_instant
@@ -157,3 +159,44 @@ async def test_a_key_of_one_namespace_sees_and_changes_jobs_of_that_namespace(
     assert (await reader("jobs/pause", jobId=ids["mine"]))[0] == 403
     assert (await mine("jobs/pause", jobId=ids["mine"]))[1]["error"] == "JOB_ENDED"
     assert (await mine("jobs/create", namespace="mine", **wanted))[0] == 202
+
+
+async def test_failures_are_replayed_under_their_webhook_ids_and_leave_the_list(server: ServerProcess) -> None:
+    """Those of one group, as a whole; timers, an occurrence, and the notification of a hook."""
+    api, broken, away = Api(server), Inbox(default=(410, b"")), Inbox(default=(404, b""))
+    assert (await api("namespaces/create", name="broken"))[0] == 200
+    async with Receiver(broken) as target, Receiver(away) as hook:
+        timers = [{"namespace": "broken", "id": f"t{i}", "callbackUrl": target.url, "delay": "0s"} for i in range(30)]
+        timers[0]["onFailure"] = {"url": hook.url}
+        assert (await api("timers/batch/create", timers=timers))[0] == 200
+        schedule = {"namespace": "broken", "id": "s", "callbackUrl": target.url, "cron": "0 0 1 1 *"}
+        assert (await api("schedules/create", **schedule))[0] == 200
+        assert (await api("schedules/trigger", namespace="broken", scheduleId="s"))[0] == 200
+        await broken.count(31)
+        failed = (await away.count(1))[0].headers["webhook-id"]
+        found = await listed(api, 32, namespace="broken")
+        kinds = {each["kind"]: each for each in found["groups"]}
+        assert {kind: each["count"] for kind, each in kinds.items()} == {
+            "timer": 30,
+            "occurrence": 1,
+            "notification": 1,
+        }
+        first, away.default, broken.default = (
+            {call.headers["webhook-id"] for call in broken.calls},
+            (200, b""),
+            (200, b""),
+        )
+        group = {"destination": kinds["timer"]["destination"], "error": "HTTP 410"}
+        wanted = {"namespace": "broken", "of": "failures", "action": "replay", "ratePerSecond": 5_000}
+        counted = await job_ended(api, **wanted, filter={**group, "kind": "timer"}, dryRun=True)
+        assert counts(counted) == (30, 0, 0, 0)
+        assert counts(await job_ended(api, **wanted, filter=group)) == (31, 31, 0, 0)
+        again = (await broken.count(62))[31:]
+        assert {call.headers["webhook-id"] for call in again} == first
+        left = await listed(api, 1, namespace="broken")
+        assert [each["kind"] for each in left["groups"]] == ["notification"]
+        assert counts(await job_ended(api, **wanted, all=True)) == (1, 1, 0, 0)
+        assert [call.headers["webhook-id"] for call in await away.count(2)] == [failed, failed]
+        for bad, path in (({"tags": ["a"]}, "filter.tags"), ({"kind": "none"}, "filter.kind")):
+            status, problem = await api("jobs/create", **wanted, filter=bad)
+            assert (status, problem["errors"][0]["path"]) == (400, path)
