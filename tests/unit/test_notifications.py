@@ -100,7 +100,7 @@ def test_notification_has_its_subjects_shard_and_chunk_and_one_uuid_however_ofte
     assert written(window).together == {first.uuid: UUID}
 
 
-def test_notification_says_what_happened_without_secrets() -> None:
+def test_notification_has_what_happened_without_secrets() -> None:
     (row,) = written(finished(Status.FAILED, Hooks(failure=HOOK))).upserts
     timer = decode_record(row.record)
     assert timer.body is not None

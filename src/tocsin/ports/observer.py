@@ -46,9 +46,7 @@ class TimersChanged(Event, frozen=True):
     namespace: str
     kind: str
     timers: int
-    counter = Counter(
-        "tocsin_timers_changed", "Timers updated, deleted or replayed.", ("namespace", "kind"), by="timers"
-    )
+    counter = Counter("tocsin_timers_changed", "Timers changed or replayed.", ("namespace", "kind"), by="timers")
 
 
 class OccurrenceEnded(Event, frozen=True):

@@ -14,6 +14,13 @@ _WAITS_CHECKED_MAX = 100
 _OUTDATED_MAX = 1_000
 
 
+def key_before(key: FireKey) -> FireKey:
+    """The greatest key below the given one."""
+    instant, uuid = key
+    number = int.from_bytes(uuid, "big")
+    return (instant, (number - 1).to_bytes(16, "big")) if number else (instant - 1, b"\xff" * 16)
+
+
 class WaitingRows:
     """Rows by uuid, in two orders of their keys: those that wait for their instant, and those that were deferred."""
 

@@ -36,7 +36,7 @@ from tocsin.timers.engine.rows import (
     WriteOp,
     conclusion_op,
 )
-from tocsin.timers.engine.waiting_rows import WaitingRows
+from tocsin.timers.engine.waiting_rows import WaitingRows, key_before
 
 #: Operations that depend on nothing but memory.
 _WITHOUT_STORE = frozenset((OpKind.CREATE, OpKind.RETRY, OpKind.HAND_OVER, OpKind.RECUR))
@@ -45,13 +45,6 @@ _WRITING = _WITHOUT_STORE - {OpKind.HAND_OVER}
 #: Characters of a reason for suspending a row. An error that quotes the row is cut.
 REASON_CHARS_MAX = 500
 EXPIRED = "the request's time budget ran out; nothing was written"
-
-
-def key_before(key: FireKey) -> FireKey:
-    """The greatest key below the given one."""
-    instant, uuid = key
-    number = int.from_bytes(uuid, "big")
-    return (instant, (number - 1).to_bytes(16, "big")) if number else (instant - 1, b"\xff" * 16)
 
 
 class Window:
