@@ -23,6 +23,7 @@ from tests.support.agent_database import (
     start,
     write,
 )
+from tocsin.model.hooks import Hook, Hooks
 from tocsin.service_calls.messages import CallKey, CallStatus, ErrorMeta, ResponseMeta
 from tocsin.service_calls.ports import CallOutcome, Change, OutboxRow, ServiceCall, Transaction
 from tocsin.stores.service_calls.database import AgentDatabase
@@ -48,6 +49,7 @@ async def test_a_call_loads_as_inserted_and_changed(database: AgentDatabase) -> 
         name="a\u00e4\U0001f600",
         idempotency_key="k",
         traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        hooks=Hooks(failure=Hook("https://alerts.example/", {"a": "b"})),
     )
     await insert(database, plain)
     assert await load(database, plain.key) == plain

@@ -9,6 +9,7 @@ import pytest
 from tests.support.agent_memory import MemoryServiceCalls, MemoryTables
 
 from tocsin.model.errors import StoreUnavailable
+from tocsin.model.hooks import Hook, Hooks
 from tocsin.model.ids import Uuid7Source
 from tocsin.ports.bus import Envelope, InvalidMessage
 from tocsin.service_calls.background import AgentContext, Wakeup
@@ -28,6 +29,8 @@ from tocsin.service_calls.messages import (
     CommandRefused,
     DeleteServiceCall,
     DueTimeReached,
+    ErrorMeta,
+    ExecutionFailed,
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
@@ -48,6 +51,7 @@ from tocsin.testing.clock import EPOCH_US, FakeClock
 SECOND = 1_000_000
 SPEC = RequestSpec("GET", "http://service/x")
 OK = ResponseMeta(200, {}, "", 1.0)
+OOPS = ErrorMeta("HTTP_STATUS", "the service answered 500")
 
 
 class OneDelivery:
@@ -100,10 +104,11 @@ class World:
         tags: tuple[str, ...] = (),
         correlation_id: str = "corr",
         traceparent: str | None = None,
+        hooks: Hooks | None = None,
     ) -> Envelope:
         due_at = None if ahead_us is None else Instant(self.clock.now_us() + ahead_us)
         message = SubmitServiceCall(
-            key.service_call_id, "bill", SPEC, fingerprint, due_at, tags, idempotency_key, traceparent=traceparent
+            key.service_call_id, "bill", SPEC, fingerprint, due_at, tags, idempotency_key, None, traceparent, hooks
         )
         return self.seal(key, message, correlation_id)
 
@@ -499,3 +504,15 @@ class TestWatchdog:
         await watchdog.close()
         assert [failure.step for failure in failures] == ["watchdog", "watchdog"]
         assert world.call(key).status is not CallStatus.SCHEDULED
+
+
+async def test_end_with_a_hook_submits_one_notification_however_often_it_is_reported(world: World) -> None:
+    key = world.key()
+    await world.ask(world.submission(key, hooks=Hooks(failure=Hook("http://alerts/", {"a": "b"}))))
+    failure = ExecutionFailed(key.service_call_id, world.execution_id(key), Instant(world.clock.now_us()), OOPS)
+    await world.deliver(world.seal(key, failure), world.seal(key, failure))
+    await world.deliver(world.seal(key, failure))
+    (note,) = [call for call in world.tables.calls.values() if call.key != key]
+    assert (note.request_spec.url, note.request_spec.headers, note.hooks) == ("http://alerts/", {"a": "b"}, None)
+    assert (note.tags, note.status, note.correlation_id) == (("notification",), CallStatus.RUNNING, "corr")
+    assert msgspec.json.decode(bytes(note.request_spec.body))["type"] == "serviceCall.failed"

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from tests.support.cases import each
 
 from tocsin.model.errors import InvalidInput, PayloadTooLarge
+from tocsin.model.hooks import Hook, Hooks
 from tocsin.model.ids import uuid7_text
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN
 from tocsin.model.validation import InputLimits, InputRules
@@ -37,6 +38,7 @@ def print_of(body: bytes | None = None, **fields: object) -> str:
         RequestSpec(spec["method"], spec["url"], spec["headers"], UNSET if body is None else msgspec.Raw(body)),  # type: ignore[arg-type]
         spec["due"],  # type: ignore[arg-type]
         spec["tags"],  # type: ignore[arg-type]
+        hooks=spec.get("hooks"),  # type: ignore[arg-type]
     )
 
 
@@ -64,6 +66,8 @@ def test_different_submissions_have_different_fingerprints() -> None:
         print_of(headers={"a": "2"}),
         print_of(due=0),
         print_of(due=1),
+        print_of(hooks=Hooks(failure=Hook("https://b/"))),
+        print_of(hooks=Hooks(success=Hook("https://b/"))),
         print_of(tags=("a",)),
         print_of(tags=("a", "b")),
         print_of(b"null"),

@@ -1718,6 +1718,10 @@ type SubmitServiceCall struct {
 	ServiceCallID string
 	// Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
 	IdempotencyKey string
+	// Who is notified when it has failed.
+	OnFailure *Hook
+	// Who is notified when it has succeeded.
+	OnSuccess *Hook
 }
 
 func (v *SubmitServiceCall) members(to []member) []member {
@@ -1729,6 +1733,8 @@ func (v *SubmitServiceCall) members(to []member) []member {
 		member{"tags", &v.Tags, false},
 		member{"serviceCallId", &v.ServiceCallID, false},
 		member{"idempotencyKey", &v.IdempotencyKey, false},
+		member{"onFailure", &v.OnFailure, false},
+		member{"onSuccess", &v.OnSuccess, false},
 	)
 }
 
@@ -3787,6 +3793,10 @@ type ServiceCall struct {
 	// An RFC 3339 instant with a time zone.
 	FinishedAt time.Time
 	Outcome    *Outcome
+	// Who is notified when it has failed.
+	OnFailure *HookAnswer
+	// Who is notified when it has succeeded.
+	OnSuccess *HookAnswer
 }
 
 func (v *ServiceCall) members(to []member) []member {
@@ -3806,6 +3816,8 @@ func (v *ServiceCall) members(to []member) []member {
 		member{"startedAt", &v.StartedAt, false},
 		member{"finishedAt", &v.FinishedAt, false},
 		member{"outcome", &v.Outcome, false},
+		member{"onFailure", &v.OnFailure, false},
+		member{"onSuccess", &v.OnSuccess, false},
 	)
 }
 

@@ -14,8 +14,10 @@ from tocsin.cli import output
 from tocsin.cli.command import Interrupted, Refused, WrongUsage, command, group
 from tocsin.cli.options import (
     LOCAL_SERVER,
+    NO_CALL_HOOKS,
     NO_RETRIES,
     AsJson,
+    CallHookOptions,
     ListedTenant,
     RetryOptions,
     ServerOptions,
@@ -136,6 +138,7 @@ def submit(
         bool, typer.Option("--retry", help="Retry failed attempts, by the options below.", show_default="one attempt")
     ] = False,
     retries: RetryOptions = NO_RETRIES,
+    hooks: CallHookOptions = NO_CALL_HOOKS,
     wait: Wait = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the id.")] = False,
     tenant: Tenant = None,
@@ -150,7 +153,7 @@ def submit(
 
     path = _path(tenant)
     policy = retries.policy() or ({"retryPolicy": {}} if retry else {})
-    fields = given(**when.fields(), tags=tag or None, **identity.fields())
+    fields = given(**when.fields(), tags=tag or None, **identity.fields(), **hooks.fields())
     wanted = {"name": name, "requestSpec": request.spec(url) | policy, **fields}
     with server.client() as client:
         answer = client.call("POST", path, wanted)

@@ -32,6 +32,8 @@ def show_call(call: Mapping[str, Any]) -> None:
         "headers": output.compact(request.get("headers")),
         "body": _shortened(output.compact(request.get("body"))),
         "retryPolicy": output.compact(request.get("retryPolicy")),
+        "onFailure": output.compact(call.get("onFailure")),
+        "onSuccess": output.compact(call.get("onSuccess")),
         "tags": ", ".join(call.get("tags") or ()) or None,
         "submittedAt": call.get("submittedAt"),
         "dueAt": _with(call.get("dueAt"), output.relative(call.get("dueAt"))),

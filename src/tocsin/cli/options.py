@@ -371,7 +371,26 @@ def _hook(url: str | None) -> Any:
     return msgspec.Raw(b"null") if url == "" else url and {"url": url}
 
 
-NO_HOOKS, NO_SCHEDULE_HOOKS = HookOptions(), ScheduleHookOptions()
+@dataclass(frozen=True)
+class CallHookOptions:
+    """Who is notified of a call's end. Hooks with headers are set through the API."""
+
+    on_failure: Annotated[
+        str | None, typer.Option("--on-failure", metavar="URL", help="Notified when the call has failed.")
+    ] = None
+    on_success: Annotated[
+        str | None, typer.Option("--on-success", metavar="URL", help="Notified when the call has succeeded.")
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the submission; None for those that are not given."""
+        return {
+            "onFailure": self.on_failure and {"url": self.on_failure},
+            "onSuccess": self.on_success and {"url": self.on_success},
+        }
+
+
+NO_HOOKS, NO_SCHEDULE_HOOKS, NO_CALL_HOOKS = HookOptions(), ScheduleHookOptions(), CallHookOptions()
 
 
 def given(**fields: Any) -> dict[str, Any]:

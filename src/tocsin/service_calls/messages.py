@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
+from tocsin.model.hooks import Hooks
 from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.retry import RetryPolicy
@@ -125,7 +126,8 @@ class ErrorMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
 class SubmitServiceCall(Command, frozen=True):
     """Accept a service call. `fingerprint` is a digest of everything the client sent; it distinguishes a repetition
     from a different call with the same id or idempotency key. `due_at` None: run now. `retry_policy` None: one
-    attempt. `traceparent` is that of the request (W3C Trace Context); a repetition may have another one."""
+    attempt. `traceparent` is that of the request (W3C Trace Context); a repetition may have another one. `hooks` are those of
+    failure and of success."""
 
     name: str
     request_spec: RequestSpec
@@ -135,6 +137,7 @@ class SubmitServiceCall(Command, frozen=True):
     idempotency_key: str | None = None
     retry_policy: RetrySpec | None = None
     traceparent: str | None = None
+    hooks: Hooks | None = None
 
 
 class TagServiceCall(Command, frozen=True):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from tocsin.model.hooks import Hooks
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Envelope
@@ -66,6 +67,7 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     first_attempt_at: int | None = None
     next_attempt_at: int | None = None
     traceparent: str | None = None
+    hooks: Hooks | None = None
     tags: tuple[str, ...] = ()
 
     @property
@@ -342,6 +344,7 @@ class CallRecord(NamedTuple):
     retry_policy: RetryPolicy | None = None
     attempts: int = 0
     next_attempt_at: int | None = None
+    hooks: Hooks | None = None
 
 
 class ExecutionRecord(NamedTuple):

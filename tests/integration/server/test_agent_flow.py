@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.support.http import Client
+from tests.support.calls import Inbox
+from tests.support.http import Client, Receiver
 from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
@@ -230,4 +231,49 @@ async def test_what_was_scheduled_survives_an_orderly_restart(server: ServerProc
     status, _ = await client.get(f"/api/v1/tenants/{tenant}/service-calls/{deleted}")
     assert status == 404
     assert [path for path, _ in receiver.arrivals] == ["/kept"]
+    client.close()
+
+
+@pytest.mark.parametrize("server", EACH, indirect=True)
+async def test_hooks_are_notified_of_the_end_and_again_after_a_retry(server: ServerProcess) -> None:
+    client, tenant, inbox = Client(server.address), new_id(), Inbox()
+    async with Receiver(Inbox(answers=[(418, b"no tea")])) as target, Receiver(inbox) as hook:
+        to = {"url": f"{hook.url}?token=abcdefgh", "headers": {"x-team": "payments"}}
+        call = await submit(client, tenant, target.url, onFailure=to, onSuccess=to)
+        shown = await finished(client, tenant, call)
+        assert shown["onFailure"] == shown["onSuccess"] == {**to, "url": f"{hook.url}?token=[redacted]"}
+        (failed,) = await inbox.count(1)
+        assert (failed.headers["x-team"], failed.body["type"]) == ("payments", "serviceCall.failed")
+        assert failed.body["text"] == "Service call 'a call' failed after 1 attempt: HTTP 418"
+        about = failed.body["serviceCall"]
+        assert (about["serviceCallId"], about["status"], about["outcome"]["errorMeta"]) == (
+            call,
+            "Failed",
+            shown["outcome"]["errorMeta"],
+        )
+
+        status, _ = await client.post(f"/api/v1/tenants/{tenant}/service-calls/{call}/retry", {})
+        assert status in (200, 202, 204)
+        _, succeeded = await inbox.count(2)
+        assert (succeeded.body["type"], succeeded.body["serviceCall"]["attempts"]) == ("serviceCall.succeeded", 2)
+
+        # Each notification is a call of the same request, and has no hooks of its own.
+        _, page = await client.get(f"/api/v1/tenants/{tenant}/service-calls?tag=notification")
+        notes = [await finished(client, tenant, each["serviceCallId"]) for each in page["serviceCalls"]]
+        assert [(each["status"], "onFailure" in each) for each in notes] == [("Succeeded", False)] * 2
+        assert {each["correlationId"] for each in notes} == {shown["correlationId"]}
+        assert len(inbox.calls) == 2
+    client.close()
+
+
+@pytest.mark.parametrize("server", KINDS[:1], indirect=True)
+async def test_wrong_hook_is_refused_with_its_field(server: ServerProcess) -> None:
+    client = Client(server.address)
+    body = {
+        "name": "a",
+        "requestSpec": {"method": "GET", "url": "http://127.0.0.1:9/"},
+        "onFailure": {"url": "ftp://x/"},
+    }
+    status, problem = await client.post(f"/api/v1/tenants/{new_id()}/service-calls", body)
+    assert (status, [each["path"] for each in problem["errors"]]) == (400, ["onFailure.url"])
     client.close()

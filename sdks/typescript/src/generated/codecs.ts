@@ -128,6 +128,8 @@ const ofSubmitServiceCall: Converters<SubmitServiceCall> = {
   requestSpec: encodeRequestSpec,
   dueAt: encodeInstant,
   delay: encodeDuration,
+  onFailure: encodeHook,
+  onSuccess: encodeHook,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -733,7 +735,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   ServiceCall: {
     required: ["serviceCallId", "tenantId", "name", "status", "submittedAt", "dueAt", "tags", "correlationId", "requestSpec", "attempts", "executions"],
-    nested: [["requestSpec", "ShownRequest", false], ["executions", "Execution", true], ["outcome", "Outcome", false]],
+    nested: [["requestSpec", "ShownRequest", false], ["executions", "Execution", true], ["outcome", "Outcome", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false]],
   },
   ShownRequest: {
     required: ["method", "url", "headers"],

@@ -819,6 +819,10 @@ export interface SubmitServiceCall {
   readonly serviceCallId?: string | undefined;
   /** Makes the submission safe to repeat. Equivalent to the header Idempotency-Key. */
   readonly idempotencyKey?: string | undefined;
+  /** Who is notified when it has failed. */
+  readonly onFailure?: Hook | undefined;
+  /** Who is notified when it has succeeded. */
+  readonly onSuccess?: Hook | undefined;
 }
 
 /** The HTTP request to make. */
@@ -1768,6 +1772,10 @@ export interface ServiceCall {
   /** An RFC 3339 instant with a time zone. */
   finishedAt?: Instant;
   outcome?: Outcome;
+  /** Who is notified when it has failed. */
+  onFailure?: HookAnswer;
+  /** Who is notified when it has succeeded. */
+  onSuccess?: HookAnswer;
 }
 
 /** The request; secrets are redacted. */

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
+from tocsin.model.hooks import NO_HOOKS, Event, Hook, Hooks, field_of
 from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, parse_instant
 from tocsin.model.redaction import REDACTED, withheld
@@ -69,6 +70,7 @@ class Submission(NamedTuple):
     delay: str | None = None
     retry: PolicySent | None = None
     traceparent: str | None = None
+    hooks: Mapping[Event, Hook] = {}
 
 
 class PageRequest(NamedTuple):
@@ -107,6 +109,7 @@ class CallRules:
         policy = None if sent.retry is None else self._policy(sent.retry, errors)
         due_at_us = self._due_at(sent, now_us, errors)
         tags = self._tags(sent.tags, errors)
+        hooks = self._hooks(sent.hooks, errors)
         if sent.service_call_id is not None:
             service_call_id = errors.uuid7("serviceCallId", sent.service_call_id)
         else:
@@ -119,12 +122,15 @@ class CallRules:
             name=sent.name,
             request_spec=spec,
             # A client that repeats a submission may send the rest of its delay: any delay gives the same fingerprint.
-            fingerprint=fingerprint(sent.name, spec, due_at_us if sent.delay is None else _DELAYED, tags, policy),
+            fingerprint=fingerprint(
+                sent.name, spec, due_at_us if sent.delay is None else _DELAYED, tags, policy, hooks
+            ),
             due_at=None if due_at_us is None else Instant(due_at_us),
             tags=tags,
             idempotency_key=sent.idempotency_key,
             retry_policy=None if policy is None else RetrySpec.of(policy),
             traceparent=sent.traceparent,
+            hooks=hooks,
         )
 
     def key(self, tenant_id: str, service_call_id: str) -> CallKey:
@@ -204,11 +210,7 @@ class CallRules:
         for path, reason in self._check_request(sent.method, sent.url, sent.headers, body):
             note = errors.note_once if path in ("url", "body") else errors.note
             note(f"requestSpec.{path}", reason)
-        if withheld(sent.url, sent.headers):
-            where = "url" if withheld(sent.url, None) else "headers"
-            errors.note_once(
-                f"requestSpec.{where}", f"contains {REDACTED}, the placeholder for a secret; send the secret itself"
-            )
+        _refuse_placeholders("requestSpec", sent.url, sent.headers, errors)
         spec = RequestSpec(
             method=sent.method,
             url=sent.url,
@@ -216,6 +218,15 @@ class CallRules:
             body=UNSET if sent.body is None else msgspec.Raw(sent.body),
         )
         return spec, too_large
+
+    def _hooks(self, sent: Mapping[Event, Hook], errors: _Errors) -> Hooks | None:
+        for event, hook in sent.items():
+            at, headers = field_of(event), hook.headers or {}
+            errors.note(f"{at}.url", self._rules.url(hook.url))
+            for path, reason in self._check_request("POST", hook.url, headers, b"{}"):
+                errors.note_once(f"{at}.{path}", reason)
+            _refuse_placeholders(at, hook.url, headers, errors)
+        return NO_HOOKS.changed({event.value: hook for event, hook in sent.items()})
 
     def _tags(self, tags: Sequence[str], errors: _Errors) -> tuple[str, ...]:
         limits = self._limits
@@ -251,16 +262,26 @@ class CallRules:
 
 
 def fingerprint(
-    name: str, spec: RequestSpec, due: int | str | None, tags: Sequence[str], policy: RetryPolicy | None = None
+    name: str,
+    spec: RequestSpec,
+    due: int | str | None,
+    tags: Sequence[str],
+    policy: RetryPolicy | None = None,
+    hooks: Hooks | None = None,
 ) -> str:
     """The SHA-256, in hexadecimal, of a client's submission without its id. It does not depend on the order of members,
     headers or tags, on white space, or on the time zone. `due` is the due time in microseconds, None for now, or a
     placeholder for any delay."""
     body = None if spec.body is UNSET else _canonical(bytes(spec.body))
-    headers = sorted((header.lower(), value) for header, value in spec.headers.items())
+    headers = _sorted(spec.headers)
+    notified = [each and (each.url, _sorted(each.headers or {})) for each in msgspec.structs.astuple(hooks or NO_HOOKS)]
     retries = None if policy is None else msgspec.structs.astuple(policy)
-    intent: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags), retries]
+    intent: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags), retries, notified]
     return hashlib.sha256(msgspec.json.encode(intent)).hexdigest()
+
+
+def _sorted(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    return sorted((header.lower(), value) for header, value in headers.items())
 
 
 def encode_cursor(position: PagePosition) -> str:
@@ -323,6 +344,12 @@ class _Errors:
         """Raises if any field is invalid. `kind` is the error class if exactly one is."""
         if self.found:
             raise (kind if len(self.found) == 1 else InvalidInput)(*self.found)
+
+
+def _refuse_placeholders(at: str, url: str, headers: Mapping[str, str], errors: _Errors) -> None:
+    if withheld(url, headers):
+        where = "url" if withheld(url, None) else "headers"
+        errors.note_once(f"{at}.{where}", f"contains {REDACTED}, the placeholder for a secret; send the secret itself")
 
 
 def _statuses(texts: Sequence[str], errors: _Errors) -> frozenset[str]:

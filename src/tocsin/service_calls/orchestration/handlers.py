@@ -25,6 +25,7 @@ from tocsin.service_calls.messages import (
     UntagServiceCall,
 )
 from tocsin.service_calls.orchestration import service_call
+from tocsin.service_calls.orchestration.notifications import notification
 from tocsin.service_calls.orchestration.service_call import Step
 from tocsin.service_calls.orchestration.unit_of_work import UnitOfWork, transact
 from tocsin.service_calls.ports import WAITING, ServiceCall, ServiceCallStore
@@ -72,8 +73,10 @@ class Orchestration:
                 call = unit.get(each.key)
                 # A call that does not exist was deleted, by a client or by retention.
                 step = self._decide(call, each.message, unit) if call is not None else None
-                if step is not None:
+                if call is not None and step is not None:
                     unit.take(each.key, step, each.envelope.id)
+                    if call.hooks is not None:
+                        self._notify(unit, step.after, each.envelope.id)
 
         if received:
             await transact(self._store, self._context, work)
@@ -92,6 +95,22 @@ class Orchestration:
             case ExecutionInterrupted():
                 return service_call.interrupted(call, message, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
         raise InvalidMessage(f"orchestration does not handle {type(message).__name__}")
+
+    def _notify(self, unit: UnitOfWork, call: ServiceCall, cause: str) -> None:
+        """Submits the call that reports the end of another, in the transaction that ends it."""
+        command = notification(call, unit.new_id(), unit.now_us)
+        if command is not None:
+            unit.insert(self._submitted(unit, command, call.tenant_id, call.correlation_id), cause)
+
+    def _submitted(self, unit: UnitOfWork, command: SubmitServiceCall, tenant_id: str, correlation_id: str) -> Step:
+        return service_call.submit(
+            command,
+            tenant_id=tenant_id,
+            correlation_id=correlation_id,
+            now_us=unit.now_us,
+            new_id=unit.new_id,
+            limits=self._context.limits,
+        )
 
     # ------------------------------------------------------------------ commands
 
@@ -146,14 +165,7 @@ class Orchestration:
             return _refused(command, "IDEMPOTENCY_CONFLICT", f"a different service call already has this {what}")
         if len(set(message.tags)) > self._context.limits.tags_max:
             return self._too_many_tags(command)
-        step = service_call.submit(
-            message,
-            tenant_id=command.key.tenant_id,
-            correlation_id=command.envelope.correlation_id,
-            now_us=unit.now_us,
-            new_id=unit.new_id,
-            limits=self._context.limits,
-        )
+        step = self._submitted(unit, message, command.key.tenant_id, command.envelope.correlation_id)
         unit.insert(step, command.envelope.id)
         return CommandAccepted(message.service_call_id, step.after.status.value)
 

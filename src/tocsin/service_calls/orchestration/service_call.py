@@ -75,6 +75,7 @@ def submit(
         idempotency_key=command.idempotency_key,
         retry_policy=None if command.retry_policy is None else command.retry_policy.policy,
         traceparent=command.traceparent,
+        hooks=command.hooks,
         tags=tuple(sorted(set(command.tags))),
     )
     spec, key = command.request_spec, command.service_call_id

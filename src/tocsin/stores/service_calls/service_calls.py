@@ -48,6 +48,7 @@ _FIXED = (
     "idempotency_key",
     "retry_policy",
     "traceparent",
+    "hooks",
 )
 _CHANGED = {field: name for field, name in _COLUMNS.items() if field not in _FIXED}
 _after, _before = attrgetter(*KEY, *_CHANGED), attrgetter("status", "execution_id")

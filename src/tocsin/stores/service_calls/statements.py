@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from tocsin.model.hooks import Hooks
 from tocsin.model.instants import US_PER_SECOND, format_instant, parse_instant
 from tocsin.model.retry import RetryPolicy
 from tocsin.service_calls.messages import CallStatus, RequestSpec
@@ -132,6 +133,7 @@ _KINDS = {
     "request_spec": json_of(RequestSpec),
     "outcome_meta": json_of(CallOutcome),
     "retry_policy": json_of(RetryPolicy),
+    "hooks": json_of(Hooks),
     "event_payload": json_of(msgspec.Raw),
     "request_headers": _HEADERS,
     "response_headers": _HEADERS,

@@ -25,7 +25,7 @@ from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import agent_wire as wire
 from tocsin.web.http.access import listed_tenants, require_tenant
 from tocsin.web.http.administration import rotation_details
-from tocsin.web.http.convert import RequestParser, retry_answer
+from tocsin.web.http.convert import RequestParser, retry_answer, set_hooks
 from tocsin.web.http.instants import format_instant, optional_instant
 from tocsin.web.http.repeated import HEADER as KEY_HEADER
 from tocsin.web.http.repeated import REPLAYED, agreed_key, key_in, refuse_key
@@ -217,7 +217,7 @@ def _summary(record: CallRecord) -> wire.ServiceCallSummary:
 
 def _detail(detail: CallWithExecutions) -> wire.ServiceCall:
     spec, retry = detail.call.request_spec, detail.call.retry_policy
-    return wire.ServiceCall(
+    answer = wire.ServiceCall(
         **_shown(detail.call),
         request_spec=wire.ShownRequest(
             spec.method,
@@ -228,6 +228,8 @@ def _detail(detail: CallWithExecutions) -> wire.ServiceCall:
         ),
         executions=[_execution(number, execution) for number, execution in enumerate(detail.executions, 1)],
     )
+    set_hooks(answer, detail.call.hooks)
+    return answer
 
 
 def _execution(number: int, record: ExecutionRecord) -> wire.Execution:

@@ -7,12 +7,24 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tocsin.model import hooks
+from tocsin.model.hooks import Event
 from tocsin.service_calls.api.validation import PolicySent, Submission
 from tocsin.service_calls.messages import CallStatus
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.administration import RotationSent
 from tocsin.web.http.constraints import AGENT_LIMITS
-from tocsin.web.http.wire import Cursor, Instant, RequestStruct, ResponseStruct, RetryPolicy, RetryPolicyAnswer, about
+from tocsin.web.http.wire import (
+    Cursor,
+    Hook,
+    HookAnswer,
+    Instant,
+    RequestStruct,
+    ResponseStruct,
+    RetryPolicy,
+    RetryPolicyAnswer,
+    about,
+)
 
 
 def _text(chars_max: int) -> limits.Constraint:
@@ -41,6 +53,9 @@ CallRetry = Annotated[
 Attempts = Annotated[
     int, Meta(description="Finished attempts; an interrupted execution that was repeated does not count.", ge=0)
 ]
+#: Who is notified of a call's end.
+CALL_FAILED = about("Who is notified when it has failed.")
+CALL_SUCCEEDED = about("Who is notified when it has succeeded.")
 NextAttemptAt = Annotated[str, about("When the next attempt is due, while the status is Retrying.")]
 LatencyMs = Annotated[float, about("From the dispatch of the request to the end of the response, in milliseconds.")]
 
@@ -100,6 +115,8 @@ class SubmitServiceCall(RequestStruct):
         ]
         | UnsetType
     ) = UNSET
+    on_failure: Annotated[Hook | UnsetType, CALL_FAILED] = UNSET
+    on_success: Annotated[Hook | UnsetType, CALL_SUCCEEDED] = UNSET
 
     @property
     def submission(self) -> Submission:
@@ -117,6 +134,11 @@ class SubmitServiceCall(RequestStruct):
             idempotency_key=None if self.idempotency_key is UNSET else self.idempotency_key,
             delay=None if self.delay is UNSET else self.delay,
             retry=_given(spec.retry_policy) if isinstance(spec.retry_policy, RetryPolicy) else None,
+            hooks={
+                event: hooks.Hook(hook.url, None if hook.headers is UNSET else hook.headers)
+                for event, hook in ((Event.FAILURE, self.on_failure), (Event.SUCCESS, self.on_success))
+                if hook is not UNSET
+            },
         )
 
 
@@ -260,6 +282,8 @@ class ServiceCall(ResponseStruct):
     started_at: Instant | UnsetType = UNSET
     finished_at: Instant | UnsetType = UNSET
     outcome: Outcome | UnsetType = UNSET
+    on_failure: Annotated[HookAnswer | UnsetType, CALL_FAILED] = UNSET
+    on_success: Annotated[HookAnswer | UnsetType, CALL_SUCCEEDED] = UNSET
 
 
 class ServiceCallPage(ResponseStruct):

@@ -128,10 +128,7 @@ class CallbackForm(RequestForm):
             "payload": payload or ("A raw body" if self.raw else "None"),
             "headers": f"{words['headers']}; {self.timeout} s to respond",
             "details": " · ".join(filter(None, [self.description, self.tags])) or "None",
-            "hooks": ", ".join(
-                HOOK_LABELS[field_of(each)].lower() for each in self.events if getattr(self, f"on_{each}")
-            )
-            or "Nobody is notified",
+            "hooks": hook_words(self, self.events),
             "expiry": f"{duration_words(self.expire_after)} after its time" if self.expire_after else "Never",
         }
 
@@ -251,9 +248,18 @@ def callback_flags(body: Mapping[str, Any]) -> list[str]:
         parts += flags(body, {"expireAfter": "--expire-after"})
     # An empty one removes it.
     parts += flags(body, {"description": "--description"}, lambda text: text or "")
-    hooks = {field_of(event): f"--on-{event}" for event in Event}
-    parts += flags(body, hooks, lambda hook: hook["url"] if hook else "")
-    return parts + policy_flags(body.get("retryPolicy") or {})
+    return parts + hook_flags(body) + policy_flags(body.get("retryPolicy") or {})
+
+
+def hook_flags(body: Mapping[str, Any]) -> list[str]:
+    """The CLI flags for the hooks in a request; an empty one removes it."""
+    return flags(body, {field_of(event): f"--on-{event}" for event in Event}, lambda hook: hook["url"] if hook else "")
+
+
+def hook_words(form: RequestForm, events: Sequence[Event]) -> str:
+    """What the form's hooks are notified of, for its folded line."""
+    words = [HOOK_LABELS[field_of(each)].lower() for each in events if getattr(form, f"on_{each}")]
+    return ", ".join(words) or "Nobody is notified"
 
 
 def _raw_flags(body: Mapping[str, Any]) -> list[str]:

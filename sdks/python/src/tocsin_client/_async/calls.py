@@ -11,6 +11,7 @@ from tocsin_client._async.runner import Runner
 from tocsin_client._core import flows
 from tocsin_client._core.steps import Steps
 from tocsin_client._generated.models import (
+    Hook,
     RequestSpec,
     RetryPolicy,
     RotatedTenantSecret,
@@ -46,6 +47,8 @@ class AsyncCalls(Part):
         due_at: Instant | Unset = UNSET,
         delay: Duration | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
+        on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
+        on_success: Hook | Mapping[str, Any] | Unset = UNSET,
         service_call_id: str | Unset = UNSET,
         idempotency_key: str | Unset = UNSET,
     ) -> SubmittedServiceCall:
@@ -58,6 +61,8 @@ class AsyncCalls(Part):
             due_at=due_at,
             delay=delay,
             tags=tags,
+            on_failure=on_failure,
+            on_success=on_success,
             service_call_id=service_call_id,
             idempotency_key=idempotency_key,
         )

@@ -1513,6 +1513,10 @@ class SubmitServiceCall:
     service_call_id: str | Unset = UNSET
     #: Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
     idempotency_key: str | Unset = UNSET
+    #: Who is notified when it has failed.
+    on_failure: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Who is notified when it has succeeded.
+    on_success: Hook | Mapping[str, Any] | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -1530,6 +1534,10 @@ class SubmitServiceCall:
             sent["serviceCallId"] = self.service_call_id
         if self.idempotency_key is not UNSET:
             sent["idempotencyKey"] = self.idempotency_key
+        if self.on_failure is not UNSET:
+            sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
+        if self.on_success is not UNSET:
+            sent["onSuccess"] = object_json("on_success", self.on_success, Hook)
         return sent
 
 
@@ -3218,6 +3226,10 @@ class ServiceCall:
     #: An RFC 3339 instant with a time zone.
     finished_at: datetime | None = None
     outcome: Outcome | None = None
+    #: Who is notified when it has failed.
+    on_failure: HookAnswer | None = None
+    #: Who is notified when it has succeeded.
+    on_success: HookAnswer | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> ServiceCall:
@@ -3238,6 +3250,8 @@ class ServiceCall:
             started_at=None if source.get("startedAt") is None else parse_instant(source["startedAt"]),
             finished_at=None if source.get("finishedAt") is None else parse_instant(source["finishedAt"]),
             outcome=None if source.get("outcome") is None else Outcome.from_json(source["outcome"]),
+            on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
+            on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
         )
 
 

@@ -11,11 +11,13 @@ import msgspec
 from msgspec import UNSET
 
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.hooks import NO_HOOKS, Event, field_of, redacted
 from tocsin.model.instants import parse_duration
 from tocsin.model.redaction import REDACTED, is_secret, is_secret_name, redact_url
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.service_calls.ports import CallRecord
 from tocsin.web.http.instants import format_instant
+from tocsin.web.pages.callback_forms import hook_flags, hook_words
 from tocsin.web.pages.calls.presentation import STAR
 from tocsin.web.pages.context import Fields
 from tocsin.web.pages.filters import split_tags
@@ -37,6 +39,8 @@ METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _NAME_CHARS = 80
 #: The placeholder of a secret in a URL, also percent-encoded.
 _MASKED = (REDACTED, REDACTED.replace("[", "%5B").replace("]", "%5D"))
+#: What hooks of calls may be notified of.
+_EVENTS = (Event.FAILURE, Event.SUCCESS)
 #: What the paths of fields in an API request begin with.
 SPEC = "requestSpec."
 
@@ -50,6 +54,8 @@ class CallForm(RequestForm):
     name: str = ""
     body: str = ""
     retry: bool = False
+    on_failure: str = ""
+    on_success: str = ""
 
     @classmethod
     def read(cls, form: Fields) -> Self:
@@ -71,6 +77,11 @@ class CallForm(RequestForm):
             headers=[(name, "" if is_secret(name, value) else value) for name, value in spec.headers.items()],
             body="" if spec.body is UNSET else pretty_json(bytes(spec.body)),
             tags=", ".join(tag for tag in call.tags if tag != STAR),
+            **{
+                f"on_{event}": redacted(hook).url
+                for event in _EVENTS
+                if (hook := getattr(call.hooks or NO_HOOKS, event))
+            },
             retry=call.retry_policy is not None,
             **cls.policy_texts(call.retry_policy or DEFAULT_POLICY),
         )
@@ -83,6 +94,7 @@ class CallForm(RequestForm):
             "tenant": self.tenant,
             "payload": payload or "None",
             "tags": self.tags or "None",
+            "hooks": hook_words(self, _EVENTS),
         }
         return {**super(CallForm, self).lines(retries), **details}
 
@@ -107,6 +119,9 @@ class CallForm(RequestForm):
         if self.retry:
             spec["retryPolicy"] = self.policy(f"{SPEC}retryPolicy", errors)
         request: Body = {"name": self.name or (self._default_name() if self.url else "None"), "requestSpec": spec}
+        for event in _EVENTS:
+            if url := getattr(self, f"on_{event}"):
+                request[field_of(event)] = {"url": url}
         due_at = self._due_at(now_us, errors)
         if due_at is not None:
             request["dueAt"] = due_at
@@ -143,6 +158,7 @@ def command(server: str, tenant: str, request: Mapping[str, Any], form: CallForm
     parts += repeated("--tag", request.get("tags", ()))
     if "retryPolicy" in spec:
         parts += policy_flags(spec["retryPolicy"]) or ["--retry"]
+    parts += hook_flags(request)
     parts += server_flag(server)
     named = [shlex.quote(request["name"]), shlex.quote(spec["url"])]
     # After two dashes a name that begins with a dash is no option.

@@ -32,6 +32,8 @@ CREATE TABLE service_calls (
   next_attempt_at TEXT,
   -- Of the request that submitted the call, for the traces of its executions.
   traceparent TEXT,
+  -- Who is notified of its end.
+  hooks TEXT,
   CONSTRAINT pk_service_calls PRIMARY KEY (tenant_id, service_call_id),
   CONSTRAINT ck_service_calls_status CHECK (status IN ('Scheduled', 'Running', 'Retrying', 'Succeeded', 'Failed'))
 ) STRICT;

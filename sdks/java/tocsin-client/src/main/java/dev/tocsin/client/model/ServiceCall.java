@@ -25,6 +25,8 @@ import org.jspecify.annotations.Nullable;
  * @param startedAt An RFC 3339 instant with a time zone. Null if absent.
  * @param finishedAt An RFC 3339 instant with a time zone. Null if absent.
  * @param outcome outcome Null if absent.
+ * @param onFailure Who is notified when it has failed. Null if absent.
+ * @param onSuccess Who is notified when it has succeeded. Null if absent.
  */
 public record ServiceCall(
         String serviceCallId,
@@ -41,7 +43,9 @@ public record ServiceCall(
         @Nullable Instant nextAttemptAt,
         @Nullable Instant startedAt,
         @Nullable Instant finishedAt,
-        @Nullable Outcome outcome) {
+        @Nullable Outcome outcome,
+        @Nullable HookAnswer onFailure,
+        @Nullable HookAnswer onSuccess) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -65,6 +69,8 @@ public record ServiceCall(
                 source.readOptional("nextAttemptAt", Values::toInstant),
                 source.readOptional("startedAt", Values::toInstant),
                 source.readOptional("finishedAt", Values::toInstant),
-                source.readOptional("outcome", Outcome::fromJson));
+                source.readOptional("outcome", Outcome::fromJson),
+                source.readOptional("onFailure", HookAnswer::fromJson),
+                source.readOptional("onSuccess", HookAnswer::fromJson));
     }
 }

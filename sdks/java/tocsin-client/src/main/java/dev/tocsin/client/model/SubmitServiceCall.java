@@ -21,6 +21,8 @@ import java.util.Map;
  * @param tags Labels to filter lists by.
  * @param serviceCallId The call's id, a UUID of version 7. Without one, the server generates it.
  * @param idempotencyKey Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
+ * @param onFailure Who is notified when it has failed.
+ * @param onSuccess Who is notified when it has succeeded.
  */
 public record SubmitServiceCall(
         String name,
@@ -29,7 +31,9 @@ public record SubmitServiceCall(
         Field<Duration> delay,
         Field<List<String>> tags,
         Field<String> serviceCallId,
-        Field<String> idempotencyKey) {
+        Field<String> idempotencyKey,
+        Field<Hook> onFailure,
+        Field<Hook> onSuccess) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -42,6 +46,8 @@ public record SubmitServiceCall(
         return new SubmitServiceCall(
                 name,
                 requestSpec,
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -75,7 +81,9 @@ public record SubmitServiceCall(
                 delay,
                 tags,
                 serviceCallId,
-                idempotencyKey);
+                idempotencyKey,
+                onFailure,
+                onSuccess);
     }
 
     /**
@@ -102,7 +110,9 @@ public record SubmitServiceCall(
                 delay,
                 tags,
                 serviceCallId,
-                idempotencyKey);
+                idempotencyKey,
+                onFailure,
+                onSuccess);
     }
 
     /**
@@ -129,7 +139,9 @@ public record SubmitServiceCall(
                 delay,
                 tags,
                 serviceCallId,
-                idempotencyKey);
+                idempotencyKey,
+                onFailure,
+                onSuccess);
     }
 
     /**
@@ -156,7 +168,9 @@ public record SubmitServiceCall(
                 delay,
                 tags,
                 serviceCallId,
-                idempotencyKey);
+                idempotencyKey,
+                onFailure,
+                onSuccess);
     }
 
     /**
@@ -183,7 +197,67 @@ public record SubmitServiceCall(
                 delay,
                 tags,
                 serviceCallId,
-                idempotencyKey);
+                idempotencyKey,
+                onFailure,
+                onSuccess);
+    }
+
+    /**
+     * Who is notified when it has failed.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public SubmitServiceCall onFailure(Hook value) {
+        return onFailure(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onFailure Who is notified when it has failed.
+     * @return a copy with it
+     */
+    public SubmitServiceCall onFailure(Field<Hook> onFailure) {
+        return new SubmitServiceCall(
+                name,
+                requestSpec,
+                dueAt,
+                delay,
+                tags,
+                serviceCallId,
+                idempotencyKey,
+                onFailure,
+                onSuccess);
+    }
+
+    /**
+     * Who is notified when it has succeeded.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public SubmitServiceCall onSuccess(Hook value) {
+        return onSuccess(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSuccess Who is notified when it has succeeded.
+     * @return a copy with it
+     */
+    public SubmitServiceCall onSuccess(Field<Hook> onSuccess) {
+        return new SubmitServiceCall(
+                name,
+                requestSpec,
+                dueAt,
+                delay,
+                tags,
+                serviceCallId,
+                idempotencyKey,
+                onFailure,
+                onSuccess);
     }
 
     /**
@@ -200,6 +274,8 @@ public record SubmitServiceCall(
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         serviceCallId.putInto(sent, "serviceCallId", Json::of);
         idempotencyKey.putInto(sent, "idempotencyKey", Json::of);
+        onFailure.putInto(sent, "onFailure", Hook::toJson);
+        onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         return Json.object(sent);
     }
 }
