@@ -39,8 +39,8 @@ IN_FLIGHT, CHUNK_ROWS = 16, 256
 SCHEDULE_READ_ONLY = frozenset(
     {
         "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting",
-        "backfillsWaiting", "createdAt", "updatedAt", "pausedReason", "occurrenceAt", "attempts", "nextAttemptAt",
-        "lastError", "lastOccurrence", "suspended",
+        "backfillsWaiting", "replaysWaiting", "createdAt", "updatedAt", "pausedReason", "occurrenceAt", "attempts",
+        "nextAttemptAt", "lastError", "lastOccurrence", "suspended",
     }
 )  # fmt: skip
 

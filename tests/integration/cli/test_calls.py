@@ -301,6 +301,21 @@ class TestChanges:
         assert f"{CALL}: SERVICE_CALL_NOT_SCHEDULED" in ran.err
         assert f"{other} is deleted" in ran.err
 
+    def test_retry_continues_after_a_refusal(self, calls, scripted):
+        scripted.script = [problem(409, "SERVICE_CALL_NOT_FAILED", "it is Succeeded"), ReceiverResponse(204)]
+        other = CALL[:-1] + "b"
+        ran = calls("retry", CALL, other)
+        assert ran.code == 1
+        assert f"{CALL}: SERVICE_CALL_NOT_FAILED" in ran.err
+        assert f"{other} is attempted again" in ran.err
+        assert sent(scripted)[:2] == ("POST", f"{PATH}/{CALL}/retry")
+
+    def test_hooks_of_a_submission(self, calls, scripted):
+        scripted.script = [SUBMITTED]
+        assert calls("submit", "tea", HOOK, "--on-failure", "http://alerts.example/").code == 0
+        body = sent(scripted)[2]
+        assert (body["onFailure"], "onSuccess" in body) == ({"url": "http://alerts.example/"}, False)
+
 
 class TestHostileText:
     HOSTILE = "\x1b[2J\x9b\u202e[bold]"

@@ -23,8 +23,12 @@ def test_failures_are_listed_by_cause_and_dismissed(cli, scripted):
     assert sorted(each["id"] for each in members) == ["a", "b", "c"]
     assert members[0]["failureId"][:20] in cli("failures", "members", "--namespace", "failing").out
     assert cli("failures", "dismiss", "--namespace", "failing").code == 2
+    again = cli("timers", "replay", "c", "unknown", "--namespace", "failing", "--in", "1h")
+    assert (again.code, "unknown: TIMER_NOT_FOUND" in again.err) == (1, True)
+    assert cli("timers", "get", "c", "--namespace", "failing", "--json").json()["status"] == "pending"
+    assert cli("failures", "list", "--namespace", "failing", "--json").json()["count"] == 2
     one = cli("failures", "dismiss", members[0]["failureId"], "--namespace", "failing", "--json")
     assert one.json() == {"dismissed": 1}
     rest = cli("failures", "dismiss", "--namespace", "failing", "--error", "HTTP 410")
-    assert (rest.code, "Dismissed 2 failures" in rest.err) == (0, True)
+    assert (rest.code, "Dismissed 1 failure" in rest.err) == (0, True)
     assert cli("failures", "list", "--namespace", "failing", "--json").json()["count"] == 0
