@@ -36,7 +36,7 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
             case.headers.pop("idempotency-key", None)
         if case.body.get("method") in ("GET", "HEAD"):
             case.body = {name: value for name, value in case.body.items() if name not in ("payload", "body")}
-        if "dueAt" in case.body:
+        if "dueAt" in case.body or "executeAt" in case.body:
             # Examples of single fields are combined, even if the schema forbids the combination.
             case.body.pop("delay", None)
     if case.query:
@@ -82,6 +82,12 @@ def _possible(name: str, value: Any) -> Any:
             return [f"{number}{_visible(tag)}"[:64] for number, tag in enumerate(value)]
         case (("id" | "name" | "idempotencyKey"), str()):
             return _visible(value)
+        case (("onFailure" | "onSuccess" | "onRecovery" | "onMissed" | "onPaused"), dict()):
+            return {field: _possible(field, given) for field, given in value.items()}
+        case "setHeaders", dict():
+            return _possible("headers", value)
+        case "setUrl", str():
+            return NOBODY
         case "requestSpec", dict():
             bodiless = value.get("method") in ("GET", "HEAD")
             return {field: _possible(field, given) for field, given in value.items() if field != "body" or not bodiless}

@@ -2068,7 +2068,7 @@ type HookAnswer struct {
 func (v *HookAnswer) members(to []member) []member {
 	return append(to,
 		member{"url", &v.URL, true},
-		member{"headers", &v.Headers, true},
+		member{"headers", &v.Headers, false},
 	)
 }
 

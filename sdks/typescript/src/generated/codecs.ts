@@ -546,7 +546,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [],
   },
   HookAnswer: {
-    required: ["url", "headers"],
+    required: ["url"],
     nested: [],
   },
   RunPageAnswer: {

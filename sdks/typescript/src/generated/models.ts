@@ -991,7 +991,7 @@ export interface HookAnswer {
   /** The URL; its secrets are [redacted]. */
   url: string;
   /** Additional headers; secret values are [redacted]. */
-  headers: Record<string, string>;
+  headers?: Record<string, string>;
 }
 
 /** A page of runs, newest first. A page without `nextCursor` is the last. */

@@ -371,7 +371,7 @@ def set_hooks(answer: msgspec.Struct, hooks: Hooks | None) -> None:
         hook: Hook | None = getattr(hooks or NO_HOOKS, event)
         if hook is not None:
             shown = redacted(hook)
-            setattr(answer, name, wire.HookAnswer(shown.url, shown.headers or {}))
+            setattr(answer, name, wire.HookAnswer(shown.url, shown.headers or UNSET))
 
 
 def history_answer(page: RunPage) -> wire.RunPageAnswer:

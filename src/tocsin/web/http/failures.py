@@ -82,6 +82,7 @@ class ListFailures(RequestStruct):
         Annotated[
             list[FailureGroupedBy],
             about("What the failures of a group have in common. Default: all of these."),
+            limits.Constraint({"minItems": 1}),
         ]
         | UnsetType
     ) = UNSET

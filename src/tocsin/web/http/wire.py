@@ -160,11 +160,11 @@ class Hook(RequestStruct):
     ) = UNSET
 
 
-class HookAnswer(ResponseStruct, rename="camel", omit_defaults=True):
+class HookAnswer(ResponseStruct):
     """Where notifications are sent."""
 
     url: Annotated[str, about("The URL; its secrets are [redacted].", "https://shop.example/hooks/alerts")]
-    headers: Annotated[dict[str, str], about("Additional headers; secret values are [redacted].")] = {}
+    headers: Annotated[dict[str, str], about("Additional headers; secret values are [redacted].")] | UnsetType = UNSET
 
 
 #: What hooks are for.

@@ -1818,14 +1818,14 @@ class HookAnswer:
     #: The URL; its secrets are [redacted].
     url: str
     #: Additional headers; secret values are [redacted].
-    headers: dict[str, str]
+    headers: dict[str, str] | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> HookAnswer:
         """Reads an answer. Members that this version does not know are ignored."""
         return cls(
             url=source["url"],
-            headers=source["headers"],
+            headers=source.get("headers"),
         )
 
 

@@ -3,16 +3,17 @@ package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Where notifications are sent.
  *
  * @param url The URL; its secrets are [redacted].
- * @param headers Additional headers; secret values are [redacted].
+ * @param headers Additional headers; secret values are [redacted]. Null if absent.
  */
 public record HookAnswer(
         String url,
-        Map<String, String> headers) {
+        @Nullable Map<String, String> headers) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -23,6 +24,6 @@ public record HookAnswer(
     public static HookAnswer fromJson(Json source) {
         return new HookAnswer(
                 source.read("url", Json::asString),
-                source.read("headers", json -> json.asMap(Json::asString)));
+                source.readOptional("headers", json -> json.asMap(Json::asString)));
     }
 }
