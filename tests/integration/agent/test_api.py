@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
@@ -99,7 +100,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     rules = InputRules(InputLimits(), EgressPolicy(allow_private=True).check_url)
     calls = ServiceCalls(bus, database.queries, database.secrets, context, new_id, rules, check_request)
     parts = WebParts(
-        service=cast("Any", None),
+        service=cast("Any", SimpleNamespace(failures=None)),
         rules=rules,
         clock=clock,
         keys=NoKeys(),

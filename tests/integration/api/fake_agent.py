@@ -24,6 +24,7 @@ from tocsin.service_calls.messages import (
     DeleteServiceCall,
     Message,
     Registry,
+    RetryServiceCall,
     SubmitServiceCall,
     TagServiceCall,
     UntagServiceCall,
@@ -133,6 +134,10 @@ class FakeAgent:
                 return self._refuse(envelope, "TOO_MANY_TAGS")
         elif isinstance(message, UntagServiceCall):
             tags.discard(message.tag)
+        elif isinstance(message, RetryServiceCall):
+            if kept.record.status != "Failed":
+                return self._refuse(envelope, "SERVICE_CALL_NOT_FAILED")
+            kept.record = kept.record._replace(status="Running")
         else:
             assert isinstance(message, DeleteServiceCall)
             if kept.record.status not in ("Scheduled", "Retrying"):
@@ -169,6 +174,7 @@ class FakeAgent:
             correlation_id=envelope.correlation_id,
             tags=tuple(sorted(sent.tags)),
             retry_policy=None if sent.retry_policy is None else sent.retry_policy.policy,
+            hooks=sent.hooks,
         )
         self.calls[key] = Kept(record, sent.fingerprint, sent.idempotency_key)
         return CommandAccepted(key.service_call_id, "Scheduled"), envelope.correlation_id

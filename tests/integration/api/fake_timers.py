@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
+from fake_failures import FakeFailures
 from tests.support.completions import complete
 
 from tocsin.model.condition import Condition, OnConflict, Outcome
@@ -20,6 +21,7 @@ from tocsin.model.errors import (
     TimerExists,
     TimerNotFound,
     TimerNotPending,
+    TimerPending,
     TocsinError,
 )
 from tocsin.model.explanation import Explanation, TimerState, WaitsFor
@@ -31,7 +33,7 @@ from tocsin.tasks import Turns
 from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.cluster_view import ApiNode
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.history import RunPage, read_cursor
+from tocsin.timers.history import FailedRun, RunPage, read_cursor
 from tocsin.timers.listing import IdListRequest, Scope
 from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.service import (
@@ -122,6 +124,7 @@ class FakeTimerService(TimerService):
         self.defect: Exception | None = None
         self._held: tuple[asyncio.AbstractEventLoop, WriteClient, TimerView]
         self.namespaces = FakeNamespaces(self._check)
+        self.failures = cast("Any", FakeFailures(self._check))
 
     def _view(self, timer: Timer) -> TimerView:
         uuid = timer_uuid(timer.namespace, timer.id)
@@ -181,6 +184,17 @@ class FakeTimerService(TimerService):
             except TocsinError as error:
                 outcomes.append(error)
         return outcomes
+
+    async def replay(self, namespace: str, ids: Sequence[str], changes: Changes) -> list[TimerView | TocsinError]:
+        self._check(namespace)
+        return [
+            TimerNotFound("no such timer")
+            if (timer := self.timers.get((namespace, each))) is None
+            else TimerPending("it waits already")
+            if timer.status is Status.PENDING
+            else self._view(timer)
+            for each in ids
+        ]
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         self._check(namespace)
@@ -244,6 +258,9 @@ class FakeTimerService(TimerService):
     async def runs_by_uuid(self, shard_id: int, uuid: bytes, limit: int, cursor: str | None) -> RunPage:
         timer = self.schedules.get(uuid)
         return RunPage([] if timer is None else [run_of(timer, RunStatus.PENDING)], None)
+
+    async def failed_runs(self, shard_id: int, uuid: bytes, instants: Collection[int]) -> dict[int, FailedRun]:
+        return {each: FailedRun(bytes(15), "failed", RunStatus.FAILED) for each in instants}
 
     async def write(self, shard_id: int, op: WriteOp) -> TimerView | None:
         if op.timer is not None:
