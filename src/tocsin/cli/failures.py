@@ -128,4 +128,4 @@ def dismiss(
     if as_json:
         output.print_json({"dismissed": dismissed})
     else:
-        output.note(f"Dismissed {dismissed} failures")
+        output.note(f"Dismissed {dismissed} failure{'' if dismissed == 1 else 's'}")

@@ -308,7 +308,7 @@ class TestChanges:
         assert ran.code == 1
         assert f"{CALL}: SERVICE_CALL_NOT_FAILED" in ran.err
         assert f"{other} is attempted again" in ran.err
-        assert sent(scripted)[:2] == ("POST", f"{PATH}/{CALL}/retry")
+        assert sent(scripted)[:2] == ("POST", f"{PATH}/{other}/retry")
 
     def test_hooks_of_a_submission(self, calls, scripted):
         scripted.script = [SUBMITTED]

@@ -304,7 +304,9 @@ class ReplayTimers(RequestStruct):
 
     namespace: NamespaceName
     ids: Annotated[
-        list[str], about("Ids of timers.", ["order-17-reminder"]), limits.unique(REPLAYED_MAX, limits.ID.schema)
+        list[str],
+        about("Ids of timers.", ["order-17-reminder"]),
+        limits.Constraint({"minItems": 1, **limits.unique(REPLAYED_MAX, limits.ID.schema).schema}),
     ]
     execute_at: ExecuteAt | UnsetType = UNSET
     delay: Delay | UnsetType = UNSET
