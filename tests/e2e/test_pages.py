@@ -316,9 +316,9 @@ async def test_now_is_true_while_it_is_open_and_shows_since_when_nothing_is_know
         row = body.locator(".incident")
         await expect(row).to_contain_text("HTTP 503")
         await expect(body.locator(".stat[data-tone='failed']")).to_have_text("1 failed")
-        # From there to the timers that failed, over all namespaces, in one click.
+        # From there to what failed with this error, in one click.
         await row.get_by_role("link", name="Show").click()
-        await expect(shown.page.locator("#results tbody .c-id")).to_have_text("after")
+        await expect(shown.page.locator("#main tbody th a")).to_have_text("after")
         await shown.go("/")
         await expect(sentence).not_to_have_attribute("data-as-of", re.compile("."))
         await server.kill()
