@@ -93,5 +93,5 @@ class TimerActions(Part):
         return await self._detail.of(context, *context.writable(context.form), status=status, problem=sentence(error))
 
 
-def _to(namespace: str, timer_id: str, notice: str) -> Response:
-    return RedirectResponse(with_query(timer_path(namespace, timer_id), {"notice": notice}), 303)
+def _to(namespace: str, timer_id: str, notice: str, **more: str) -> Response:
+    return RedirectResponse(with_query(timer_path(namespace, timer_id), {"notice": notice, **more}), 303)
