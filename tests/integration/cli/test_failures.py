@@ -27,7 +27,8 @@ def test_failures_are_listed_by_cause_and_dismissed(cli, scripted):
     assert (again.code, "unknown: TIMER_NOT_FOUND" in again.err) == (1, True)
     assert cli("timers", "get", "c", "--namespace", "failing", "--json").json()["status"] == "pending"
     assert cli("failures", "list", "--namespace", "failing", "--json").json()["count"] == 2
-    one = cli("failures", "dismiss", members[0]["failureId"], "--namespace", "failing", "--json")
+    of_a = next(each["failureId"] for each in members if each["id"] == "a")
+    one = cli("failures", "dismiss", of_a, "--namespace", "failing", "--json")
     assert one.json() == {"dismissed": 1}
     rest = cli("failures", "dismiss", "--namespace", "failing", "--error", "HTTP 410")
     assert (rest.code, "Dismissed 1 failure" in rest.err) == (0, True)
