@@ -89,8 +89,9 @@ class ListRequest:
 @dataclass(frozen=True, slots=True)
 class IdListRequest:
     """What to list in the order of ids: those behind `after` with the prefix, and of them those that match. `after` is the
-    cursor of the page before: an id, or in a list of several namespaces, which has no prefix, `namespace/id`. `reads_max` has
-    the same meaning as in `ListRequest`."""
+    cursor of the page before: an id, or in a list of several namespaces, which has no prefix, `namespace/id`. The first page
+    with a prefix begins behind the prefix, because the list ends at the first id without it. `reads_max` has the same meaning
+    as in `ListRequest`."""
 
     after: str = ""
     limit: int = 100

@@ -243,11 +243,14 @@ class Schedules:
     ) -> tuple[builtins.list[ScheduleView], str | None] | None:
         """A page of live schedules in the order of their next instants, paused ones and those without any at the end, and the
         cursor of the next page. No index has this order, so all schedules of the scope are read, in parts; None if these are
-        more than `rows_max`. Raises InvalidInput for a cursor that this method has not returned."""
+        more than `rows_max`. Of one namespace, ids longer than the prefix are found, not the prefix itself. Raises
+        InvalidInput for a cursor that this method has not returned."""
         places: builtins.list[_Place] = []
         of_several = not isinstance(request.scope, str)
         # The filters are not those of the read: what does not match counts, too.
-        wanted = IdListRequest("", _SORTED_PER_READ, "" if of_several else request.id_prefix, of_several=of_several)
+        # Of one namespace, the ids with a prefix are together.
+        prefix = "" if of_several else request.id_prefix
+        wanted = IdListRequest(prefix, _SORTED_PER_READ, prefix, of_several=of_several)
         read = 0
         while True:
             some, cursor = await self._timers.list_schedules(request.scope, wanted, partial(self._place, request))

@@ -277,6 +277,9 @@ async def test_list_in_the_order_of_next_instants(node: Node, monkeypatch: pytes
     assert await pages("/schedules?order=next&rows=2") == soonest
     assert await pages("/schedules?order=next&namespace=default") == [each for each in soonest if each != "c"]
     assert ids((await browser.get("/schedules?order=next&view=paused")).text) == ["off"]
+    # The exact id first, then those that begin with the text; not only if these are the first of the namespace.
+    for text, found in (("o", ["off"]), ("off", ["off"]), ("of", ["off"])):
+        assert ids((await browser.get(f"/schedules?order=next&namespace=default&q={text}")).text) == found
     assert (await browser.get("/schedules?order=next&cursor=a")).status_code == 400
     # New ones are found where the page has all.
     fresh = "/ui/fresh/schedules?namespace=*&order=next&rows="
