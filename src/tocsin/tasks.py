@@ -1,12 +1,17 @@
-"""Tasks of the event loop: how background tasks end, and how long reckoning that clients ask for may delay the others."""
+"""Tasks of the event loop: how background tasks end, how many requests are made at once, and how long reckoning that
+clients ask for may delay the others."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
 from typing import Any, TypeVar
+
+A = TypeVar("A")
+T = TypeVar("T")
 
 #: Until a task that has not ended is cancelled again, in seconds: time for it to close what it uses.
 _AGAIN_S = 1.0
@@ -23,6 +28,27 @@ async def end_tasks(*tasks: asyncio.Future[Any]) -> None:
         for task in waiting:
             task.cancel()
         _, waiting = await asyncio.wait(waiting, timeout=_AGAIN_S)
+
+
+async def in_parallel(ask: Callable[[A], Awaitable[T]], arguments: Iterable[A], *limits: asyncio.Semaphore) -> list[T]:
+    """The results of the requests, in the order of their arguments. Each request holds all the limits while it is made; a
+    single one needs none. The first failure cancels the others."""
+
+    async def within_limits(argument: A) -> T:
+        async with AsyncExitStack() as stack:
+            for limit in limits:
+                await stack.enter_async_context(limit)
+            return await ask(argument)
+
+    arguments = list(arguments)
+    if len(arguments) == 1:
+        return [await ask(arguments[0])]
+    tasks = [asyncio.ensure_future(within_limits(argument)) for argument in arguments]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 #: How long a page waits for data.
@@ -67,8 +93,6 @@ class Refreshed(ABC):
         if self._reading is not None:
             await end_tasks(self._reading)
 
-
-T = TypeVar("T")
 
 #: How long pieces of work may follow one another before everything else on the event loop gets its turn. One piece takes
 #: well below a millisecond.

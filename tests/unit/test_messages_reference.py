@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from tests.support.cases import each
 
+from tocsin.model.hooks import Hook, Hooks
 from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import (
     COMMANDS,
@@ -23,7 +24,7 @@ from tocsin.service_calls.messages import (
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "messages.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
-STRUCTS = [Envelope, RequestSpec, RetrySpec, ResponseMeta, ErrorMeta, *COMMANDS, *REPLIES, *EVENTS]
+STRUCTS = [Envelope, RequestSpec, RetrySpec, Hooks, Hook, ResponseMeta, ErrorMeta, *COMMANDS, *REPLIES, *EVENTS]
 
 
 def test_every_type_has_its_section_and_no_other():

@@ -1,4 +1,4 @@
-"""Jobs: one change of many timers or schedules, that the server makes row by row."""
+"""Jobs: one change of many timers, schedules or failures, which the server makes row by row."""
 
 from __future__ import annotations
 
@@ -71,9 +71,8 @@ class RowFilter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     becomes durable, so that what was changed since is changed only if it still matches.
 
     `destination` and `error` are parts of URL and last error, in lower case; of failures, those of their group, like
-    `kind`. A failure counts as created when it failed. `execute_after` and `created_before` and so on
-    are microseconds; `…_after` is inclusive, `…_before` exclusive. `updated_before`: nothing has happened to the row since,
-    neither a change nor an attempt."""
+    `kind`. A failure counts as created when it failed. Instants are microseconds; `execute_after` is inclusive, the others
+    are exclusive. `updated_before`: nothing has happened to the row since, neither a change nor an attempt."""
 
     created_before: int
     tags: tuple[str, ...] = ()

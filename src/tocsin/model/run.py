@@ -27,6 +27,10 @@ class RunStatus(StrEnum):
     MISSED = "missed"
 
 
+#: How runs end that failed, or were too late.
+FAILED_RUNS = frozenset({RunStatus.FAILED, RunStatus.EXPIRED})
+
+
 class MissedInstants(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Instants of a schedule that did not fire, from the first to the last. At most 1,000 are counted."""
 

@@ -101,10 +101,9 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     attempt begins later than `expire_after_us` after `execute_at`; None: however late. `description` is for people.
     `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `hooks`
     are notified of its end. On a notification, which is a timer, too, `notifies` is what it reports about the timer or
-    schedule whose namespace and id it has. `failed_before`: it had failed, and was replayed.
-    `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `replay`
-    is set while the firing is one that had ended and was replayed: the name that the replay's write would have given to a
-    new one. `reduced`: the timer has finished, and only what its idempotency keys need is kept of it.
+    schedule whose namespace and id it has. `failed_before`: it had failed, and was replayed. `replay` is set while the firing
+    is one that had ended and was replayed: the name that the replay's write would have given to a new one. `reduced`: the
+    timer has finished, and only what its idempotency keys need is kept of it.
     """
 
     namespace: str

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -14,7 +13,6 @@ from tocsin.model.errors import ConfigError, DefiniteFailure, OutcomeUnknown, St
 from tocsin.ports.store import KEY_MAX, Applied, FireKey, Loaded, ShardBatch, StoreFacts
 from tocsin.stores.orders import LIVE, SUSPENDED
 
-A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -61,27 +59,6 @@ def outcome_of(results: Sequence[Applied | BaseException]) -> list[Applied]:
     if Applied.DURABLE in results:
         raise OutcomeUnknown(f"other shards' parts were written: {failures[0]}") from failures[0]
     raise next((failure for failure in failures if isinstance(failure, StoreUnavailable)), failures[0])
-
-
-async def in_parallel(ask: Callable[[A], Awaitable[T]], arguments: Iterable[A], *limits: asyncio.Semaphore) -> list[T]:
-    """The results of the requests, in the order of their arguments. Each request holds all the limits while it is made; a
-    single one needs none. The first failure cancels the others."""
-
-    async def within_limits(argument: A) -> T:
-        async with AsyncExitStack() as stack:
-            for limit in limits:
-                await stack.enter_async_context(limit)
-            return await ask(argument)
-
-    arguments = list(arguments)
-    if len(arguments) == 1:
-        return [await ask(arguments[0])]
-    tasks = [asyncio.ensure_future(within_limits(argument)) for argument in arguments]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
 
 
 class Client(Protocol):

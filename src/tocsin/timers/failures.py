@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import heapq
 import struct
 from array import array
@@ -17,6 +15,7 @@ from typing import NamedTuple, TypeVar
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
 from tocsin.model.failure import split_failure
 from tocsin.model.ids import schedule_uuid, timer_uuid
+from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.run import Run, decode_run
 from tocsin.model.timer import LoggedAttempt, Timer, decode_record
 from tocsin.ports.store import (
@@ -30,8 +29,8 @@ from tocsin.ports.store import (
     RunRow,
     Store,
 )
-from tocsin.tasks import Turns
-from tocsin.timers.listing import Scope
+from tocsin.tasks import Turns, in_parallel
+from tocsin.timers.listing import Scope, read_cursor, write_cursor
 from tocsin.timers.namespaces import Namespaces
 
 T = TypeVar("T")
@@ -47,7 +46,6 @@ SERIES_SLOTS = 24
 #: The newest failures that a group names.
 NEWEST_MAX = 10
 _HANDLE = struct.Struct(f">cq{GENERATION_BYTES}s")
-_CURSOR = struct.Struct(f">q16s{GENERATION_BYTES}s")
 
 
 class FailedKind(StrEnum):
@@ -181,7 +179,7 @@ class Failures:
             async for rows in walk:
                 await self._turns.each(map(add, rows))
             first = heapq.nlargest(limit, found.values(), key=lambda group: (group.count, group.instants[0]))
-            await in_parallel(self._sample, first)
+            await in_parallel(self._sample, first, asyncio.Semaphore(_READS_MAX))
         return FailureGroups(first, len(found) - len(first), sum(each.count for each in found.values()), walk.at_least)
 
     async def count(self, wanted: FailureFilter, number_max: int) -> tuple[int, bool]:
@@ -196,12 +194,12 @@ class Failures:
         """A page of failures, newest first, and the cursor of the next page if one may follow."""
         page: list[FailureRow] = []
         async with self._calls:
-            walk = await self._walk(wanted, _read_cursor(cursor))
+            walk = await self._walk(wanted, read_cursor(cursor))
             async for rows in walk:
                 page += [row for _, row in rows]
                 if len(page) > limit:
-                    return page[:limit], _write_cursor(page[limit - 1].place)
-        return page, _write_cursor(walk.place) if walk.at_least and walk.place is not None else None
+                    return page[:limit], write_cursor(page[limit - 1].place)
+        return page, write_cursor(walk.place) if walk.at_least and walk.place is not None else None
 
     async def sample(self, row: FailureRow) -> Sample:
         """The request and the last attempt of a failure."""
@@ -321,7 +319,7 @@ class _Walk:
         while self._open and self._left >= self._page * len(self._open):
             # All that have little left, and not only the one without, so that few reads follow one another.
             few = [shard_id for shard_id in self._open if len(self._waiting[shard_id]) <= self._page // 2]
-            await in_parallel(self._next_page, few)
+            await in_parallel(self._next_page, few, asyncio.Semaphore(_READS_MAX))
             # The oldest row that each open shard has; what follows in it is older still.
             ends = [self._waiting[shard_id][-1].place for shard_id in self._open]
             yield self._taken(max(ends, default=None))
@@ -353,22 +351,6 @@ class _Walk:
         ]
 
 
-async def in_parallel(work: Callable[[T], Awaitable[None]], each: Iterable[T]) -> None:
-    """Does the work for each, some at once. The first error ends it."""
-    gate = asyncio.Semaphore(_READS_MAX)
-
-    async def one(what: T) -> None:
-        async with gate:
-            await work(what)
-
-    tasks = [asyncio.ensure_future(one(what)) for what in each]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-
-
 def _ahead_of(rows: list[FailureRow], end: FailurePlace) -> int:
     """How many of the rows, newest first, are not older than a place."""
     return bisect_left(rows, True, key=lambda row: row.place < end)
@@ -378,7 +360,7 @@ def _last(attempts: Sequence[LoggedAttempt]) -> LoggedAttempt | None:
     return attempts[-1] if attempts else None
 
 
-# ---------------------------------------------------------------------- handles and cursors
+# ---------------------------------------------------------------------- handles
 
 
 def failure_id(row: FailureRow) -> str:
@@ -386,50 +368,21 @@ def failure_id(row: FailureRow) -> str:
     kind = kind_of(row)
     # A notification's uuid does not follow from its id.
     named = row.uuid if kind is FailedKind.NOTIFICATION else row.timer_id.encode()
-    return _text(_HANDLE.pack(kind[0].encode(), row.failed_at, row.generation) + named)
+    return to_opaque(_HANDLE.pack(kind[0].encode(), row.failed_at, row.generation) + named)
 
 
 def _place_of(namespace: str, handle: str, position: int) -> FailurePlace:
     """The place of a failure of this namespace, which is part of what the uuid is made of."""
     try:
-        data = _bytes(handle)
+        data = from_opaque(handle)
         kind, at, generation = _HANDLE.unpack(data[: _HANDLE.size])
         named = data[_HANDLE.size :]
         if kind == b"n" and len(named) == UUID_BYTES:
             return at, named, generation
         uuid_of = {b"t": timer_uuid, b"o": schedule_uuid}[kind]
         uuid = uuid_of(namespace, named.decode())
-    except (binascii.Error, struct.error, ValueError, KeyError):
+    except (struct.error, ValueError, KeyError):
         raise InvalidInput(
             FieldError(f"ids[{position}]", "is not a failureId that a list of failures returned")
         ) from None
     return at, uuid, generation
-
-
-def _read_cursor(text: str | None) -> FailurePlace | None:
-    if text is None:
-        return None
-    try:
-        at, uuid, generation = _CURSOR.unpack(_bytes(text))
-    except (binascii.Error, struct.error, ValueError):
-        raise InvalidInput(
-            FieldError("cursor", "is not a cursor that a list call returned; leave it out to start at the beginning")
-        ) from None
-    return at, uuid, generation
-
-
-def write_cursor_of(row: FailureRow) -> str:
-    """The cursor behind a failure."""
-    return _write_cursor(row.place)
-
-
-def _write_cursor(place: FailurePlace) -> str:
-    return _text(_CURSOR.pack(*place))
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def _bytes(text: str) -> bytes:
-    return base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import struct
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
@@ -13,7 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
-from tocsin.model.run import Run, RunStatus, decode_run, run_of
+from tocsin.model.opaque import from_opaque, to_opaque
+from tocsin.model.run import FAILED_RUNS, Run, RunStatus, decode_run, run_of
 from tocsin.model.timer import LoggedAttempt, decode_record
 from tocsin.ports.store import PAGE_BYTES_MAX, HistoryRow, RunRow, Store, StoredRow
 
@@ -138,7 +137,7 @@ async def failed_runs(
             if run.execute_at in instants and run.status is not RunStatus.MISSED:
                 latest.setdefault(run.execute_at, FailedRun(before, run.firing, run.status))
         rows_max -= len(rows)
-    return {at: run for at, run in latest.items() if run.status in (RunStatus.FAILED, RunStatus.EXPIRED)}
+    return {at: run for at, run in latest.items() if run.status in FAILED_RUNS}
 
 
 def _current(live: StoredRow) -> Run:
@@ -171,7 +170,7 @@ def _named(run: Run, generation: bytes) -> Run:
 def _write_cursor(place: _Place) -> str:
     execute_at, first = place.identity
     packed = _CURSOR.pack(place.generation, execute_at, first is not None, first or 0)
-    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    return to_opaque(packed)
 
 
 def read_cursor(text: str | None) -> _Place | None:
@@ -179,9 +178,8 @@ def read_cursor(text: str | None) -> _Place | None:
     if text is None:
         return None
     try:
-        data = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
-        generation, execute_at, attempted, first = _CURSOR.unpack(data)
-    except (binascii.Error, struct.error, ValueError):
+        generation, execute_at, attempted, first = _CURSOR.unpack(from_opaque(text))
+    except (struct.error, ValueError):
         raise InvalidInput(
             FieldError(
                 "cursor", "is not a cursor that a history call returned; leave it out to start at the newest run"

@@ -15,7 +15,7 @@ from tocsin.model.schedule import DefinitionChanges, Edit, FailedOccurrence, Pau
 from tocsin.model.timer import Changes, Status
 from tocsin.ports.store import GENERATION_END, FailureRow
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.failures import FailedKind, FailureFilter, kind_of, namespace_of, write_cursor_of
+from tocsin.timers.failures import FailedKind, FailureFilter, kind_of, namespace_of
 from tocsin.timers.listing import IdListRequest, ListRequest, TimerView, write_cursor
 from tocsin.timers.service import TimerService
 
@@ -127,7 +127,7 @@ async def _page_of_failures(service: TimerService, job: Job, cursor: str | None)
             namespace_of(row),
             row.timer_id,
             service.namespaces.shard_of(namespace_of(row), row.uuid),
-            write_cursor_of(row),
+            write_cursor(row.place) or "",
             partial(replay_of, service, row, job.url),
         )
         for row in failures

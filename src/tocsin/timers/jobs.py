@@ -30,11 +30,16 @@ _decoder = msgspec.json.Decoder(Job)
 
 
 class JobRowsChanged(Event, frozen=True):
-    """A job has changed `rows` timers or schedules durably; `action` is what it does with them."""
+    """A job has changed `rows` timers or schedules, or replayed as many failures, durably; `action` is what it does."""
 
     action: str
     rows: int
-    counter = Counter("tocsin_job_rows_changed", "Timers and schedules changed by jobs.", ("action",), by="rows")
+    counter = Counter(
+        "tocsin_job_rows_changed",
+        "Timers and schedules changed, and failures replayed, by jobs.",
+        ("action",),
+        by="rows",
+    )
 
 
 class JobFinished(Event, frozen=True):

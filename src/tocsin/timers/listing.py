@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import struct
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +13,7 @@ import msgspec
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
 from tocsin.model.explanation import Explanation
+from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.store import (
     PAGE_BYTES_MAX,
@@ -253,7 +252,7 @@ def write_cursor(cursor: ListCursor | None) -> str | None:
     """The opaque text of a position in a list."""
     if cursor is None:
         return None
-    return base64.urlsafe_b64encode(_CURSOR.pack(*cursor)).decode().rstrip("=")
+    return to_opaque(_CURSOR.pack(*cursor))
 
 
 def read_cursor(text: str | None) -> ListCursor | None:
@@ -261,10 +260,8 @@ def read_cursor(text: str | None) -> ListCursor | None:
     if text is None:
         return None
     try:
-        instant, uuid, row_generation = _CURSOR.unpack(
-            base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
-        )
-    except (binascii.Error, struct.error, ValueError):
+        instant, uuid, row_generation = _CURSOR.unpack(from_opaque(text))
+    except (struct.error, ValueError):
         raise InvalidInput(
             FieldError("cursor", "is not a cursor that a list call returned; leave it out to start at the beginning")
         ) from None

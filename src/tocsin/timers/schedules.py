@@ -21,6 +21,7 @@ from tocsin.model.errors import (
     TimerNotPending,
 )
 from tocsin.model.explanation import Explanation
+from tocsin.model.failure import FAILED
 from tocsin.model.ids import schedule_uuid
 from tocsin.model.instants import INSTANT_MAX
 from tocsin.model.schedule import (
@@ -122,7 +123,7 @@ class ScheduleListRequest:
 
 def has_failed(last: LastOccurrence | None) -> bool:
     """Whether the last occurrence of a schedule failed or expired."""
-    return last is not None and last.outcome in (Status.FAILED, Status.EXPIRED)
+    return last is not None and last.outcome in FAILED
 
 
 class Schedules:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 import struct
@@ -17,6 +16,7 @@ from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.hooks import NO_HOOKS, Event, Hook, Hooks, field_of
 from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, parse_instant
+from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.redaction import REDACTED, withheld
 from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.validation import InputRules, is_deeper_than, new_name_reason, new_text_reason, text_reason
@@ -287,14 +287,14 @@ def _sorted(headers: Mapping[str, str]) -> list[tuple[str, str]]:
 def encode_cursor(position: PagePosition) -> str:
     """An opaque text for the position where a page ended."""
     packed = _POSITION.pack(_FORMAT, position.submitted_at, uuid.UUID(position.service_call_id).bytes)
-    return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
+    return to_opaque(packed)
 
 
 def decode_cursor(text: str) -> PagePosition:
     """The position that `encode_cursor` encoded. Raises ValueError for any other text."""
     if _CURSOR.match(text) is None:
         raise ValueError("not the form of a cursor")
-    format_, submitted_at, id_bytes = _POSITION.unpack(base64.urlsafe_b64decode(text + "=="))
+    format_, submitted_at, id_bytes = _POSITION.unpack(from_opaque(text))
     position = PagePosition(submitted_at, str(uuid.UUID(bytes=id_bytes)))
     if format_ != _FORMAT or not INSTANT_MIN <= submitted_at <= INSTANT_MAX or encode_cursor(position) != text:
         raise ValueError("not a cursor of this version")

@@ -30,8 +30,8 @@ from tocsin.ports.store import StoreFacts
 from tocsin.stores.cassandra.address import Address
 from tocsin.stores.cassandra.errors import TRANSLATED, refused_start, translate_error
 from tocsin.stores.cassandra.keys import partition_of
-from tocsin.stores.client_store import in_parallel
 from tocsin.stores.options import CassandraOptions
+from tocsin.tasks import in_parallel
 
 T = TypeVar("T")
 A = TypeVar("A")

@@ -22,7 +22,6 @@ from tocsin.model.errors import ConfigError, OutcomeUnknown, StoreError, StoreUn
 from tocsin.model.retry import backoff_us
 from tocsin.ports.observer import Observer, StoreRequestRepeated, StoreUnitsConsumed
 from tocsin.ports.store import StoreFacts
-from tocsin.stores.client_store import in_parallel
 from tocsin.stores.dynamodb.address import TableAddress
 from tocsin.stores.dynamodb.errors import (
     TRANSLATED,
@@ -34,6 +33,7 @@ from tocsin.stores.dynamodb.errors import (
 )
 from tocsin.stores.dynamodb.keys import META_KEY, Item
 from tocsin.stores.options import DynamoOptions
+from tocsin.tasks import in_parallel
 
 T = TypeVar("T")
 

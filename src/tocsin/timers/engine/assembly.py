@@ -27,7 +27,7 @@ from tocsin.model.errors import (
 from tocsin.model.failure import FAILED, failure_of
 from tocsin.model.hooks import Event, Hooks
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.run import Run, RunStatus
+from tocsin.model.run import FAILED_RUNS, Run
 from tocsin.model.schedule import Put, Replay
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
 from tocsin.ports.observer import TimerSuspended
@@ -73,7 +73,6 @@ _key_of_stored = itemgetter(0, 1)
 #: The reckoning of schedules for one commit, during which the event loop does nothing else: what becomes of a row takes 0.1
 #: ms and counts as one. A change counts more, even if it is refused: its rule may be new to this node.
 RECKONING_MAX, _RECKONING_OF_CHANGE = 250, 5
-_FAILED_RUNS = frozenset({RunStatus.FAILED, RunStatus.EXPIRED})
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 #: The hooks of a namespace, for its timers without their own.
@@ -418,7 +417,7 @@ class Assembly:
         if run is None:
             return None
         mode, retention_us = self._history_rule(former.timer.namespace)
-        if run.status in _FAILED_RUNS:
+        if run.status in FAILED_RUNS:
             retention_us = max(retention_us, self._failure_retention_us)
         return run_row(former, run, mode, retention_us, self._now_us, ended=ended)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from tocsin.model.failure import FAILED
 from tocsin.model.hooks import Event, Hook, Hooks, hook_for
 from tocsin.model.instants import format_instant
 from tocsin.model.redaction import redact_url
@@ -28,7 +29,6 @@ _VERBS = {
     Event.MISSED: "missed",
     Event.PAUSED: "paused",
 }
-_FAILED = frozenset((Status.FAILED, Status.EXPIRED))
 
 _encoder = msgspec.json.Encoder()
 
@@ -46,7 +46,7 @@ class Subject(msgspec.Struct, frozen=True):
 def end_of_timer(timer: Timer) -> Iterator[tuple[Event, Subject]]:
     """What the end of a timer that fires once reports: nothing if it was canceled."""
     subject = Subject(timer, run_of(timer, timer.status))
-    if timer.status in _FAILED:
+    if timer.status in FAILED:
         yield Event.FAILURE, subject
     elif timer.status is Status.COMPLETED:
         yield Event.SUCCESS, subject

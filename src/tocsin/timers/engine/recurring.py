@@ -52,6 +52,7 @@ _INTERVAL_MIN_US = US_PER_SECOND
 _NOT_DEFINED = {
     "namespace", "id", "execute_at", "created_at", "updated_at", "traceparent", "firing", "attempts", "first_attempt_at",
     "last_error", "attempt_log", "status", "executed_at", "keys", "schedule", "notifies", "failed_before",
+    "replay", "reduced",
 }  # fmt: skip
 _DEFINED = [name for name in Timer.__struct_fields__ if name not in _NOT_DEFINED]
 

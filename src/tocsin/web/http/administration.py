@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import struct
 from collections.abc import Iterable
 from typing import Annotated, NamedTuple
@@ -18,6 +16,7 @@ from tocsin.model.audit import AuditAction, AuditQuery, Detail
 from tocsin.model.errors import FieldError, InvalidInput, StoreCorrupted, StoreError, Unavailable
 from tocsin.model.instants import format_duration
 from tocsin.model.namespace import Answers, HistoryMode
+from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.secrets import GRACE_US_MAX
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
@@ -340,8 +339,8 @@ def audit_query(sent: ListAudit, rules: InputRules) -> AuditQuery:
     cursor = None
     if sent.cursor is not UNSET:
         try:
-            cursor = _CURSOR.unpack(base64.b64decode(sent.cursor + "=" * (-len(sent.cursor) % 4), b"-_", validate=True))
-        except (binascii.Error, struct.error, ValueError):
+            cursor = _CURSOR.unpack(from_opaque(sent.cursor))
+        except (struct.error, ValueError):
             errors.append(
                 FieldError("cursor", "is not a nextCursor of this list; leave it out to start at the newest entry")
             )
@@ -382,7 +381,7 @@ def audit_cursor(found: audit.AuditEntries) -> str | None:
     """The cursor of the next page; None if nothing can follow."""
     if found.cursor is None:
         return None
-    return base64.urlsafe_b64encode(_CURSOR.pack(*found.cursor)).decode().rstrip("=")
+    return to_opaque(_CURSOR.pack(*found.cursor))
 
 
 async def read_audit(log: AuditLog, query: AuditQuery) -> audit.AuditEntries:

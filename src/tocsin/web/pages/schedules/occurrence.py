@@ -9,13 +9,13 @@ from starlette.responses import Response
 from tocsin.model.access import Role
 from tocsin.model.errors import ScheduleNotFound
 from tocsin.model.instants import parse_instant
-from tocsin.model.run import Run, RunStatus
+from tocsin.model.run import FAILED_RUNS, Run, RunStatus
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import span, with_query
 from tocsin.web.pages.schedules.detail import ScheduleDetail
-from tocsin.web.pages.schedules.outcomes import FAILED, Entry, base_firing, entries, late_us, name_of, state_of_entry
+from tocsin.web.pages.schedules.outcomes import Entry, base_firing, entries, late_us, name_of, state_of_entry
 from tocsin.web.pages.schedules.presentation import version, waits_for_resumption, zone_of, zoned
 from tocsin.web.pages.site import Part, Site, route
 
@@ -79,7 +79,7 @@ class ScheduleOccurrence(Part):
             local=zoned([found.at], zone)[0].local,
             why=_why(found, older, view),
             bars=_bars(run) if missed is None else [],
-            may_replay=run.status in FAILED and missed is None and context.principal.may(Role.WRITE, namespace),
+            may_replay=run.status in FAILED_RUNS and missed is None and context.principal.may(Role.WRITE, namespace),
             backfill=_backfill(found, context.principal.may(Role.WRITE, namespace)),
             shown_version=f"{version(view)}.{run.status}.{len(run.attempts)}",
             ended=ended,

@@ -9,7 +9,7 @@ from statistics import median_low
 from typing import NamedTuple
 
 from tocsin.model.instants import US_PER_SECOND
-from tocsin.model.run import MissedInstants, Run, RunStatus, source_of
+from tocsin.model.run import FAILED_RUNS, MissedInstants, Run, RunStatus, source_of
 from tocsin.model.schedule import ScheduleStatus, Source
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.instants import format_instant
@@ -23,8 +23,6 @@ from tocsin.web.pages.schedules.presentation import (
     waits_for_resumption,
 )
 
-#: The statuses of occurrences that may be replayed.
-FAILED = (RunStatus.FAILED, RunStatus.EXPIRED)
 #: An occurrence whose first attempt began later than this after its instant is late.
 LATE_US = US_PER_SECOND
 #: Occurrences on a strip, and bytes of their records that are read for it: attempts may have long errors and answers.
@@ -89,7 +87,7 @@ def entry_path(entry: Entry, namespace: str, schedule_id: str) -> str:
     """The path of the entry's page. Where several occurrences may have the instant, its name follows: not only regular ones
     have it, and what has failed may be replayed."""
     path, run = occurrence_path(namespace, schedule_id, entry.at), entry.run
-    if entry.missed is not None or (source_of(run) is Source.REGULAR and run.status not in FAILED):
+    if entry.missed is not None or (source_of(run) is Source.REGULAR and run.status not in FAILED_RUNS):
         return path
     return with_query(path, {"firing": name_of(run)})
 
