@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
@@ -15,6 +15,18 @@ T = TypeVar("T")
 
 #: Until a task that has not ended is cancelled again, in seconds: time for it to close what it uses.
 _AGAIN_S = 1.0
+
+
+def spawn(work: Coroutine[Any, Any, T], fatal: Callable[[BaseException], None]) -> asyncio.Task[T]:
+    """Begins a task whose work handles every error that is not a defect; `fatal` is called with one that it raises."""
+
+    def ended(task: asyncio.Task[T]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            fatal(error)
+
+    task = asyncio.get_running_loop().create_task(work)
+    task.add_done_callback(ended)
+    return task
 
 
 async def end_tasks(*tasks: asyncio.Future[Any]) -> None:

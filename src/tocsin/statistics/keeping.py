@@ -4,8 +4,7 @@ shard, makes ten-minute slots of old minutes and removes what is too old."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from tocsin.model.errors import StoreError
 from tocsin.ports.clock import Clock
@@ -16,7 +15,7 @@ from tocsin.statistics.counting import Statistics
 from tocsin.statistics.events import StatisticsNotStored
 from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.outages import OutageTracker
-from tocsin.tasks import end_tasks
+from tocsin.tasks import end_tasks, spawn
 
 #: How often parts and minutes are completed, and the engine is looked at.
 _INTERVAL_S = 1.0
@@ -57,7 +56,7 @@ class StatisticsKeeper:
 
     def start(self) -> None:
         """Begins to count by the clock. Requires a running event loop."""
-        self._tasks.append(self._spawn(self._keep()))
+        self._tasks.append(spawn(self._keep(), self._fatal))
 
     async def close(self) -> None:
         """Stores what has been counted, the open minute included, if the store answers. Idempotent."""
@@ -83,16 +82,7 @@ class StatisticsKeeper:
         completed = bool(minutes) and minutes[-1].begins_us != last
         idle = self._storing is None or self._storing.done()
         if idle and (completed or self.outages.is_due(self._clock.now_us())):
-            self._storing = self._spawn(self._pass(tidy=completed))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._fatal(error)
+            self._storing = spawn(self._pass(tidy=completed), self._fatal)
 
     async def _pass(self, *, tidy: bool) -> None:
         if await self.store() and tidy and self.tidies():

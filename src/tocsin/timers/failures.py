@@ -144,6 +144,11 @@ def namespace_of(row: FailureRow) -> str:
     return row.namespace.partition("/")[0]
 
 
+def is_of_schedule(row: FailureRow) -> bool:
+    """Whether an occurrence failed, or a notification about a schedule, whose uuid begins like the schedule's."""
+    return row.uuid[:4] == schedule_uuid(namespace_of(row), row.timer_id)[:4]
+
+
 def key_of(row: FailureRow) -> GroupKey:
     """The group of a failure, grouped by everything."""
     return GroupKey(namespace_of(row), *split_failure(row.failure), kind_of(row))

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -33,7 +32,7 @@ from tocsin.model.errors import (
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.job import SAMPLE_CHARS_MAX, SAMPLES_MAX, Job, JobCounts, JobError, JobKind, JobState
 from tocsin.ports.audit import Actor, AuditLog
-from tocsin.tasks import end_tasks
+from tocsin.tasks import end_tasks, spawn
 from tocsin.timers.engine.context import Context
 from tocsin.timers.job_rows import JobRow, Page, read_page
 from tocsin.timers.jobs import (
@@ -98,7 +97,7 @@ class JobRunner:
 
     def start(self) -> None:
         """Begins to look for jobs."""
-        self._look = self._spawn(self._keep_looking())
+        self._look = spawn(self._keep_looking(), self._fatal)
 
     async def close(self) -> None:
         """Stops; what was begun goes on at another node, or after the next start."""
@@ -107,15 +106,6 @@ class JobRunner:
     def changed(self) -> None:
         """A job of this node has to be begun."""
         self._wake.set()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._fatal(error)
 
     async def _keep_looking(self) -> None:
         while True:
@@ -144,7 +134,7 @@ class JobRunner:
         jobs = await context.bounded(every_job(context.store, context.observe))
         for job in jobs:
             if job.state is JobState.RUNNING and job.id not in self._work:
-                self._work[job.id] = task = self._spawn(_Run(self, job).run())
+                self._work[job.id] = task = spawn(_Run(self, job).run(), self._fatal)
                 task.add_done_callback(partial(self._done, job.id))
         await context.bounded(purge(context.store, jobs, context.clock.now_us()))
 

@@ -11,7 +11,7 @@ from typing import Any
 from tocsin.model.errors import StoreError
 from tocsin.ports.observer import HeartbeatFailed
 from tocsin.ports.store import KEY_MAX, FireKey
-from tocsin.tasks import end_tasks
+from tocsin.tasks import end_tasks, spawn
 from tocsin.timers.engine.attempt import HandedOverResults
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
@@ -197,15 +197,10 @@ class Supervisor:
             shard.lose("stopped")
 
     def _spawn(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[Any]:
-        task = asyncio.get_running_loop().create_task(work)
+        task = spawn(work, self._fatal)
         self._tasks[task] = None
-        task.add_done_callback(self._ended)
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
         return task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._fatal(error)
 
 
 async def _every(interval_us: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -124,6 +124,10 @@ class Jobs(Part):
     async def begin(self, context: RequestContext) -> Response:
         """Changes what a dry run has counted, and no other rows."""
         counted = await self._job(context)
+        if not counted.dry_run or counted.state is not JobState.COMPLETED:
+            return RedirectResponse(
+                f"{job_path(counted)}?problem={quote('Only a completed dry run shows what is changed.')}", 303
+            )
         sent = _same_again(counted)
         try:
             job = await self._requests.create(sent, context.principal.key, context.actor, context.now_us)

@@ -23,6 +23,7 @@ from tocsin.timers.failures import (
     FailureFilter,
     GroupKey,
     failure_id,
+    is_of_schedule,
     kind_of,
     namespace_of,
 )
@@ -114,7 +115,7 @@ class FailurePages(Part):
             group=group,
             at_least=found.at_least,
             chart=[] if group is None else spark(group.series(context.now_us)),
-            members=[(row, _path_of(row.namespace, row.timer_id), kind_of(row)) for row in rows],
+            members=[(row, _path_of(row), kind_of(row)) for row in rows],
             next=None if cursor is None else f"{failures_path(key)}&{urlencode({'cursor': cursor})}",
             here=failures_path(key),
             export=failures_path(key).replace("/failures/group", "/failures/export.csv"),
@@ -192,7 +193,7 @@ class FailurePages(Part):
             return await self._group_page(context, key, error)
         if kind_of(row) is FailedKind.NOTIFICATION:
             return RedirectResponse(failures_path(key), 303)
-        return RedirectResponse(with_query(_path_of(row.namespace, row.timer_id), {"notice": "replayed"}), 303)
+        return RedirectResponse(with_query(_path_of(row), {"notice": "replayed"}), 303)
 
     def _filter(self, context: RequestContext) -> FailureFilter:
         """The failures that the page shows. Raises Forbidden unless the principal may read some."""
@@ -230,6 +231,7 @@ def _payload(timer: Timer | None) -> str:
     return text if len(text) <= _PAYLOAD_CHARS_MAX else f"{text[:_PAYLOAD_CHARS_MAX]}…"
 
 
-def _path_of(namespace: str, row_id: str) -> str:
-    name, _, kind = namespace.partition("/")
-    return schedule_path(name, row_id) if kind == "schedule" else timer_path(name, row_id)
+def _path_of(row: FailureRow) -> str:
+    """The page of what failed; of a notification, the page of what it is about."""
+    path = schedule_path if is_of_schedule(row) else timer_path
+    return path(namespace_of(row), row.timer_id)
