@@ -73,7 +73,7 @@ class Early:
         return self.commit()
 
 
-def _refused_beyond_the_horizon(*, superseded: bool) -> Bench:
+def _not_sent_beyond_the_horizon(*, superseded: bool, suspended: str | None = "egress") -> Bench:
     bench = Bench()
     bench.create(10)
     bench.create(5, OTHER)
@@ -85,7 +85,7 @@ def _refused_beyond_the_horizon(*, superseded: bool) -> Bench:
     if superseded:
         bench.create(20)
     bench.window.horizon = (9, b"")
-    bench.window.not_sent(bench.attempt, "egress")
+    bench.window.not_sent(bench.attempt, suspended)
     return bench
 
 
@@ -148,8 +148,9 @@ RARE: dict[Transition, Callable[[], Bench]] = {
     (S.EARLY, E.ADDRESS_REFUSED, S.SUSPENDING): lambda: Early(S.SUPERSEDED).not_sent("egress"),
     (S.EARLY, E.COMMIT, S.WAITING): lambda: Early(S.SUPERSEDED_RESULT).commit(),
     (S.EARLY, E.COMMIT, S.SUSPENDING): lambda: Early(S.SUPERSEDED_RESULT).suspend_and_commit(),
-    (S.IN_FLIGHT, E.ADDRESS_REFUSED, S.ABSENT): lambda: _refused_beyond_the_horizon(superseded=False),
-    (S.SUPERSEDED, E.ADDRESS_REFUSED, S.ABSENT): lambda: _refused_beyond_the_horizon(superseded=True),
+    (S.IN_FLIGHT, E.ADDRESS_REFUSED, S.ABSENT): lambda: _not_sent_beyond_the_horizon(superseded=False),
+    (S.SUPERSEDED, E.ADDRESS_REFUSED, S.ABSENT): lambda: _not_sent_beyond_the_horizon(superseded=True),
+    (S.SUPERSEDED, E.NOT_SENT, S.ABSENT): lambda: _not_sent_beyond_the_horizon(superseded=True, suspended=None),
     (S.RETRYING, E.RETRY_UNUSABLE, S.AWAITING_WRITE): _unusable_retry,
     (S.FINISHED, E.DELETE_REFUSED, S.AWAITING_WRITE): lambda: _refused_delete(written=False),
     (S.AWAITING_WRITE, E.DELETE_AGAIN, S.FINISHED): lambda: _refused_delete(written=False),

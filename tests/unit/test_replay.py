@@ -41,6 +41,17 @@ def ends(bench: Bench) -> list[Status]:
     return [row.status for row in at_once(bench.store.runs(0, UUID, None, 10))]
 
 
+def test_replay_of_an_end_that_is_not_durable_writes_that_end_once() -> None:
+    bench = Bench()
+    failed(bench, durable=False)
+    replay(bench)
+    # A batch that takes no finished timers but those that it needs.
+    batch = bench.assemble(finished_max=0)
+    assert [row.status for row in batch.store.history] == [Status.FAILED]
+    assert len(batch.finished) == len(batch.store.upserts) == 1
+    assert batch.store.deletes == []
+
+
 def test_failed_timer_fires_again_under_its_webhook_id_with_everything_else_from_the_start() -> None:
     for durable in (True, False):
         bench = Bench()

@@ -149,7 +149,8 @@ class Assembly:
         if finished_max and window.finished:
             self._take_finished(finished_max, exact_after_us)
         elif window.finished:
-            for uuid in (*batch.final, *sorted(batch.relied_on)):
+            # Each once: a replay relies on the end of the timer that it writes.
+            for uuid in dict.fromkeys((*batch.final, *sorted(batch.relied_on))):
                 if uuid in window.finished:
                     self._take(window.finished[uuid])
         return self._with_upserts()
