@@ -178,6 +178,9 @@ class CheckedWindow(Window):
     def loaded(self, request: LoadRequest, rows: Sequence[Row], complete_to: FireKey) -> bool:
         events = dict.fromkeys(self._changed_since_load, WindowEvent.LOAD)
         for row in rows:
+            if row.key[1] in self._changed_since_load:
+                # Superseded by what was committed meanwhile, whatever this row's attempt does.
+                continue
             attempts = self.in_flight.get(row.key[1], ())
             begun = any(attempt.row.identity == row.identity for attempt in attempts)
             events[row.key[1]] = WindowEvent.LOAD_IN_FLIGHT if begun else WindowEvent.LOAD
