@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -194,9 +195,12 @@ def check_go(folder: Path, output: Path, version: str) -> None:
     run("go", "vet", "./...", cwd=folder, env={"GOWORK": "off", "GOFLAGS": ""})
     user = output / "user"
     user.mkdir()
+    # Go keeps an index of each module by its folder in the module cache, which it takes to be unchangeable: in a folder that
+    # an earlier check has used, it would not see new files.
+    modules = Path(tempfile.mkdtemp(prefix="modules-", dir=output))
     env = {
         "GOPROXY": (output / "proxy").as_uri(), "GONOSUMDB": "*", "GOPRIVATE": "", "GONOPROXY": "", "GOWORK": "off",
-        "GOFLAGS": "-modcacherw", "GOMODCACHE": str(output / "modules"),
+        "GOFLAGS": "-modcacherw", "GOMODCACHE": str(modules),
     }  # fmt: skip
     run("go", "mod", "init", "example.com/user", cwd=user, env=env)
     run("go", "get", tagged, cwd=user, env=env)
@@ -204,7 +208,7 @@ def check_go(folder: Path, output: Path, version: str) -> None:
     public = {f"{GO_MODULE}/{name}" for name in ("tocsin", "receiver", "tocsintest")}
     require(public <= {*packages}, f"the module has the packages {packages}")
     run("go", "build", *packages, cwd=user, env=env)
-    shutil.rmtree(output / "modules")
+    shutil.rmtree(modules)
     write_sbom(
         "go",
         sdk_sboms.bill(
