@@ -299,7 +299,7 @@ mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test 
 
 ##@ Prove deployments
 
-.PHONY: image test-image drill drill-upgrade
+.PHONY: image test-image drill drill-upgrade drill-replay
 ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
 image: wheel ## build the image tocsin:VERSION with Docker or Podman, or ENGINE=…
 	@test -n "$(ENGINE)" || { echo "Building the image requires Docker or Podman." >&2; exit 1; }
@@ -314,6 +314,9 @@ drill: $(VENV)/.dev ## destroy a store under traffic and restore its backup: mak
 
 drill-upgrade: $(VENV)/.dev ## replace three nodes of an earlier revision under traffic
 	@$(BIN)/python -m tests.drills.upgrade $(ARGS)
+
+drill-replay: $(VENV)/.dev ## replay 100,000 failures while the node that does it is killed
+	@$(BIN)/python -m tests.drills.replay $(ARGS)
 
 ##@ Measure
 

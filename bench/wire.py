@@ -87,9 +87,9 @@ def request(path: str, body: bytes) -> bytes:
 
 
 class Answerer(asyncio.Protocol):
-    """Answers every request 200 with an empty body, and passes each request body to `seen`."""
+    """Passes each request body to `seen`, and answers with what that returns, or 200 with an empty body."""
 
-    def __init__(self, seen: Callable[[bytes], None]) -> None:
+    def __init__(self, seen: Callable[[bytes], bytes | None]) -> None:
         self._seen = seen
         self._transport: asyncio.Transport | None = None
         self._buffer = b""
@@ -109,6 +109,6 @@ class Answerer(asyncio.Protocol):
             length = _content_length(head)
             if len(self._buffer) < end + 4 + length:
                 return
-            self._seen(self._buffer[end + 4 : end + 4 + length])
+            answer = self._seen(self._buffer[end + 4 : end + 4 + length])
             self._buffer = self._buffer[end + 4 + length :]
-            self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+            self._transport.write(answer or b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeVar
 
 import msgspec
@@ -65,6 +65,12 @@ _NO_CHANGES = Changes()
 _POLICIES_CACHED_MAX = 256
 #: Timers on a page, for a request without a limit.
 LIST_ROWS_DEFAULT = 100
+
+
+@cache
+def _hooks_in(struct: type[msgspec.Struct]) -> tuple[tuple[str, str, str], ...]:
+    """Those of `_HOOKS` that a request's struct has."""
+    return tuple(each for each in _HOOKS if each[0] in struct.__struct_fields__)
 
 
 def traceparent_of(header: bytes | None) -> str | None:
@@ -226,8 +232,8 @@ class RequestParser:
     def hooks(self, sent: msgspec.Struct, errors: list[FieldError]) -> dict[str, Hook | None] | UnsetType:
         """The hooks in a request's fields, by their events; None for those to be removed."""
         found: dict[str, Hook | None] = {}
-        for name, event, path in _HOOKS:
-            hook: wire.Hook | UnsetType | None = getattr(sent, name, UNSET)
+        for name, event, path in _hooks_in(type(sent)):
+            hook: wire.Hook | UnsetType | None = getattr(sent, name)
             if hook is UNSET:
                 continue
             found[event] = None
