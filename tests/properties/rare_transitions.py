@@ -53,6 +53,10 @@ class Early:
         self.bench.fire()
         return self.bench
 
+    def dispatch_in_vain(self, suspended: str | None = None) -> Bench:
+        self.bench.fire()
+        return self.not_sent(suspended)
+
     def expire(self) -> Bench:
         row = self.due()
         self.window.end_unfired(row, FinalAttempt(completed(row.timer)), 0)
@@ -148,6 +152,8 @@ RARE: dict[Transition, Callable[[], Bench]] = {
     (S.EARLY, E.ADDRESS_REFUSED, S.SUSPENDING): lambda: Early(S.SUPERSEDED).not_sent("egress"),
     (S.EARLY, E.COMMIT, S.WAITING): lambda: Early(S.SUPERSEDED_RESULT).commit(),
     (S.EARLY, E.COMMIT, S.SUSPENDING): lambda: Early(S.SUPERSEDED_RESULT).suspend_and_commit(),
+    (S.IN_FLIGHT, E.NOT_SENT, S.EARLY): lambda: Early(S.RETRYING, retried=True).dispatch_in_vain(),
+    (S.IN_FLIGHT, E.ADDRESS_REFUSED, S.EARLY): lambda: Early(S.RETRYING, retried=True).dispatch_in_vain("egress"),
     (S.IN_FLIGHT, E.ADDRESS_REFUSED, S.ABSENT): lambda: _not_sent_beyond_the_horizon(superseded=False),
     (S.SUPERSEDED, E.ADDRESS_REFUSED, S.ABSENT): lambda: _not_sent_beyond_the_horizon(superseded=True),
     (S.SUPERSEDED, E.NOT_SENT, S.ABSENT): lambda: _not_sent_beyond_the_horizon(superseded=True, suspended=None),

@@ -20,6 +20,8 @@ SECOND = 1_000_000
 #: How long answers to attempts in flight take, those after the first at most: less than `drain_timeout` allows.
 _SLOW_S, _SLOW_S_MAX = 3.0, 3.5
 _TIMEOUT_US = 4 * SECOND
+#: Of those that fall due meanwhile, so that each may still begin.
+_SHORT_TIMEOUT_US = SECOND
 _HOST = "slow"
 
 
@@ -39,7 +41,9 @@ class Departure:
             await self._create(f"slow{number}", 0, rng.uniform(0.2, _SLOW_S_MAX))
         await asyncio.sleep(rng.uniform(0.1, 1.0))
         begun = slow in world.ledger.fires
-        meanwhile = [await self._create(f"due{number}", rng.uniform(0.3, 1.0), 0.01) for number in range(3)]
+        meanwhile = [
+            await self._create(f"due{number}", rng.uniform(0.3, 1.0), 0.01, _SHORT_TIMEOUT_US) for number in range(3)
+        ]
         together = rng.random() < 0.3
         world.record("all nodes stop", "together" if together else "one after another")
         await asyncio.gather(*(self._stop(node, 0.0 if together else rng.uniform(0, 3.0)) for node in world.nodes))
@@ -51,7 +55,7 @@ class Departure:
                 if token not in world.ledger.fires:
                     world.broken("NOT FIRED", f"token {token}, due while all nodes waited for an attempt in flight")
 
-    async def _create(self, name: str, due_in_s: float, answers_in_s: float) -> int:
+    async def _create(self, name: str, due_in_s: float, answers_in_s: float, timeout_us: int = _TIMEOUT_US) -> int:
         world = self._world
         due = world.true_us() + int(due_in_s * SECOND)
         namespace, uuid = world.namespaces[0], timer_uuid(world.namespaces[0], name)
@@ -61,7 +65,7 @@ class Departure:
         self._tokens[token] = uuid
         timer = Timer(
             namespace, name, due, f"http://{_HOST}/", due, due, payload=payload_of(token),
-            timeout_us=_TIMEOUT_US,
+            timeout_us=timeout_us,
         )  # fmt: skip
         while True:
             service = self._rng.choice(world.nodes).service

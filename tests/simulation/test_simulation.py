@@ -36,6 +36,9 @@ REGRESSIONS = [
     4673,  # a schedule was changed by a clock that was set back behind a call that was forgotten (the check was wrong)
     8073,  # what waited for a slot expired during a pause, and its shards went on waiting for one
     206,  # a schedule's row, deferred and put back by a refused change, was called while its suspension was written
+    789,  # a slow attempt began while its node waited for the last one, and outlasted the wait
+    1559,  # the row of a node that had ended came back with a late heartbeat, and the last node relied on it
+    3016,  # an attempt whose own row was not confirmed yet was not sent (the table did not know it)
     1166,  # a timer was created again while a load read the row of its attempt in flight (the check was wrong)
     1014,  # a replay of an end that was not durable yet wrote that end twice in one transaction
     2659,  # a schedule was called before the client that had created it again had its answer (the check was wrong)

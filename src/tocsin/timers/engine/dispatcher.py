@@ -29,6 +29,8 @@ class Dispatcher:
         self._continuing: dict[Shard, None] = {}
         self._turn_scheduled = False
         self.shards: dict[int, Shard] = {}
+        #: While the node stops: the boot time until which it waits for attempts. None is begun that may last longer.
+        self.waits_until_us: int | None = None
         self._paused: str | None = "starting"
         self._paused_at_us = 0
         self._lease_until = 0
@@ -182,6 +184,9 @@ class Dispatcher:
         window = shard.window
         assert window is not None
         timer, admission = row.timer, self.admission
+        if self.waits_until_us is not None and not self._ends_in_time(row):
+            window.defer()
+            return
         if timer.schedule is not None and self._waits(shard, row, now):
             window.defer()
             return
@@ -204,6 +209,11 @@ class Dispatcher:
             return
         self._suspend(shard, row, f"namespace:{timer.namespace}" if has_room else f"destination:{destination.name}")
         admission.settle(destination)
+
+    def _ends_in_time(self, row: Row) -> bool:
+        """Whether an attempt that begins now certainly ends while the node, which stops, waits for it."""
+        until_us = self.waits_until_us
+        return until_us is None or self.context.clock.boottime_us() + row.timer.timeout_us <= until_us
 
     def _waits(self, shard: Shard, row: Row, now: int) -> bool:
         """Whether a schedule's due row must not fire: a client is changing it, or it gives way and is planned again. It has
@@ -292,7 +302,7 @@ class Dispatcher:
                 # No longer due, or its namespace was paused or the timer expired in the meantime: its next turn decides.
                 shard.window.put_back(row)
                 self._alarm.set(shard.shard_id, row.key[0], now)
-            elif row.timer.schedule is None or not self._waits(shard, row, now):
+            elif self._ends_in_time(row) and (row.timer.schedule is None or not self._waits(shard, row, now)):
                 Attempt.begin(self, shard, row, queue.destination, now).send()
                 return
         # The queue may have been the last one of its destination.

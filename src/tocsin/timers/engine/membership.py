@@ -257,8 +257,10 @@ class Membership:
         return self._best(shard_id, self._candidates)
 
     def successor(self, shard_id: int) -> bytes | None:
-        """The same among the other members: the one that takes the shard when this node releases it."""
-        return self._best(shard_id, {i: node for i, node in self._candidates.items() if i != self._own})
+        """The same among the other members: the one that takes the shard when this node releases it. Only one whose counter
+        was seen to move counts: the row of a node that has ended may come back with a heartbeat that was late."""
+        others = {i: node for i, node in self._candidates.items() if i != self._own and self._sightings[i][1] >= 0}
+        return self._best(shard_id, others)
 
     @staticmethod
     def _best(shard_id: int, candidates: dict[bytes, str]) -> bytes | None:

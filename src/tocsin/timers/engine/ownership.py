@@ -22,7 +22,7 @@ Spawn = Callable[[Coroutine[Any, Any, object]], asyncio.Task[Any]]
 
 
 #: How long results that have arrived may take to become durable when the time for attempts in flight has passed.
-_FLUSH_US = 1_000_000
+FLUSH_US = 1_000_000
 
 
 class Ownership:
@@ -110,7 +110,7 @@ class Ownership:
         now_us = self._context.clock.boottime_us()
         if self.drain_until is None:
             return now_us + self._context.limits.drain_timeout_us
-        return max(self.drain_until, now_us + _FLUSH_US)
+        return max(self.drain_until, now_us + FLUSH_US)
 
     async def close(self) -> None:
         """Releases every shard gracefully. A claim under way that succeeds releases its shard by itself."""

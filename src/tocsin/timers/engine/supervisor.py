@@ -17,7 +17,7 @@ from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.lease import NodeLease
 from tocsin.timers.engine.membership import Membership
-from tocsin.timers.engine.ownership import Ownership
+from tocsin.timers.engine.ownership import FLUSH_US, Ownership
 from tocsin.timers.engine.placement import ObservedPlacement
 from tocsin.timers.engine.replanning import Replanning
 from tocsin.timers.engine.retention import forget_dead, purge
@@ -149,12 +149,14 @@ class Supervisor:
     async def drain(self) -> None:
         """Without another node that takes over: waits until no attempt is in flight, for at most `drain_timeout` together
         with `close`. Writes are accepted all the time. Timers that fall due still fire until the attempts that are in flight
-        now have ended: nobody else would fire them. Returns at once when another node can take over."""
+        now have ended: nobody else would fire them. But none begins that could outlast the wait. Returns at once when another
+        node can take over."""
         clock, windows = self._context.clock, [shard.window for shard in self.dispatcher.shards.values()]
         deadline = self.ownership.drain_until = self.ownership.drain_deadline_us()
         began = [
             (window, f) for window in windows if window is not None for fs in window.in_flight.values() for f in fs
         ]
+        self.dispatcher.waits_until_us = deadline - FLUSH_US
         while (began or self.dispatcher.in_flight) and not self.has_successor() and clock.boottime_us() < deadline:
             if not began:
                 for shard in self.dispatcher.shards.values():

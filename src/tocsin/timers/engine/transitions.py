@@ -131,9 +131,9 @@ TRANSITIONS: dict[TimerState, dict[WindowEvent, set[TimerState]]] = {
         E.COMMIT: {S.WAITING, S.SUSPENDING},
     },
     S.IN_FLIGHT: {
-        # Absent where the horizon has shrunk since.
-        E.NOT_SENT: {S.WAITING, S.ABSENT},
-        E.ADDRESS_REFUSED: {S.SUSPENDING, S.ABSENT},
+        # Absent where the horizon has shrunk since; early if the commit of the attempt's own row is not confirmed yet.
+        E.NOT_SENT: {S.WAITING, S.ABSENT, S.EARLY},
+        E.ADDRESS_REFUSED: {S.SUSPENDING, S.ABSENT, S.EARLY},
         E.NEXT_ATTEMPT: {S.RETRYING},
         E.FINAL_ATTEMPT: {S.FINISHED},
         E.WRITE_ACCEPTED: {S.SUPERSEDED},
