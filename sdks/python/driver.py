@@ -134,6 +134,10 @@ async def created_each(client: Any, timers: list[CreateTimer], concurrency: int)
     return await asyncio.gather(*map(create, timers))
 
 
+#: Lists that are one answer.
+WHOLE = {"namespaces.list", "keys.list", "jobs.list", "failures.list"}
+
+
 async def call(client: Any, do: str, given: dict[str, Any]) -> Any:
     """Runs one step against a server."""
     family, _, verb = do.partition(".")
@@ -155,7 +159,7 @@ async def call(client: Any, do: str, given: dict[str, Any]) -> Any:
     if "timeoutSeconds" in given:
         given["timeout"] = given.pop("timeoutSeconds")
     result = getattr(part, snake(verb))(**arguments(given))
-    if verb in ("list", "history") and family not in ("namespaces", "keys", "jobs"):
+    if verb in ("list", "history", "members") and f"{family}.{verb}" not in WHOLE:
         return await listed(result, by_page)
     return await resolved(result)
 

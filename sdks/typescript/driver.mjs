@@ -55,6 +55,9 @@ async function call(client, step, signal) {
   if (verb === "createMany") {
     return (await part.createMany(given.timers.map(timerOf), options)).map(shownResult);
   }
+  if (family === "timers" && verb === "replay") {
+    return (await part.replay(given, options)).map(shownResult);
+  }
   if (verb === "createEach") {
     return createEach(part, given.timers, given.concurrency);
   }
@@ -68,11 +71,11 @@ async function call(client, step, signal) {
     return calls(part, verb, { serviceCallId, tag, ...given }, options);
   }
   const all = verb === "list" && (family === "namespaces" || family === "keys");
-  if (family === "jobs") {
+  if (family === "jobs" || (family === "failures" && verb !== "members")) {
     return part[verb](given, options);
   }
   const result = await (all ? part.list(options) : part[verb](timerOf(given), options));
-  return !all && (verb === "list" || verb === "history") ? listed(result, pages) : result;
+  return !all && ["list", "history", "members"].includes(verb) ? listed(result, pages) : result;
 }
 
 /** So many at a time. */

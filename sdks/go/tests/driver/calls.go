@@ -50,7 +50,7 @@ func call(x context.Context, client *tocsin.Client, do string, with json.RawMess
 	}[family]
 	part, known := map[string]any{
 		"timers": client.Timers, "schedules": client.Schedules, "namespaces": client.Namespaces, "cluster": client.Cluster,
-		"keys": client.Keys, "audit": client.Audit, "jobs": client.Jobs,
+		"keys": client.Keys, "audit": client.Audit, "jobs": client.Jobs, "failures": client.Failures,
 		"calls": client.Calls(n.TenantID),
 	}[family]
 	if !known || verb == "" {
@@ -106,6 +106,9 @@ func result(returned []reflect.Value, pages bool) (any, error) {
 		return object{"items": found}, nil
 	}
 	failed, _ := returned[len(returned)-1].Interface().(error)
+	if results, ok := returned[0].Interface().([]tocsin.ItemResult); ok {
+		return shownResults(results), failed
+	}
 	if len(returned) == 1 {
 		return nil, failed
 	}
@@ -159,6 +162,11 @@ func createMany(x context.Context, client *tocsin.Client, do string, with json.R
 	default:
 		results, err = client.Timers.CreateMany(x, slices.Values(timers))
 	}
+	return shownResults(results), err
+}
+
+// shownResults are the timers, or why there is none.
+func shownResults(results []tocsin.ItemResult) []object {
 	shown := make([]object, len(results))
 	for i, each := range results {
 		shown[i] = object{"timer": each.Timer}
@@ -166,7 +174,7 @@ func createMany(x context.Context, client *tocsin.Client, do string, with json.R
 			shown[i] = object{"error": failure(each.Err)}
 		}
 	}
-	return shown, err
+	return shown
 }
 
 func batch(x context.Context, client *tocsin.Client, items []tocsin.CreateTimer) []tocsin.ItemResult {
