@@ -455,6 +455,11 @@ class Store(Records, Protocol):
         """Removes run rows of one uuid, smallest generations first, until `keep` (at least 1) are left or `limit` are
         removed; returns how many. History rows neither count nor are removed."""
 
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        """Removes all failure rows, run rows and history rows of these uuids, of which some may have none; live rows stay. No
+        fence is needed: what is written of a uuid afterwards stays. What is interrupted may have removed some, of a uuid the
+        history rows last, because it is by them that a list finds it again."""
+
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, query: ListQuery) -> Listed:
         """A page of timers, live and finished."""

@@ -75,6 +75,10 @@ def failures_page(columns: str, *, descending: bool) -> str:
 FAILURES, FAILURES_DESCENDING = (failures_page(FAILURE_COLUMNS, descending=each) for each in (False, True))
 #: Failures that one statement deletes: some databases try each of its conditions on each row.
 _REMOVED_MAX = 100
+#: Rows that one transaction removes of forgotten timers: a schedule may have thousands of occurrences.
+_FORGOTTEN_MAX = 1_000
+#: Of each table, how the names of uuid and generation begin.
+_PREFIXES = {"failures": "failure", "runs": "run", "history": "timer"}
 #: Sorts before every generation, or is that of a damaged row.
 _GENERATION_FIRST = bytes(GENERATION_BYTES)
 _RECORD = "record_key, record_value, record_version FROM records"
@@ -271,6 +275,13 @@ class SqlStore(ABC):
             return 0
         return await self._change(trim_runs(self.dialect, shard_id, uuid, bytes(oldest_kept[0][0]), limit))
 
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        """Removes all failure, run and history rows of these uuids, a bounded number of rows in each transaction."""
+        for some in cut(sorted(set(uuids)), _REMOVED_MAX):
+            for table in ("failures", "runs", "history"):
+                while await self._change(forget(self.dialect, table, shard_id, some)) >= _FORGOTTEN_MAX:
+                    pass
+
     # -- records. A kind's version is in the row of the kind without a key, which every write changes last.
 
     async def record(self, kind: str, key: str) -> Record | None:
@@ -375,3 +386,12 @@ def trim_runs(dialect: Dialect, shard_id: int, uuid: bytes, before: bytes, limit
     condition = "shard_id = ? AND run_uuid = ? AND run_generation < ?"
     sql = dialect.delete_first("runs", "shard_id, run_uuid, run_generation", condition, "run_generation")
     return Step(sql, (shard_id, uuid, before, limit))
+
+
+def forget(dialect: Dialect, table: str, shard_id: int, uuids: Sequence[bytes]) -> Step:
+    """Deletes rows of these uuids from one of the tables."""
+    of, marks = _PREFIXES[table], ", ".join("?" * len(uuids))
+    condition = f"shard_id = ? AND {of}_uuid IN ({marks})"
+    order = f"{of}_uuid, {of}_generation"
+    key = f"shard_id, {'timer_execute_at, ' if table == 'history' else ''}{order}"
+    return Step(dialect.delete_first(table, key, condition, order), (shard_id, *uuids, _FORGOTTEN_MAX))

@@ -213,6 +213,10 @@ class _Machine(RuleBasedStateMachine):
     def trim(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> None:
         self.both(lambda store: store.trim_runs(shard_id, uuid, keep, limit))
 
+    @rule(shard_id=st.sampled_from(SHARDS), some=st.lists(uuids, max_size=3))
+    def forget(self, shard_id: int, some: list[bytes]) -> None:
+        self.both(lambda store: store.forget(shard_id, some))
+
     @precondition(lambda self: self.persistent)
     @rule()
     def reopen(self) -> None:
