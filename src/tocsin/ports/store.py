@@ -48,6 +48,11 @@ def schedules_of(namespace: str) -> str:
     return namespace + SCHEDULES_SUFFIX
 
 
+def names_of(namespace: str) -> tuple[str, str, str]:
+    """All names under which rows of a namespace are stored."""
+    return namespace, schedules_of(namespace), namespace + NOTIFICATIONS_SUFFIX
+
+
 class StoredRow(NamedTuple):
     """A live timer as a store keeps it: at most one row per (shard, uuid).
 

@@ -182,6 +182,10 @@ class _Machine(RuleBasedStateMachine):
         if remove:
             self.both(lambda store: store.remove_failures(shard_id, [row.place for row in rows[::2]]))
 
+    @rule(shard_id=st.sampled_from(SHARDS), some=st.lists(uuids, max_size=3))
+    def forget(self, shard_id: int, some: list[bytes]) -> None:
+        self.both(lambda store: store.forget(shard_id, some))
+
     @rule(
         namespaces=st.sampled_from([*((name,) for name in NAMESPACES), NAMESPACES, None]),
         statuses=st.sets(st.sampled_from(Status), min_size=1).map(frozenset),
@@ -212,10 +216,6 @@ class _Machine(RuleBasedStateMachine):
     @rule(shard_id=st.sampled_from(SHARDS), uuid=uuids, keep=st.integers(1, 3), limit=st.integers(1, 3))
     def trim(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> None:
         self.both(lambda store: store.trim_runs(shard_id, uuid, keep, limit))
-
-    @rule(shard_id=st.sampled_from(SHARDS), some=st.lists(uuids, max_size=3))
-    def forget(self, shard_id: int, some: list[bytes]) -> None:
-        self.both(lambda store: store.forget(shard_id, some))
 
     @precondition(lambda self: self.persistent)
     @rule()

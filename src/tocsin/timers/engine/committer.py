@@ -231,6 +231,7 @@ class CommitLane:
             boot_us=clock.boottime_us(),
             history_rule=self._context.history_rule,
             hooks_of=self._context.hooks_of,
+            refusal_of=self._context.refusal,
             failure_retention_us=self._context.limits.failure_retention_us,
             fetched=fetched,
             row_bytes_max=self._context.row_bytes_max,
