@@ -4,32 +4,25 @@ flight, and the node that works on it is killed."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
-import msgspec
 import pytest
 
 from tocsin.administration import NAMESPACES
 from tocsin.model.answer import Response
 from tocsin.model.errors import (
-    JobRunning,
-    NamespaceDeleting,
-    NamespaceExists,
-    NamespaceNotEmpty,
-    NamespaceNotFound,
     TocsinError,
     Unavailable,
 )
 from tocsin.model.instants import format_instant
 from tocsin.model.job import Job, JobAction, JobKind, JobState
-from tocsin.model.namespace import HistoryMode
-from tocsin.model.timer import Status, Timer
+from tocsin.model.timer import Timer
 from tocsin.ports.http import Exchange, Invocation
-from tocsin.ports.store import ListQuery, names_of
+from tocsin.ports.store import names_of
 from tocsin.timers.namespace_deletion import begin
 
 from .node import Node
-from .test_jobs import HOUR, RATE, ROWS, SECOND, Jobbing, play
+from .test_jobs import SECOND, Jobbing, play
 
 
 class Busy:
