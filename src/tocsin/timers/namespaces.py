@@ -138,6 +138,12 @@ class Namespaces:
         listed = await self.read(self._context.read_namespaces())
         return sorted(listed, key=lambda namespace: namespace.name)
 
+    async def stored(self, name: str) -> Namespace:
+        """The namespace, also one that is damaged. Raises NamespaceNotFound, Unavailable."""
+        await self.refresh()
+        found = self._context.namespaces.get(name)
+        return self.get(name) if found is None else found
+
     async def create(
         self,
         name: str,
