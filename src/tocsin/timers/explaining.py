@@ -82,7 +82,7 @@ def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> 
         return TimerState.SUSPENDED, WaitsFor.CREATE, None, text
     if namespace.deleting is not None:
         text = f"Job {namespace.deleting} deletes the namespace {namespace.name}, and the timer with it."
-        return TimerState.PAUSED, WaitsFor.NAMESPACE, None, text
+        return TimerState.PAUSED, None, None, text
     if namespace.paused:
         text = f"The namespace {namespace.name} is paused. The timer fires when the namespace is resumed"
         if at <= now_us:

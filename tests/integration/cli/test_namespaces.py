@@ -39,7 +39,7 @@ def test_nothing_is_deleted_on_a_terminal_without_a_yes(scripted):
     finally:
         os.close(controller)
         os.close(terminal)
-    assert (asked.returncode, out) == (1, "")
+    assert (asked.returncode, out.strip()) == (1, "")
     assert "namespace billing with all that is in it is deleted: go on?" in err
     assert "nothing was changed" in err
     assert [each.path for each in scripted.received] == ["/api/v1/namespaces/get"]

@@ -344,5 +344,10 @@ class NamespacedList(ListPart[F, R]):
     async def choices(self, context: RequestContext, filters: F) -> dict[str, Any]:
         namespaces = await self.visible_namespaces(context)
         chosen = next((known for known in namespaces if known.name == filters.scope), None)
-        paused = [each.name for each in namespaces if each.paused and filters.scope in (each.name, EVERY)]
-        return {"namespaces": namespaces, "chosen": chosen, "paused": paused}
+        held = [each for each in namespaces if each.held and filters.scope in (each.name, EVERY)]
+        return {
+            "namespaces": namespaces,
+            "chosen": chosen,
+            "paused": [each.name for each in held if each.deleting is None],
+            "deleting": [each for each in held if each.deleting is not None],
+        }
