@@ -10,19 +10,23 @@ import pytest
 
 from tocsin.administration import NAMESPACES
 from tocsin.model.answer import Response
+from tocsin.model.condition import Condition, OnConflict, Outcome
 from tocsin.model.errors import (
+    NamespaceDeleting,
+    NamespaceNotEmpty,
+    NamespaceNotFound,
     TocsinError,
     Unavailable,
 )
 from tocsin.model.instants import format_instant
 from tocsin.model.job import Job, JobAction, JobKind, JobState
-from tocsin.model.timer import Timer
+from tocsin.model.timer import Changes, CreateKey, Timer
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.store import names_of
-from tocsin.timers.namespace_deletion import begin
+from tocsin.timers.namespace_deletion import NamespaceDeletion, begin
 
 from .node import Node
-from .test_jobs import SECOND, Jobbing, play
+from .test_jobs import HOUR, ROWS, SECOND, Jobbing, play
 
 
 class Busy:
@@ -136,5 +140,144 @@ def test_killed_node_leaves_nothing_and_no_later_create_is_accepted(calls: list[
         assert other.context is not None
         assert not other.context.namespaces.keys() & {"a"}
         assert not other.context.arcs.keys() & {"a"}
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("step", ["settle", "forget", "forget_failures", "withdraw", "remove", "removed"])
+def test_a_node_killed_at_any_step_loses_none(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the step or, of the last one, when it has taken effect; the other node goes on."""
+
+    async def scenario(world: Jobbing) -> None:
+        name = "remove" if step == "removed" else step
+        real, there = getattr(NamespaceDeletion, name), asyncio.Event()
+
+        async def stopped(deletion: NamespaceDeletion, *arguments: object) -> object:
+            if there.is_set():
+                return await real(deletion, *arguments)
+            if step == "removed":
+                await real(deletion, *arguments)
+            there.set()
+            return await asyncio.Event().wait()
+
+        monkeypatch.setattr(NamespaceDeletion, name, stopped)
+        await delete(world, world.nodes[1])
+        await there.wait()
+        node = world.working
+        await world.runners[node].close()
+        await node.crash()
+        ended = await world.ended()
+        assert (ended.state, ended.reason) == (JobState.COMPLETED, "")
+        assert not left(world)
+        assert await world.store.record(NAMESPACES, "a") is None
+
+    play(scenario)
+
+
+def test_pending_timers_that_the_request_missed_fail_the_job_and_release_the_namespace() -> None:
+    async def scenario(world: Jobbing) -> None:
+        node = world.nodes[1]
+        assert node.service is not None
+        with pytest.raises(NamespaceNotEmpty):
+            await delete(world, node, cancel_pending=False)
+        assert not await node.ask(world.jobs(node).list())
+        # As if they had been created between the check and the mark.
+        job = await node.ask(world.jobs(node).create(deletion(world, cancel_pending=False)))
+        await node.ask(node.service.namespaces.mark("a", job.id))
+        ended = await world.ended()
+        assert ended.state is JobState.FAILED
+        assert "cancelPending" in ended.reason
+        await released(world, node)
+        assert len(world.timers()) == ROWS
+        await world.create("again", due_us=world.true_us() + HOUR)
+
+    play(scenario)
+
+
+async def released(world: Jobbing, node: Node) -> None:
+    """Returns when the namespace is no longer held."""
+    assert node.service is not None
+    for _ in range(100):
+        if (await node.ask(node.service.namespaces.stored("a"))).deleting is None:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("the namespace is still held")
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_canceled_deletion_releases_the_namespace_even_if_its_node_is_killed(killed: bool) -> None:
+    async def scenario(world: Jobbing) -> None:
+        await delete(world, world.nodes[1])
+        await world.begun()
+        node = world.working
+        (other,) = (each for each in world.nodes if each is not node)
+        if killed:
+            await world.runners[node].close()
+            await node.crash()
+        await other.ask(world.jobs(other).cancel("j"))
+        await released(world, other)
+        assert (await world.stored()).state is JobState.CANCELED
+        kept = len(world.timers())
+        assert 0 < kept < ROWS
+        assert other.service is not None
+        now_us = world.true_us()
+        timer = Timer("a", "again", now_us + HOUR, "http://host0/x", now_us, now_us)
+        while True:
+            try:
+                await other.ask(other.service.create(timer))
+                break
+            except Unavailable:
+                await asyncio.sleep(0.5)
+        # Nothing of the deletion goes on.
+        await asyncio.sleep(10.0)
+        assert len(world.timers()) == kept + 1
+
+    play(scenario)
+
+
+def test_held_namespace_takes_no_changes_and_its_name_begins_anew_after_it(calls: list[str]) -> None:
+    async def scenario(world: Jobbing) -> None:
+        first, second = world.nodes
+        assert first.service is not None
+        assert second.service is not None
+        now_us = world.true_us()
+        key = Condition(OnConflict.REPLACE, CreateKey("k", "h"))
+        await first.ask(first.service.create(Timer("a", "done", now_us, "http://host0/x", now_us, now_us), key))
+        await asyncio.sleep(10.0)
+        job = await delete(world, first)
+        assert (await delete(world, second)).id == job.id
+        for node in world.nodes:
+            assert node.service is not None
+            refused = [
+                node.service.create(Timer("a", "new", now_us + HOUR, "http://host0/x", now_us, now_us)),
+                node.service.update("a", "t199", Changes(execute_at=now_us + 2 * HOUR)),
+                node.service.namespaces.update("a", paused=True),
+                node.service.namespaces.create("a"),
+                world.jobs(node).create(world.job(id="other")),
+            ]
+            for each in refused:
+                with pytest.raises(NamespaceDeleting):
+                    await node.ask(each)
+            assert (await node.ask(node.service.get("a", "t199"))).timer.id == "t199"
+        assert (await world.ended()).state is JobState.COMPLETED
+        assert not left(world)
+        for node in world.nodes:
+            assert node.service is not None
+            with pytest.raises(NamespaceNotFound):
+                await node.ask(node.service.get("a", "t199"))
+        # With other shards, which each node uses at once.
+        await first.ask(first.service.namespaces.create("a", num_shards=1))
+        for node in world.nodes:
+            assert node.service is not None
+            await node.ask(node.service.namespaces.refresh())
+            created = await node.ask(
+                node.service.create(Timer("a", f"of-{node.name}", now_us + HOUR, "http://host0/x", now_us, now_us), key)
+            )
+            assert created.outcome is Outcome.CREATED
+        again = await second.ask(
+            second.service.create(Timer("a", "done", now_us + HOUR, "http://host0/x", now_us, now_us), key)
+        )
+        assert (again.outcome, again.timer.attempts) == (Outcome.CREATED, 0)
+        assert sorted(world.timers()) == ["done", "of-n0", "of-n1"]
 
     play(scenario)
