@@ -166,7 +166,8 @@ async def tried_and_changed(world: Jobbing) -> None:
 
 @pytest.mark.parametrize("step", ["settle", "forget", "forget_failures", "withdraw", "remove", "removed"])
 def test_a_node_killed_at_any_step_loses_none(step: str, monkeypatch: pytest.MonkeyPatch, calls: list[str]) -> None:
-    """Before the step or, of the last one, when it has taken effect; the other node goes on."""
+    """Before the step or, of the last one, when it has taken effect, and another namespace has the name; the other node goes
+    on."""
 
     async def scenario(world: Jobbing) -> None:
         name = "remove" if step == "removed" else step
@@ -187,10 +188,14 @@ def test_a_node_killed_at_any_step_loses_none(step: str, monkeypatch: pytest.Mon
         node = world.working
         await world.runners[node].close()
         await node.crash()
+        if step == "removed":
+            (other,) = (each for each in world.nodes if each is not node)
+            assert other.service is not None
+            await other.ask(other.service.namespaces.create("a"))
         ended = await world.ended()
         assert (ended.state, ended.reason) == (JobState.COMPLETED, "")
         assert not left(world)
-        assert await world.store.record(NAMESPACES, "a") is None
+        assert (await world.store.record(NAMESPACES, "a") is not None) == (step == "removed")
 
     play(scenario)
 

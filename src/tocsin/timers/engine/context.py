@@ -168,13 +168,17 @@ class Context:
     def _take_over(self, stored: list[Namespace], number: int) -> None:
         """Takes over what the read of that number has returned, as far as it isn't known better."""
         for namespace in stored:
-            if self._learned_from.get(namespace.name, 0) < number:
+            if self._is_later(namespace.name, number):
                 if isinstance(namespace, DamagedNamespace) and self.namespaces.get(namespace.name) != namespace:
                     self.observe(NamespaceDamaged(namespace.name, namespace.reason))
                 self._learn(namespace, number)
         for name in self.namespaces.keys() - {namespace.name for namespace in stored}:
-            if self._learned_from.get(name, 0) < number:
+            if self._is_later(name, number):
                 self._forget(name, number)
+
+    def _is_later(self, name: str, number: int) -> bool:
+        """Whether the read or change of that number began after the one that the namespace is known from."""
+        return self._learned_from.get(name, 0) < number
 
     def _learn(self, namespace: Namespace, number: int) -> None:
         known = self.namespaces.get(namespace.name)
