@@ -90,17 +90,17 @@ MUTATIONS = [
         "test_killed_node_leaves_nothing_and_no_later_create_is_accepted",
     ),
     _of_deletion(
-        "the rows of a namespace are looked for while a create may still become durable",
+        "a deletion looks for rows while a create may become durable",
         rewrite(DELETION + "settle", "self._service.write", to="pass"),
         "test_no_pass_begins_while_a_create_that_was_accepted_before_may_become_durable",
     ),
     _of_deletion(
-        "a timer that is deleted with its namespace leaves no trace by which it is found again",
+        "a timer deleted with its namespace leaves no trace of itself",
         replace(_CONTEXT + "history_rule", "HistoryMode.ALL if known.deleting else known.history", by="known.history"),
         "test_a_node_killed_at_any_step_loses_none",
     ),
     _of_deletion(
-        "a deletion that was interrupted deletes the namespace that was created since",
+        "an interrupted deletion deletes the namespace created since",
         replace("tocsin.timers.namespaces:Namespaces.remove", "known.deleting == job_id", by="True"),
         "test_a_node_killed_at_any_step_loses_none",
     ),
