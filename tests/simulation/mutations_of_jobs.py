@@ -82,7 +82,7 @@ MUTATIONS = [
     _of_deletion(
         "timers are created in a namespace that is being deleted",
         replace(_CONTEXT + "refusal", "known.deleting is None", by="True"),
-        "test_held_namespace_takes_no_changes_and_its_name_begins_anew_after_it",
+        "test_held_namespace_takes_no_changes_and_its_name_can_be_used_again",
     ),
     _of_deletion(
         "timers of a namespace fire while it is deleted",
@@ -107,7 +107,7 @@ MUTATIONS = [
     _of_deletion(
         "a node keeps a namespace that is gone",
         drop(_CONTEXT + "_take_over", "self._forget(...)"),
-        "test_held_namespace_takes_no_changes_and_its_name_begins_anew_after_it",
+        "test_held_namespace_takes_no_changes_and_its_name_can_be_used_again",
     ),
     _of_deletion(
         "a canceled deletion's namespace is released while its work goes on",

@@ -1,5 +1,5 @@
-"""The deletion of a namespace on two nodes of the real engine in virtual time, while clients create timers, attempts are in
-flight, and the node that works on it is killed."""
+"""The deletion of a namespace on two nodes of the real engine in virtual time, while clients create timers, attempts go on,
+and the node that works on it is killed."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_canceled_deletion_releases_the_namespace_even_if_its_node_is_killed(kil
     play(scenario)
 
 
-def test_held_namespace_takes_no_changes_and_its_name_begins_anew_after_it(calls: list[str]) -> None:
+def test_held_namespace_takes_no_changes_and_its_name_can_be_used_again(calls: list[str]) -> None:
     async def scenario(world: Jobbing) -> None:
         first, second = world.nodes
         assert first.service is not None

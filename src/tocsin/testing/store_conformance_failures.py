@@ -139,7 +139,7 @@ class FailureConformance(StoreSuite):
         assert await failures(store, 1) == [failure(gone, 4)]
         query = ListQuery(("default",), [0], frozenset(Status))
         assert (await store.list(query)).rows == [finished(other), live]
-        # A timer of the same name begins anew.
+        # A timer of the same name starts over.
         again = finished(row(2, 60))
         await store.apply([replace(batch, history=[again], failures=[failure(row(2, 60), 7)])])
         assert await store.runs(0, gone.uuid, None, 10) == [again]

@@ -37,7 +37,7 @@ async def test_namespace_is_got_as_it_is_listed(server: ServerProcess) -> None:
     assert (await api("namespaces/get", name="nowhere"))[1]["error"] == "NAMESPACE_NOT_FOUND"
 
 
-async def test_namespace_goes_with_all_that_is_in_it_and_its_name_begins_anew(server: ServerProcess) -> None:
+async def test_namespace_goes_with_all_that_is_in_it_and_its_name_can_be_used_again(server: ServerProcess) -> None:
     api, inbox = Api(server), Inbox(answers=[(410, b"")])
     once = {"namespace": "gone", "id": "once", "idempotencyKey": "k", "delay": "0s"}
     async with Receiver(inbox) as receiver:

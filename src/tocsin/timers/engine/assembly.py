@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
+from typing import NamedTuple
 
 import msgspec
 
@@ -85,6 +86,16 @@ RefusalOf = Callable[[str], TocsinError | None]
 Fetched = Mapping[bytes, Found | None]
 
 
+class RowRoom(NamedTuple):
+    """How large a record may be, and how much of that clients leave for what the engine adds to it later."""
+
+    bytes_max: int
+    reserve_bytes: int
+
+
+UNBOUNDED = RowRoom(sys.maxsize, 0)
+
+
 class Assembly:
     """One batch in the making, at the given moment of the wall clock and the boot time clock. The window changes when the
     batch is durable; until then only the operations leave its queue."""
@@ -100,8 +111,7 @@ class Assembly:
         hooks_of: HooksOf = lambda namespace: None,
         refusal_of: RefusalOf = lambda namespace: None,
         fetched: Fetched | None = None,
-        row_bytes_max: int = sys.maxsize,
-        row_reserve_bytes: int = 0,
+        room: RowRoom = UNBOUNDED,
     ) -> None:
         self._window = window
         self._now_us = now_us
@@ -111,9 +121,9 @@ class Assembly:
         self._hooks_of, self._refusal_of = hooks_of, refusal_of
         self._fetched: Fetched = {} if fetched is None else fetched
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
-        self._row_bytes_max, self._client_bytes_max = row_bytes_max, row_bytes_max - row_reserve_bytes
+        self._row_bytes_max, self._client_bytes_max = room.bytes_max, room.bytes_max - room.reserve_bytes
         # What the record of the present operation may have.
-        self._bytes_max = row_bytes_max
+        self._bytes_max = room.bytes_max
 
     def batch(
         self,

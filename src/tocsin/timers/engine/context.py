@@ -182,8 +182,9 @@ class Context:
 
     def _learn(self, namespace: Namespace, number: int) -> None:
         known = self.namespaces.get(namespace.name)
-        if known is not None and known.num_shards != namespace.num_shards:
-            # It is damaged, or another one than before, deleted and created again.
+        other = known is not None and known.num_shards != namespace.num_shards
+        if other or isinstance(namespace, DamagedNamespace):
+            # Unknown now, or that of another namespace, which was deleted.
             self.arcs.pop(namespace.name, None)
         self._learned_from[namespace.name] = number
         self.namespaces[namespace.name] = namespace
