@@ -124,9 +124,10 @@ StatisticsResolution: TypeAlias = Literal["minute", "tenMinutes"]
 
 #: Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`:
 #: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being
-#: stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read, or the settings of the
-#: node that owns its shard forbid the address that its URL leads to. `blocked`: it is due, and no node fires it now.
-#: `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its final status.
+#: stored. `paused`: its namespace is paused, or is being deleted. `suspended`: its stored record can't be read, or
+#: the settings of the node that owns its shard forbid the address that its URL leads to. `blocked`: it is due, and no
+#: node fires it now. `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its
+#: final status.
 TimerState: TypeAlias = Literal[
     "scheduled", "retrying", "waiting", "firing", "writing", "paused", "suspended", "blocked", "unknown", "finished"
 ]
