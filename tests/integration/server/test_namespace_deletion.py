@@ -128,6 +128,7 @@ async def test_what_can_not_be_deleted_is_refused_by_field(server: ServerProcess
         ({"name": "tocsin.agent"}, "name"),
         ({"name": "a/b"}, "name"),
         ({"name": "a", "ratePerSecond": 0}, "ratePerSecond"),
+        ({"name": "a", "idempotencyKey": "two words"}, "idempotencyKey"),
     ):
         status, answer = await api("namespaces/delete", **fields)
         assert (status, [each["path"] for each in answer["errors"]]) == (400, [path]), fields

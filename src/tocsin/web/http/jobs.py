@@ -27,6 +27,7 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.access import require_namespace, require_service
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
+from tocsin.web.http.repeated import bad_key
 from tocsin.web.http.wire import CallbackUrl, Instant, ListedNamespace, RequestStruct, ResponseStruct, about
 
 JobId = Annotated[str, about("The job's id.", "5f2b8c1d9e3a7f6045c2d1ab"), limits.text(64)]
@@ -313,7 +314,7 @@ class JobRequests:
         return job
 
     def _new(self, sent: CreateJob, actor: Actor, now_us: int) -> model.Job:
-        errors = bad_fields(sent, self._rules)
+        errors = [*bad_fields(sent, self._rules), *bad_key(sent.idempotency_key)]
         row_filter = self._filter(sent, now_us, errors)
         if sent.of is JobKind.NAMESPACE:
             errors.append(FieldError("of", "is deleted with namespaces/delete; give timers, schedules or failures"))

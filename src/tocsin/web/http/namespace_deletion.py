@@ -18,6 +18,7 @@ from tocsin.timers.service import TimerService
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.jobs import Rate, job_id, request_hash
+from tocsin.web.http.repeated import bad_key
 from tocsin.web.http.wire import NamespaceName, RequestStruct, about
 
 
@@ -48,7 +49,7 @@ class DeletionRequests:
     async def delete(self, sent: DeleteNamespace, actor: Actor, now_us: int) -> Job:
         """The job that deletes the namespace; that of an earlier request if one goes on. Raises InvalidInput with all bad
         fields, and the errors of `begin`."""
-        errors = bad_fields(sent, self._rules)
+        errors = [*bad_fields(sent, self._rules), *bad_key(sent.idempotency_key)]
         if sent.name == DEFAULT_NAMESPACE:
             errors.append(FieldError("name", "is always there and can't be deleted; cancel its timers instead"))
         elif sent.name.startswith(RESERVED_PREFIX):

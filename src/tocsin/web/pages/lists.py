@@ -296,7 +296,7 @@ class ListPart(Part, Generic[F, R]):
 class NamespacedList(ListPart[F, R]):
     """The list of what a namespace has, or all that the principal may read. A row is known by its namespace and id."""
 
-    no_choices: ClassVar = {"namespaces": (), "chosen": None, "paused": ()}
+    no_choices: ClassVar = {"namespaces": (), "chosen": None, "paused": (), "deleting": ()}
 
     def change_counter(self, context: RequestContext, scope: str) -> ChangeCounter:
         may = context.principal.may
