@@ -44,7 +44,7 @@ limited to twenty lines per second; the next line has the number of suppressed o
 
 def metrics_page(generated: str) -> str:
     """docs/reference/metrics.md."""
-    events = [*declared(Event), *declared(AgentEvent)]
+    events = [*_in_order(Event), *_in_order(AgentEvent)]
     # Several events may share a counter.
     counters = {
         counter.name: counter for counter in (*(event.counter for event in events), *COUNTERS, REQUESTS) if counter
@@ -63,9 +63,14 @@ def metrics_page(generated: str) -> str:
 
 def events_page(generated: str) -> str:
     """docs/reference/events.md."""
-    lines = [generated, _EVENTS_INTRO, *_event_table(declared(Event))]
-    lines += ["", _AGENT_EVENTS_INTRO, *_event_table(declared(AgentEvent))]
+    lines = [generated, _EVENTS_INTRO, *_event_table(_in_order(Event))]
+    lines += ["", _AGENT_EVENTS_INTRO, *_event_table(_in_order(AgentEvent))]
     return "\n".join(lines) + "\n"
+
+
+def _in_order(base: type[AnyEvent]) -> list[type[AnyEvent]]:
+    """The events by module, in whatever order modules were imported, and as they are declared there."""
+    return sorted(declared(base), key=lambda event: event.__module__)
 
 
 def _event_table(events: Iterable[type[AnyEvent]]) -> list[str]:

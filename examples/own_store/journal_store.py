@@ -19,8 +19,8 @@ from tocsin.stores.memory import MemoryStore
 
 #: The methods of the port that change something.
 WRITES = (
-    "claim", "release", "heartbeat", "forget_member", "apply", "purge_history", "trim_runs", "put_record",
-    "delete_records",
+    "claim", "release", "heartbeat", "forget_member", "apply", "purge_history", "trim_runs",
+    "remove_failures", "forget", "put_record", "delete_records",
 )  # fmt: skip
 
 

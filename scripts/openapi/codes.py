@@ -169,6 +169,19 @@ CODES: dict[str, ErrorCode] = {
         "Use it, or change it with `namespaces/update`.",
         "a namespace 'orders' already exists",
     ),
+    "NAMESPACE_DELETING": ErrorCode(
+        "A job deletes the namespace. Until it has ended, nothing in it can be created or changed. Nothing was written.",
+        "Wait for the job's end, which `jobs/get` shows, and create the namespace again; or cancel the job with "
+        "`jobs/cancel`.",
+        "job 5f2b8c1d9e3a7f6045c2d1ab deletes the namespace 'orders'; wait for its end and create the namespace again, or "
+        "cancel the job",
+    ),
+    "NAMESPACE_NOT_EMPTY": ErrorCode(
+        "Timers or schedules are pending in the namespace, which its deletion would cancel. Nothing was written.",
+        "Cancel them first, or send `cancelPending: true` to delete them with it.",
+        "timers or schedules are pending in namespace 'orders'; cancel them first, or set cancelPending to delete them with "
+        "it",
+    ),
     "SERVICE_CALL_NOT_SCHEDULED": ErrorCode(
         "The service call has started or finished: it can no longer be deleted.",
         "No action is needed; read its outcome.",

@@ -47,10 +47,16 @@ PATH_PARAMETERS = {
 
 _WRITE_ERRORS = ("OVERLOADED", "SHARD_UNAVAILABLE", "REQUEST_EXPIRED")
 _TIMER_READ_ERRORS = ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
-_TIMER_CREATE_ERRORS = ("NAMESPACE_NOT_FOUND", "TIMER_EXISTS", "IDEMPOTENCY_CONFLICT", *_WRITE_ERRORS)
+_TIMER_CREATE_ERRORS = (
+    "NAMESPACE_NOT_FOUND",
+    "NAMESPACE_DELETING",
+    "TIMER_EXISTS",
+    "IDEMPOTENCY_CONFLICT",
+    *_WRITE_ERRORS,
+)
 _TIMER_CHANGE_ERRORS = ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND", "TIMER_NOT_PENDING", *_WRITE_ERRORS)
 _SCHEDULE_READ_ERRORS = ("SCHEDULE_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
-_SCHEDULE_WRITE_ERRORS = ("NAMESPACE_NOT_FOUND", *_WRITE_ERRORS)
+_SCHEDULE_WRITE_ERRORS = ("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", *_WRITE_ERRORS)
 _SCHEDULE_CHANGE_ERRORS = ("SCHEDULE_NOT_FOUND", "SCHEDULE_ENDED", *_SCHEDULE_WRITE_ERRORS)
 _COMMAND_ERRORS = ("OVERLOADED", "BROKER_UNAVAILABLE", "COMMAND_UNANSWERED", "COMMAND_FAILED")
 _CALL_CHANGE_ERRORS = ("SERVICE_CALL_NOT_FOUND", *_COMMAND_ERRORS)
@@ -105,7 +111,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
         ),
         "updateTimer": About(
             "Change a pending timer",
-            errors=_TIMER_CHANGE_ERRORS,
+            errors=("NAMESPACE_DELETING", *_TIMER_CHANGE_ERRORS),
             answer_headers=_FORWARDED,
             example={**_TIMER_NAME, "executeAt": "2027-01-31T12:00:00Z"},
         ),
@@ -114,7 +120,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
         ),
         "replayTimers": About(
             "Fire finished timers again",
-            errors=("NAMESPACE_NOT_FOUND", *_WRITE_ERRORS),
+            errors=("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", *_WRITE_ERRORS),
             answer_headers={"tocsin-forwarded": "`1`: at least one of the writes was forwarded to another node."},
             example={
                 "namespace": "default",
@@ -198,7 +204,11 @@ OPERATIONS: dict[str, dict[str, About]] = {
             errors=_SCHEDULE_READ_ERRORS,
             example={**_SCHEDULE_NAME, "limit": 20},
         ),
-        "deleteSchedule": About("Delete a schedule", errors=_SCHEDULE_CHANGE_ERRORS, example=_SCHEDULE_NAME),
+        "deleteSchedule": About(
+            "Delete a schedule",
+            errors=("SCHEDULE_NOT_FOUND", "SCHEDULE_ENDED", "NAMESPACE_NOT_FOUND", *_WRITE_ERRORS),
+            example=_SCHEDULE_NAME,
+        ),
     },
     "Failures": {
         "listFailures": About(
@@ -220,25 +230,48 @@ OPERATIONS: dict[str, dict[str, About]] = {
     "Namespaces": {
         "createNamespace": About(
             "Create a namespace",
-            errors=("NAMESPACE_EXISTS", "SHARD_UNAVAILABLE"),
+            errors=("NAMESPACE_EXISTS", "NAMESPACE_DELETING", "SHARD_UNAVAILABLE"),
             example={"name": "orders", "history": "all", "retention": "3d"},
+        ),
+        "getNamespace": About(
+            "Get a namespace", errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"), example={"name": "orders"}
         ),
         "listNamespaces": About("List namespaces", errors=("SHARD_UNAVAILABLE",)),
         "updateNamespace": About(
             "Change a namespace",
-            errors=("NAMESPACE_NOT_FOUND", "CONFLICT", "SHARD_UNAVAILABLE"),
+            errors=("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", "CONFLICT", "SHARD_UNAVAILABLE"),
             example={"name": "orders", "paused": True},
+        ),
+        "deleteNamespace": About(
+            "Delete a namespace with all that is in it",
+            errors=(
+                "NAMESPACE_NOT_FOUND",
+                "NAMESPACE_NOT_EMPTY",
+                "NAMESPACE_DELETING",
+                "JOB_RUNNING",
+                "IDEMPOTENCY_CONFLICT",
+                "CONFLICT",
+                *_JOB_ERRORS,
+            ),
+            example={"name": "orders", "cancelPending": True, "idempotencyKey": "orders-moved"},
         ),
         "rotateNamespaceSecret": About(
             "Rotate a namespace's signing secret",
-            errors=("NAMESPACE_NOT_FOUND", "ROTATION_PENDING", "CONFLICT", "SHARD_UNAVAILABLE"),
+            errors=("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", "ROTATION_PENDING", "CONFLICT", "SHARD_UNAVAILABLE"),
             example={"name": "orders", "grace": "24h"},
         ),
     },
     "Jobs": {
         "createJob": About(
             "Change many timers or schedules",
-            errors=("NAMESPACE_NOT_FOUND", "JOB_RUNNING", "IDEMPOTENCY_CONFLICT", "CONFLICT", *_JOB_ERRORS),
+            errors=(
+                "NAMESPACE_NOT_FOUND",
+                "NAMESPACE_DELETING",
+                "JOB_RUNNING",
+                "IDEMPOTENCY_CONFLICT",
+                "CONFLICT",
+                *_JOB_ERRORS,
+            ),
             example={
                 "namespace": "default",
                 "action": "shift",

@@ -118,6 +118,23 @@ async def put_api_key(records: Records, key: ApiKey) -> None:
     await records.put_record(API_KEYS, key.key_id, encoded(key), None)
 
 
+async def limit_api_key(records: Records, key_id: str, namespace: str) -> bool:
+    """Takes the namespace from a key that is limited to it and others; False if the key is gone, or limited to others alone,
+    or to this one alone: without a limit it could access everything."""
+    for _ in range(_PUTS_MAX):
+        stored = await records.record(API_KEYS, key_id)
+        found = [] if stored is None else decoded(_key_decoder, API_KEYS, [stored], unobserved)
+        if stored is None or not found or namespace not in found[0].namespaces:
+            return False
+        left = tuple(each for each in found[0].namespaces if each != namespace)
+        if not left and not found[0].tenants:
+            return False
+        limited = msgspec.structs.replace(found[0], namespaces=left)
+        if await records.put_record(API_KEYS, key_id, encoded(limited), stored.version):
+            return True
+    raise StoreUnavailable("others change this key all the time")
+
+
 async def delete_api_key(records: Records, key_id: str) -> bool:
     """Removes the key, then its sign-ins, which are invalid without it; False when there was no such key."""
     removed = await records.delete_records(API_KEYS, [key_id])

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tocsin.administration import api_keys, delete_api_key, put_api_key
+from tocsin.administration import api_keys, delete_api_key, limit_api_key, put_api_key
 from tocsin.model.access import ApiKey, Role, hash_key
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput, KeyNotFound, TooManyKeys
@@ -145,6 +145,23 @@ class ApiKeys:
             raise KeyNotFound(f"no key has the id {key_id!r}")
         await self._notify_changed()
         await record(AuditAction.KEY_DELETED, key_id, {})
+
+    async def withdraw(self, namespace: str, record: RecordAudit) -> None:
+        """Takes the namespace from the keys that are limited to it and others; removes those that are limited to it alone, as
+        without a limit they could access everything. Each is recorded in the audit trail."""
+        changed = False
+        for key in await api_keys(self._store):
+            if namespace not in key.namespaces:
+                continue
+            changed = True
+            left = tuple(each for each in key.namespaces if each != namespace)
+            if left or key.tenants:
+                if await limit_api_key(self._store, key.key_id, namespace):
+                    await record(AuditAction.KEY_CHANGED, key.key_id, {"namespaces": list(left)})
+            elif await delete_api_key(self._store, key.key_id):
+                await record(AuditAction.KEY_DELETED, key.key_id, {"namespace": namespace})
+        if changed:
+            await self._notify_changed()
 
     async def _notify_changed(self) -> None:
         if self._changed is not None:

@@ -236,6 +236,9 @@ class Link:
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         return await self._call(lambda: self._store.trim_runs(shard_id, uuid, keep, limit), writes="trim")
 
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        await self._call(lambda: self._store.forget(shard_id, uuids), writes="forget")
+
     async def failures(
         self, shard_id: int, after: FailurePlace | None, limit: int, *, descending: bool = False
     ) -> list[FailureRow]:

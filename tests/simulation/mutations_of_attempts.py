@@ -157,7 +157,7 @@ MUTATIONS = [
     mutation(
         "a timer of a paused namespace expires",
         27,
-        never(DISPATCHER + "_fire_or_defer", "namespace.paused"),
+        never(DISPATCHER + "_fire_or_defer", "namespace.held"),
         caught_by=_EXPIRY + "test_timer_of_a_paused_namespace_ends_when_it_is_resumed",
     ),
 ]

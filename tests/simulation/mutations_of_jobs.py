@@ -10,6 +10,15 @@ RUN = "tocsin.timers.job_runner:_Run."
 _TESTS = "tests/simulation/test_jobs.py::"
 
 
+DELETION = "tocsin.timers.namespace_deletion:NamespaceDeletion."
+_DELETIONS = "tests/simulation/test_namespace_deletion.py::"
+_CONTEXT = "tocsin.timers.engine.context:Context."
+
+
+def _of_deletion(name: str, edit: Edit, test: str) -> Mutation:
+    return mutation(name, 30, edit, caught_by=_DELETIONS + test)._replace(proofs=())
+
+
 def _caught(name: str, edit: Edit, test: str) -> Mutation:
     return mutation(name, 17, edit, caught_by=_TESTS + test)._replace(proofs=())
 
@@ -69,5 +78,45 @@ MUTATIONS = [
         "a forwarded write of a job applies to any row",
         drop("tocsin.cluster.wire:encode_write", "write.only_if is not None"),
         "test_rows_that_are_created_or_changed_meanwhile",
+    ),
+    _of_deletion(
+        "timers are created in a namespace that is being deleted",
+        replace(_CONTEXT + "refusal", "known.deleting is None", by="True"),
+        "test_held_namespace_takes_no_changes_and_its_name_can_be_used_again",
+    ),
+    _of_deletion(
+        "timers of a namespace fire while it is deleted",
+        leave_out("tocsin.model.namespace:Namespace.held", "self.deleting"),
+        "test_killed_node_leaves_nothing_and_no_later_create_is_accepted",
+    ),
+    _of_deletion(
+        "a deletion looks for rows while a create may become durable",
+        rewrite(DELETION + "settle", "self._service.write", to="pass"),
+        "test_no_pass_begins_while_a_create_that_was_accepted_before_may_become_durable",
+    ),
+    _of_deletion(
+        "a timer deleted with its namespace leaves no trace of itself",
+        replace(_CONTEXT + "history_rule", "HistoryMode.ALL if known.deleting else known.history", by="known.history"),
+        "test_a_node_killed_at_any_step_loses_none",
+    ),
+    _of_deletion(
+        "an interrupted deletion deletes the namespace created since",
+        replace("tocsin.timers.namespaces:Namespaces.remove", "known.deleting == job_id", by="True"),
+        "test_a_node_killed_at_any_step_loses_none",
+    ),
+    _of_deletion(
+        "a node keeps a namespace that is gone",
+        drop(_CONTEXT + "_take_over", "self._forget(...)"),
+        "test_held_namespace_takes_no_changes_and_its_name_can_be_used_again",
+    ),
+    _of_deletion(
+        "a canceled deletion's namespace is released while its work goes on",
+        leave_out("tocsin.timers.job_runner:JobRunner._begin", "self._work", in_="job_id not in live"),
+        "test_canceled_deletion_releases_the_namespace_even_if_its_node_is_killed",
+    ),
+    _of_deletion(
+        "a namespace that is held for a job that has ended is not looked for",
+        leave_out("tocsin.timers.job_runner:JobRunner._begin", "not marked"),
+        "test_pending_timers_that_the_request_missed_fail_the_job_and_release_the_namespace",
     ),
 ]

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tocsin.administration import put_namespace
+from tocsin.keys import ApiKeys
 from tocsin.model.errors import IdempotencyConflict, JobRunning, TimerNotReplayable, Unavailable
 from tocsin.model.job import Job, JobAction, JobCounts, JobKind, JobState, RowFilter
 from tocsin.model.namespace import Namespace
@@ -63,7 +64,8 @@ class Jobbing(World):
         assert node.service is not None
         assert node.supervisor is not None
         here = node.supervisor.acts_for_all
-        runner = JobRunner(node.context, node.service, NoAudit(), runs_here=here, fatal=self.fatal.append)
+        keys = ApiKeys(node.context.store)
+        runner = JobRunner(node.context, node.service, keys, NoAudit(), runs_here=here, fatal=self.fatal.append)
         self.runners[node] = runner
 
         async def start() -> None:

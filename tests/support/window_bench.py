@@ -14,7 +14,7 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.store import Applied
 from tocsin.stores.memory import MemoryStore
-from tocsin.timers.engine.assembly import Assembly
+from tocsin.timers.engine.assembly import Assembly, RowRoom
 from tocsin.timers.engine.rows import Batch, FinalAttempt, InFlightAttempt, OpKind, Row, WriteOp, decoded_row
 
 UUID, OTHER = b"u" * 16, b"v" * 16
@@ -86,8 +86,7 @@ class Bench:
             history_rule=self.history_rule,
             failure_retention_us=2_000,
             fetched={uuid: found.get(uuid) for uuid in uuids},
-            row_bytes_max=self.row_bytes_max,
-            row_reserve_bytes=self.row_reserve_bytes,
+            room=RowRoom(self.row_bytes_max, self.row_reserve_bytes),
         )
         return assembly.batch(
             rows_max=rows_max, bytes_max=100_000, finished_max=finished_max, exact_after_us=exact_after

@@ -13,6 +13,7 @@ from tocsin.sql.store import (
     NEWEST_RUN,
     RUN_SIZES,
     RUNS_OF_TIMER,
+    forget,
     history_of_timer,
     history_sizes,
     purge_history,
@@ -103,6 +104,13 @@ def test_runs_of_a_timer_are_read_along_a_key(connection: apsw.Connection) -> No
         r"SEARCH runs USING PRIMARY KEY \(shard_id=\? AND run_uuid=\? AND run_generation=\?\)",
         "SEARCH runs USING PRIMARY KEY " + key.format("run"),
     )
+
+
+def test_what_is_left_of_timers_is_found_along_a_key(connection: apsw.Connection) -> None:
+    _, runs, history = forget(DIALECT, 1, [b""])
+    key = r"\(shard_id=\? AND {0}_uuid=\? AND {0}_generation>\?\)"
+    assert_plan(connection, runs.sql, "SEARCH runs USING PRIMARY KEY " + key.format("run"))
+    assert_plan(connection, history.sql, "SEARCH history USING INDEX history_by_uuid " + key.format("timer"))
 
 
 def test_loads_use_the_primary_key_and_do_not_sort(connection: apsw.Connection) -> None:

@@ -69,6 +69,12 @@ var (
 	ErrJobEnded error = &class{name: "JobEnded", above: ErrConflict}
 	// ErrNamespaceExists is NAMESPACE_EXISTS: A namespace with this name exists.
 	ErrNamespaceExists error = &class{name: "NamespaceExists", above: ErrConflict}
+	// ErrNamespaceDeleting is NAMESPACE_DELETING: A job deletes the namespace. Until it has ended, nothing in it can
+	// be created or changed. Nothing was written.
+	ErrNamespaceDeleting error = &class{name: "NamespaceDeleting", above: ErrConflict}
+	// ErrNamespaceNotEmpty is NAMESPACE_NOT_EMPTY: Timers or schedules are pending in the namespace, which its
+	// deletion would cancel. Nothing was written.
+	ErrNamespaceNotEmpty error = &class{name: "NamespaceNotEmpty", above: ErrConflict}
 	// ErrServiceCallNotScheduled is SERVICE_CALL_NOT_SCHEDULED: The service call has started or finished: it can no
 	// longer be deleted.
 	ErrServiceCallNotScheduled error = &class{name: "ServiceCallNotScheduled", above: ErrConflict}
@@ -142,6 +148,8 @@ var errorsByCode = map[string]error{
 	"JOB_RUNNING":                ErrJobRunning,
 	"JOB_ENDED":                  ErrJobEnded,
 	"NAMESPACE_EXISTS":           ErrNamespaceExists,
+	"NAMESPACE_DELETING":         ErrNamespaceDeleting,
+	"NAMESPACE_NOT_EMPTY":        ErrNamespaceNotEmpty,
 	"SERVICE_CALL_NOT_SCHEDULED": ErrServiceCallNotScheduled,
 	"SERVICE_CALL_NOT_FAILED":    ErrServiceCallNotFailed,
 	"IDEMPOTENCY_CONFLICT":       ErrIdempotencyConflict,

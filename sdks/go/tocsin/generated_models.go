@@ -16,9 +16,11 @@ const (
 	AuditActionSignInFailed      AuditAction = "sign_in_failed"
 	AuditActionSignOut           AuditAction = "sign_out"
 	AuditActionKeyCreated        AuditAction = "key_created"
+	AuditActionKeyChanged        AuditAction = "key_changed"
 	AuditActionKeyDeleted        AuditAction = "key_deleted"
 	AuditActionNamespaceCreated  AuditAction = "namespace_created"
 	AuditActionNamespaceChanged  AuditAction = "namespace_changed"
+	AuditActionNamespaceDeleted  AuditAction = "namespace_deleted"
 	AuditActionSecretRotated     AuditAction = "secret_rotated"
 	AuditActionTenantLabeled     AuditAction = "tenant_labeled"
 	AuditActionFailuresDismissed AuditAction = "failures_dismissed"
@@ -152,6 +154,7 @@ const (
 	JobKindTimers    JobKind = "timers"
 	JobKindSchedules JobKind = "schedules"
 	JobKindFailures  JobKind = "failures"
+	JobKindNamespace JobKind = "namespace"
 )
 
 // JobState is an open enum: later servers may answer other values. running and paused ones go on, or may;
@@ -274,10 +277,10 @@ const (
 
 // TimerState is an open enum: later servers may answer other values. Where a timer is. scheduled, retrying: its
 // instant, or that of its next attempt, is in the future. waiting: it is due and waits for its turn. firing: an
-// attempt is in flight. writing: a result or a change is being stored. paused: its namespace is paused. suspended:
-// its stored record can't be read, or the settings of the node that owns its shard forbid the address that its URL
-// leads to. blocked: it is due, and no node fires it now. unknown: it is due, and the owner of its shard could not
-// be asked. finished: it has its final status.
+// attempt is in flight. writing: a result or a change is being stored. paused: its namespace is paused, or is
+// being deleted. suspended: its stored record can't be read, or the settings of the node that owns its shard
+// forbid the address that its URL leads to. blocked: it is due, and no node fires it now. unknown: it is due, and
+// the owner of its shard could not be asked. finished: it has its final status.
 type TimerState string
 
 // The values of TimerState.
@@ -1486,6 +1489,28 @@ func (v *CreateNamespace) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
+// GetNamespace: Names a namespace.
+type GetNamespace struct {
+	// The namespace's name.
+	Name string
+}
+
+func (v *GetNamespace) members(to []member) []member {
+	return append(to,
+		member{"name", &v.Name, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v GetNamespace) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *GetNamespace) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
 // UpdateNamespace: Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and
 // schedules without their own for the same event; null removes one.
 type UpdateNamespace struct {
@@ -1540,6 +1565,37 @@ func (v UpdateNamespace) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *UpdateNamespace) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// DeleteNamespace: A namespace to delete.
+type DeleteNamespace struct {
+	// The namespace's name.
+	Name string
+	// Delete it although timers or schedules are pending in it. Default false.
+	CancelPending bool
+	// Rows a second that the job changes at most, in the whole cluster. Default 500.
+	RatePerSecond int
+	// Makes the request safe to repeat: the same key answers the same job.
+	IdempotencyKey string
+}
+
+func (v *DeleteNamespace) members(to []member) []member {
+	return append(to,
+		member{"name", &v.Name, true},
+		member{"cancelPending", &v.CancelPending, false},
+		member{"ratePerSecond", &v.RatePerSecond, false},
+		member{"idempotencyKey", &v.IdempotencyKey, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeleteNamespace) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *DeleteNamespace) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -2846,6 +2902,7 @@ type Job struct {
 	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
 	// replay of failures.
 	Action JobAction
+	// What it changes. A namespace is deleted with all that is in it.
 	Of     JobKind
 	Filter JobFilterAnswer
 	// running and paused ones go on, or may; completed, canceled and failed ones have ended.
@@ -2876,6 +2933,8 @@ type Job struct {
 	MatchMax Opt[int]
 	// Timers due before this instant have been examined.
 	ExaminedTo string
+	// Whether the namespace is deleted although timers or schedules are pending in it.
+	CancelPending Opt[bool]
 	// Why it failed.
 	Reason string
 	// The id of the key that created it.
@@ -2905,6 +2964,7 @@ func (v *Job) members(to []member) []member {
 		member{"url", &v.URL, false},
 		member{"matchMax", &v.MatchMax, false},
 		member{"examinedTo", &v.ExaminedTo, false},
+		member{"cancelPending", &v.CancelPending, false},
 		member{"reason", &v.Reason, false},
 		member{"createdBy", &v.CreatedBy, false},
 		member{"endedAt", &v.EndedAt, false},
@@ -3038,6 +3098,8 @@ type Namespace struct {
 	// Why the stored record can't be read; absent if it can. The fields besides name are then placeholders. Timers of
 	// the namespace wait, and its operations are refused, until the record is restored from a backup.
 	Damaged string
+	// The job's id.
+	Deleting string
 	// Who is notified when it has failed, or expired.
 	OnFailure *HookAnswer
 	// Who is notified when it has succeeded.
@@ -3064,6 +3126,7 @@ func (v *Namespace) members(to []member) []member {
 		member{"updatedAt", &v.UpdatedAt, true},
 		member{"previousSecretUntil", &v.PreviousSecretUntil, false},
 		member{"damaged", &v.Damaged, false},
+		member{"deleting", &v.Deleting, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},

@@ -1,6 +1,10 @@
 package tocsin
 
-import "context"
+import (
+	"context"
+
+	"tocsin.dev/go/internal/rules"
+)
 
 // Namespaces have a secret, a retention and a default retry policy of their own.
 type Namespaces struct{ part }
@@ -20,6 +24,24 @@ func (n *Namespaces) Update(ctx context.Context, change UpdateNamespace) (*Names
 // repeated after a lost answer.
 func (n *Namespaces) RotateSecret(ctx context.Context, rotation RotateSecret) (*RotatedSecret, error) {
 	return ask[RotatedSecret](ctx, &n.part, &call{operation: "rotateNamespaceSecret", body: constant(rotation), once: true})
+}
+
+// Get returns a namespace and its settings. ErrNamespaceNotFound: there is none of this name.
+func (n *Namespaces) Get(ctx context.Context, name string) (*Namespace, error) {
+	return ask[Namespace](ctx, &n.part, &call{operation: "getNamespace", body: constant(GetNamespace{Name: name})})
+}
+
+// Delete deletes a namespace with all that is in it, by a job that goes on without the client. ErrNamespaceNotEmpty: timers or
+// schedules are pending, and CancelPending is not set. ErrJobRunning: another job changes something in it.
+func (n *Namespaces) Delete(ctx context.Context, namespace DeleteNamespace) (*Job, error) {
+	if namespace.IdempotencyKey == "" {
+		namespace.IdempotencyKey = rules.NewUUID4().String()
+	}
+	answer, err := ask[JobAnswer](ctx, &n.part, &call{operation: "deleteNamespace", body: constant(namespace)})
+	if err != nil {
+		return nil, err
+	}
+	return &answer.Job, nil
 }
 
 // List returns all namespaces that the key may see.

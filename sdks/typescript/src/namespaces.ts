@@ -5,6 +5,8 @@ import { ask } from "./core/flows.js";
 import type { CallOptions, Session } from "./core/session.js";
 import {
   encodeCreateNamespace,
+  encodeDeleteNamespace,
+  encodeGetNamespace,
   encodeGetStatistics,
   encodeRotateSecret,
   encodeUpdateNamespace,
@@ -12,7 +14,10 @@ import {
 import type {
   Cluster,
   CreateNamespace,
+  DeleteNamespace,
+  GetNamespace,
   GetStatistics,
+  Job,
   Namespace,
   RotatedSecret,
   RotateSecret,
@@ -43,6 +48,21 @@ export class Namespaces {
   async rotateSecret(rotation: RotateSecret, options?: CallOptions): Promise<RotatedSecret> {
     const sent = encodeRotateSecret(rotation);
     return ask(this.session, "RotatedSecret", "rotateNamespaceSecret", sent, options, { unsafe: true });
+  }
+
+  /** The namespace and its settings. NamespaceNotFound: there is none of this name. */
+  async get(name: GetNamespace, options?: CallOptions): Promise<Namespace> {
+    return ask(this.session, "Namespace", "getNamespace", encodeGetNamespace(name), options);
+  }
+
+  /**
+   * Deletes a namespace with all that is in it, by a job that goes on without the client. NamespaceNotEmpty: timers or schedules
+   * are pending, and `cancelPending` is not set. JobRunning: another job changes something in it.
+   */
+  async delete(namespace: DeleteNamespace, options?: CallOptions): Promise<Job> {
+    const idempotencyKey = namespace.idempotencyKey ?? crypto.randomUUID();
+    const sent = encodeDeleteNamespace({ ...namespace, idempotencyKey });
+    return (await ask(this.session, "JobAnswer", "deleteNamespace", sent, options)).job;
   }
 
   /** All namespaces that the key may see. */

@@ -123,14 +123,14 @@ def create(
         job = client.post("/jobs/create", request)["job"]
         # What a dry run finds is all there is to it.
         if watch or dry_run:
-            job = _watched(client, job)
-    _show(job, as_json)
+            job = watched(client, job)
+    show(job, as_json)
 
 
 def _confirmed(client: Client, request: dict[str, Any]) -> dict[str, Any]:
     """Counts the rows and asks. What the request has besides, so that these rows are changed and no others."""
     dry_run = {**request, "dryRun": True, "idempotencyKey": str(uuid.uuid4())}
-    counted = _watched(client, client.post("/jobs/create", dry_run)["job"])
+    counted = watched(client, client.post("/jobs/create", dry_run)["job"])
     if counted["state"] != "completed":
         raise Refused(f"the dry run {counted['id']} has ended as {counted['state']}: {counted.get('reason', '')}")
     if not counted["matched"]:
@@ -148,8 +148,8 @@ def get(job_id: JobId, watch: Watch = False, server: ServerOptions = LOCAL_SERVE
     with server.client() as client:
         job = client.post("/jobs/get", {"jobId": job_id})["job"]
         if watch:
-            job = _watched(client, job)
-    _show(job, as_json)
+            job = watched(client, job)
+    show(job, as_json)
 
 
 @command(app, "list", example="jobs list")
@@ -179,7 +179,7 @@ def list_jobs(
 @command(app, "pause", example="jobs pause 5f2b8c1d9e3a7f6045c2d1ab")
 def pause(job_id: JobId, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
     """Pause a job, until `resume`."""
-    _show(server.post("/jobs/pause", {"jobId": job_id})["job"], as_json)
+    show(server.post("/jobs/pause", {"jobId": job_id})["job"], as_json)
 
 
 @command(app, "resume", example="jobs resume 5f2b8c1d9e3a7f6045c2d1ab --watch")
@@ -188,14 +188,14 @@ def resume(job_id: JobId, watch: Watch = False, server: ServerOptions = LOCAL_SE
     with server.client() as client:
         job = client.post("/jobs/resume", {"jobId": job_id})["job"]
         if watch:
-            job = _watched(client, job)
-    _show(job, as_json)
+            job = watched(client, job)
+    show(job, as_json)
 
 
 @command(app, "cancel", example="jobs cancel 5f2b8c1d9e3a7f6045c2d1ab")
 def cancel(job_id: JobId, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
     """End a job; what it has changed stays changed."""
-    _show(server.post("/jobs/cancel", {"jobId": job_id})["job"], as_json)
+    show(server.post("/jobs/cancel", {"jobId": job_id})["job"], as_json)
 
 
 @command(app, "set-rate", example="jobs set-rate 5f2b8c1d9e3a7f6045c2d1ab 50")
@@ -206,10 +206,10 @@ def set_rate(
     as_json: AsJson = False,
 ) -> None:
     """Change how many rows a second a job changes at most."""
-    _show(server.post("/jobs/setRate", {"jobId": job_id, "ratePerSecond": rate})["job"], as_json)
+    show(server.post("/jobs/setRate", {"jobId": job_id, "ratePerSecond": rate})["job"], as_json)
 
 
-def _watched(client: Client, job: dict[str, Any]) -> dict[str, Any]:
+def watched(client: Client, job: dict[str, Any]) -> dict[str, Any]:
     """The job once it no longer runs. Ctrl-C leaves it running."""
     what = f"{job['action']} of {job['of']}"
     with output.progress(what, total=job.get("matchMax")) as advance:
@@ -226,7 +226,7 @@ def _state(job: dict[str, Any]) -> str:
     return f"{job['state']} (dry run)" if job["dryRun"] else str(job["state"])
 
 
-def _show(job: dict[str, Any], as_json: bool) -> None:
+def show(job: dict[str, Any], as_json: bool) -> None:
     if as_json:
         output.print_json(job)
         return

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from tocsin.cli import output
-from tocsin.cli.command import WrongUsage, command, group
+from tocsin.cli.command import Refused, WrongUsage, command, group
+from tocsin.cli.jobs import Watch, show, watched
 from tocsin.cli.options import (
     LOCAL_SERVER,
     NO_RETRIES,
@@ -166,6 +169,42 @@ def rotate_secret(
 ) -> None:
     """Sign with a new secret; the previous one keeps signing during the grace period."""
     rotation.rotate(server, "/namespaces/rotateSecret", {"name": name}, as_json)
+
+
+@command(app, "get", example="namespaces get billing")
+def get(name: Name, server: ServerOptions = LOCAL_SERVER, as_json: AsJson = False) -> None:
+    """Show a namespace's settings."""
+    _show(server.post("/namespaces/get", {"name": name}), {}, as_json, shown_secret=False)
+
+
+@command(app, "delete", example="namespaces delete billing --cancel-pending --watch")
+def delete(
+    name: Name,
+    cancel_pending: Annotated[
+        bool, typer.Option("--cancel-pending", help="Delete it although timers or schedules are pending in it.")
+    ] = False,
+    rate: Annotated[
+        int | None, typer.Option("--rate", metavar="N", help="Rows a second, at most.", show_default="500")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before it is deleted.")] = False,
+    watch: Watch = False,
+    server: ServerOptions = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a namespace with all that is in it: timers, schedules, their history and failures. Keys lose it, and those that
+    are limited to it alone are revoked. A job of the server does it; on a terminal, you are asked first."""
+    body = given(name=name, cancelPending=cancel_pending or None, ratePerSecond=rate)
+    with server.client() as client:
+        if not yes and sys.stdin.isatty():
+            client.post("/namespaces/get", {"name": name})
+            pending = ", pending timers and schedules included" if cancel_pending else ""
+            if not typer.confirm(f"namespace {name} with all that is in it{pending} is deleted: go on?", err=True):
+                raise Refused("nothing was changed")
+        # The client repeats a request whose outcome is unknown.
+        job = client.post("/namespaces/delete", {**body, "idempotencyKey": str(uuid.uuid4())})["job"]
+        if watch:
+            job = watched(client, job)
+    show(job, as_json)
 
 
 @command(app, "list", example="namespaces list")

@@ -149,6 +149,18 @@ class NamespaceExists(Conflict):
     code = "NAMESPACE_EXISTS"
 
 
+class NamespaceDeleting(Conflict):
+    """A job deletes the namespace, which takes no creates and changes meanwhile. Nothing was written."""
+
+    code = "NAMESPACE_DELETING"
+
+
+class NamespaceNotEmpty(Conflict):
+    """The namespace has pending timers or schedules, which its deletion would cancel. Nothing was written."""
+
+    code = "NAMESPACE_NOT_EMPTY"
+
+
 class RotationPending(Conflict):
     """A replaced signing secret still signs, within its grace period. Nothing was changed."""
 

@@ -9,9 +9,9 @@ from enum import StrEnum
 class TimerState(StrEnum):
     """Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`: it is
     due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being stored. `paused`:
-    its namespace is paused. `suspended`: its stored record can't be read, or the settings of the node that owns its shard
-    forbid the address that its URL leads to. `blocked`: it is due, and no node fires it now.
-    `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its final status."""
+    its namespace is paused, or is being deleted. `suspended`: its stored record can't be read, or the settings of the node
+    that owns its shard forbid the address that its URL leads to. `blocked`: it is due, and no node fires it now. `unknown`:
+    it is due, and the owner of its shard could not be asked. `finished`: it has its final status."""
 
     SCHEDULED = "scheduled"
     RETRYING = "retrying"

@@ -29,6 +29,8 @@ class JobKind(StrEnum):
     SCHEDULES = "schedules"
     #: Ends that failed, of timers, occurrences and notifications.
     FAILURES = "failures"
+    #: A namespace with all that is in it. Such a job is created by `namespaces/delete`.
+    NAMESPACE = "namespace"
 
 
 class JobAction(StrEnum):
@@ -47,6 +49,7 @@ ACTIONS: Mapping[JobKind, tuple[JobAction, ...]] = {
     JobKind.TIMERS: (JobAction.CANCEL, JobAction.SHIFT, JobAction.SET_URL),
     JobKind.SCHEDULES: (JobAction.PAUSE, JobAction.RESUME, JobAction.DELETE, JobAction.SET_URL),
     JobKind.FAILURES: (JobAction.REPLAY,),
+    JobKind.NAMESPACE: (JobAction.DELETE,),
 }
 
 
@@ -137,7 +140,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     known. `created_by`, `address` and `source` are who asked, for the audit trail. `match_max`: the job fails instead of
     changing more rows; it also is what progress is measured by. `runner` is the incarnation of the node that works on it,
     `cursor` where that goes on: everything before it is done and durable. `seen_to` is the instant up to which timers were
-    examined. `version` is its record's."""
+    examined. `cancel_pending`: a namespace is deleted although timers or schedules are pending in it. `version` is its
+    record's."""
 
     id: str
     namespace: str
@@ -156,6 +160,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     url: str = ""
     dry_run: bool = False
     match_max: int | None = None
+    cancel_pending: bool = False
     runner: str = ""
     cursor: str | None = None
     seen_to: int | None = None
@@ -170,7 +175,12 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether it goes on, or may."""
         return self.state in LIVE
 
+    def deletes(self, namespace: str) -> bool:
+        """Whether it deletes this namespace."""
+        return self.kind is JobKind.NAMESPACE and self.namespace == namespace
+
     def overlaps(self, other: Job) -> bool:
-        """Whether both may change the same rows. A dry run changes none."""
+        """Whether both may change the same rows. A dry run changes none, the deletion of a namespace all of them."""
         together = self.namespace == other.namespace or EVERY in (self.namespace, other.namespace)
-        return together and self.kind is other.kind and not (self.dry_run or other.dry_run)
+        alike = self.kind is other.kind or JobKind.NAMESPACE in (self.kind, other.kind)
+        return together and alike and not (self.dry_run or other.dry_run)

@@ -43,7 +43,8 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     `num_shards` never changes. `secret` signs callbacks (Standard Webhooks, `whsec_…`), and so does each of
     `previous_secrets` until its instant. `version` is its record's: 1, and one more with each change. `retry` is
     the policy of timers without one of their own; None: the default policy. `answers` is how responses to callbacks are
-    judged. `hooks` are those of timers and schedules without their own."""
+    judged. `hooks` are those of timers and schedules without their own. `deleting` is the id of the job that deletes the
+    namespace: while it is set, nothing of the namespace fires, is created or changed."""
 
     name: str
     num_shards: int
@@ -58,6 +59,12 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     answers: Answers = Answers.STANDARD
     retry: RetryPolicy | None = None
     hooks: Hooks | None = None
+    deleting: str | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether its timers do not fire: it is paused, or being deleted."""
+        return self.paused or self.deleting is not None
 
     @property
     def signing(self) -> SigningSecrets:

@@ -48,6 +48,11 @@ def schedules_of(namespace: str) -> str:
     return namespace + SCHEDULES_SUFFIX
 
 
+def names_of(namespace: str) -> tuple[str, str, str]:
+    """All names under which rows of a namespace are stored."""
+    return namespace, schedules_of(namespace), namespace + NOTIFICATIONS_SUFFIX
+
+
 class StoredRow(NamedTuple):
     """A live timer as a store keeps it: at most one row per (shard, uuid).
 
@@ -454,6 +459,11 @@ class Store(Records, Protocol):
     async def trim_runs(self, shard_id: int, uuid: bytes, keep: int, limit: int) -> int:
         """Removes run rows of one uuid, smallest generations first, until `keep` (at least 1) are left or `limit` are
         removed; returns how many. History rows neither count nor are removed."""
+
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        """Removes all failure rows, run rows and history rows of these uuids, of which some may have none; live rows stay. No
+        fence is needed: what is written of a uuid afterwards stays. What is interrupted may have removed some, of a uuid the
+        history rows last, because it is by them that a list finds it again."""
 
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, query: ListQuery) -> Listed:

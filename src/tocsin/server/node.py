@@ -235,6 +235,7 @@ class Server:
         runner = JobRunner(
             engine.context,
             engine.service,
+            ApiKeys(parts.store, access.keys.changed),
             access.audit,
             runs_here=engine.supervisor.acts_for_all,
             fatal=self._on_fatal,

@@ -25,8 +25,6 @@ class Dialect:
     shard_row: str
     #: The table `history` in a SELECT of one timer's rows.
     history_of_timer: str = "history"
-    #: Begins a DELETE of failures by their primary key.
-    delete_failures: str = "DELETE FROM failures"
     #: Inserts the row of a shard that was never claimed, for shard `?` and owner `?`.
     first_claim: str
     #: The store's clock as a number of microseconds.
@@ -54,6 +52,10 @@ class Dialect:
     def or_update(self, key: str, *columns: str) -> str:
         """Follows an INSERT that updates these columns of a row with the same key."""
         return f" ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{each} = excluded.{each}' for each in columns)}"
+
+    def delete_along(self, table: str, index: str) -> str:
+        """Begins a DELETE of rows that are found by this index: `PRIMARY`, or one that only some databases need."""
+        return f"DELETE FROM {table}"
 
     def delete_first(self, table: str, key: str, condition: str, order: str) -> str:
         """Deletes the first `?` rows, in this order, for which the condition holds. `key` are the primary key's columns."""

@@ -75,6 +75,14 @@ def failures_page(columns: str, *, descending: bool) -> str:
 FAILURES, FAILURES_DESCENDING = (failures_page(FAILURE_COLUMNS, descending=each) for each in (False, True))
 #: Failures that one statement deletes: some databases try each of its conditions on each row.
 _REMOVED_MAX = 100
+#: Timers whose rows one transaction removes: a schedule may have thousands of occurrences.
+_FORGOTTEN_MAX = 20
+#: The tables with what is left of timers, in the order in which it is removed; how their columns begin, the index by uuid.
+_LEFT_OF_TIMERS = (
+    ("failures", "failure", "PRIMARY"),
+    ("runs", "run", "PRIMARY"),
+    ("history", "timer", "history_by_uuid"),
+)
 #: Sorts before every generation, or is that of a damaged row.
 _GENERATION_FIRST = bytes(GENERATION_BYTES)
 _RECORD = "record_key, record_value, record_version FROM records"
@@ -271,6 +279,11 @@ class SqlStore(ABC):
             return 0
         return await self._change(trim_runs(self.dialect, shard_id, uuid, bytes(oldest_kept[0][0]), limit))
 
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        """Removes all failure, run and history rows of these uuids, those of a few in each transaction."""
+        for some in cut(sorted(set(uuids)), _FORGOTTEN_MAX):
+            await self._change(*forget(self.dialect, shard_id, some))
+
     # -- records. A kind's version is in the row of the kind without a key, which every write changes last.
 
     async def record(self, kind: str, key: str) -> Record | None:
@@ -365,7 +378,7 @@ def remove_failures(dialect: Dialect, shard_id: int, identities: Sequence[tuple[
         # The uuids alone are what every database reads an index by.
         uuids = ", ".join("?" * len(part))
         pairs = " OR ".join(["(failure_uuid = ? AND failure_generation = ?)"] * len(part))
-        sql = f"{dialect.delete_failures} WHERE shard_id = ? AND failure_uuid IN ({uuids}) AND ({pairs})"
+        sql = f"{dialect.delete_along('failures', 'PRIMARY')} WHERE shard_id = ? AND failure_uuid IN ({uuids}) AND ({pairs})"
         steps.append(Step(sql, (shard_id, *(uuid for uuid, _ in part), *(value for pair in part for value in pair))))
     return steps
 
@@ -375,3 +388,16 @@ def trim_runs(dialect: Dialect, shard_id: int, uuid: bytes, before: bytes, limit
     condition = "shard_id = ? AND run_uuid = ? AND run_generation < ?"
     sql = dialect.delete_first("runs", "shard_id, run_uuid, run_generation", condition, "run_generation")
     return Step(sql, (shard_id, uuid, before, limit))
+
+
+def forget(dialect: Dialect, shard_id: int, uuids: Sequence[bytes]) -> list[Step]:
+    """Deletes the rows of these uuids. One statement for each, with a bound that all generations keep: otherwise some
+    databases read another index while their statistics are outdated."""
+    return [
+        Step(
+            f"{dialect.delete_along(table, index)} WHERE shard_id = ? AND {of}_uuid = ? AND {of}_generation >= ?",
+            (shard_id, uuid, _GENERATION_FIRST),
+        )
+        for table, of, index in _LEFT_OF_TIMERS
+        for uuid in uuids
+    ]

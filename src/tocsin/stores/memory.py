@@ -116,6 +116,12 @@ class _Shard:
             return 1
         return 0
 
+    def forget(self, uuid: bytes) -> None:
+        """Removes what is left of a timer besides its live row."""
+        for ended in self.history.pop(uuid, {}).values():
+            del self.history_keys[bisect_left(self.history_keys, _history_place(ended))]
+        self.runs.pop(uuid, None)
+
     def runs_before(self, uuid: bytes, before: bytes | None) -> list[HistoryRow | RunRow]:
         every: list[HistoryRow | RunRow] = [*self.history.get(uuid, {}).values(), *self.runs.get(uuid, {}).values()]
         return sorted(
@@ -377,6 +383,17 @@ class MemoryStore:
             assert shard is not None
             _forget(shard.runs, uuid, generation)
         return len(removed)
+
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        """Removes all history, run and failure rows of these uuids."""
+        shard = self._shards.get(shard_id)
+        if shard is None:
+            return
+        for uuid in uuids:
+            shard.forget(uuid)
+        gone = set(uuids)
+        for identity in [each for each in shard.failures if each[0] in gone]:
+            del shard.failures[identity]
 
     # -- records
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tocsin.ports.store import Applied, FailurePlace, FailureRow, Found, ShardBatch, Store, schedules_of
+from tocsin.model.timer import Status
+from tocsin.ports.store import Applied, FailurePlace, FailureRow, Found, ListQuery, ShardBatch, Store, schedules_of
 from tocsin.testing.store_conformance_base import ALICE, StoreSuite, claimed, failure, finished, row, run, uuid_of
 
 
@@ -115,3 +116,40 @@ class FailureConformance(StoreSuite):
         assert await failures(store) == rows[2:]
         assert await store.purge_history(1_000, 10) == 1
         assert await failures(store) == []
+
+    async def test_forget_removes_all_but_the_live_rows_of_timers(self, store: Store) -> None:
+        batch, elsewhere = await claimed(store), await claimed(store, 1)
+        live, gone, other = row(1, 50), row(2), row(3)
+        history = [finished(row(1, 10)), finished(gone), finished(row(2, 20)), finished(other)]
+        runs = [run(row(1, 20)), run(row(2, 30)), run(row(2, 40)), run(row(3, 30))]
+        rows = [failure(row(1, 10), 3), failure(gone, 4), failure(row(2, 40), 5), failure(other, 6)]
+        written = replace(batch, upserts=[live], history=history, runs=runs, failures=rows)
+        await store.apply([written, replace(elsewhere, history=[finished(gone)], failures=[failure(gone, 4)])])
+        for _ in range(2):
+            await store.forget(0, [live.uuid, gone.uuid, gone.uuid, uuid_of(9)])
+        await store.forget(0, [])
+        await store.forget(2, [gone.uuid])
+        assert await store.fetch(0, [uuid_of(i) for i in (1, 2, 3)]) == {
+            live.uuid: Found(live, None),
+            other.uuid: Found(None, finished(other)),
+        }
+        left = [await store.runs(0, uuid_of(i), None, 10) for i in (1, 2, 3)]
+        assert left == [[], [], [runs[3], finished(other)]]
+        assert await failures(store) == rows[3:]
+        assert await failures(store, 1) == [failure(gone, 4)]
+        query = ListQuery(("default",), [0], frozenset(Status))
+        assert (await store.list(query)).rows == [finished(other), live]
+        # A timer of the same name starts over.
+        again = finished(row(2, 60))
+        await store.apply([replace(batch, history=[again], failures=[failure(row(2, 60), 7)])])
+        assert await store.runs(0, gone.uuid, None, 10) == [again]
+
+    @pytest.mark.parametrize("number", [1, 33, 513])
+    async def test_forget_is_complete_for_any_number_of_timers(self, store: Store, number: int) -> None:
+        batch = await claimed(store)
+        states = [row(i) for i in range(1, number + 1)]
+        ended = [finished(each) for each in states]
+        await store.apply([replace(batch, history=ended, failures=[failure(each) for each in states])])
+        await store.forget(0, [each.uuid for each in states[1:]])
+        assert await store.fetch(0, [each.uuid for each in states]) == {states[0].uuid: Found(None, ended[0])}
+        assert await failures(store) == [failure(states[0])]

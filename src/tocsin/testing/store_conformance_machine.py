@@ -182,6 +182,10 @@ class _Machine(RuleBasedStateMachine):
         if remove:
             self.both(lambda store: store.remove_failures(shard_id, [row.place for row in rows[::2]]))
 
+    @rule(shard_id=st.sampled_from(SHARDS), some=st.lists(uuids, max_size=3))
+    def forget(self, shard_id: int, some: list[bytes]) -> None:
+        self.both(lambda store: store.forget(shard_id, some))
+
     @rule(
         namespaces=st.sampled_from([*((name,) for name in NAMESPACES), NAMESPACES, None]),
         statuses=st.sets(st.sampled_from(Status), min_size=1).map(frozenset),

@@ -80,6 +80,9 @@ def _found(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) -> 
     if reason.startswith("bad_record"):
         text = f"The timer is suspended, because its stored record can't be read ({reason}). Create it again."
         return TimerState.SUSPENDED, WaitsFor.CREATE, None, text
+    if namespace.deleting is not None:
+        text = f"Job {namespace.deleting} deletes the namespace {namespace.name}, and the timer with it."
+        return TimerState.PAUSED, None, None, text
     if namespace.paused:
         text = f"The namespace {namespace.name} is paused. The timer fires when the namespace is resumed"
         if at <= now_us:

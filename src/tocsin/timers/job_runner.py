@@ -5,19 +5,27 @@ A page is read like a list, and each row that matches becomes one write, which t
 batch (rule 17): it checks again whether the row matches. The job's record has the place behind the last row whose write is
 answered, and therefore durable or certainly without effect (rule 16). After a loss of the node, its successor does again what
 came after that place. It changes no row twice: a canceled row is gone, and a shifted one no longer matches.
+
+The deletion of a namespace has steps of its own (`tocsin.timers.namespace_deletion`), of which the record has the present
+one. A namespace that is held for a job that has ended without deleting it, whatever was the reason, is released wherever the
+runner looks at jobs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
-from tocsin.model.audit import AuditAction, AuditSource
+from tocsin.keys import ApiKeys
+from tocsin.model.audit import AuditAction, AuditSource, Detail
 from tocsin.model.errors import (
+    Conflict,
+    NamespaceNotFound,
     Overloaded,
     RequestExpired,
     ScheduleEnded,
@@ -46,7 +54,10 @@ from tocsin.timers.jobs import (
     put,
 )
 from tocsin.timers.listing import cursor_instant
+from tocsin.timers.namespace_deletion import EMPTY_PASSES, RECORD, ROWS, NamespaceDeletion, Row, not_empty
 from tocsin.timers.service import TimerService
+
+T = TypeVar("T")
 
 #: How often the runner looks for jobs of other nodes: one small read.
 _LOOK_S = 2.0
@@ -78,12 +89,13 @@ class JobRunner:
         self,
         context: Context,
         service: TimerService,
+        keys: ApiKeys,
         audit: AuditLog,
         *,
         runs_here: Callable[[], bool],
         fatal: Callable[[BaseException], None],
     ) -> None:
-        self._context, self._service, self._audit = context, service, audit
+        self._context, self._service, self._keys, self._audit = context, service, keys, audit
         self._runs_here, self._fatal = runs_here, fatal
         self._wake = asyncio.Event()
         self._look: asyncio.Task[None] | None = None
@@ -113,7 +125,7 @@ class JobRunner:
             if self._runs_here():
                 try:
                     await self._begin()
-                except StoreError as error:
+                except (StoreError, Unavailable) as error:
                     self._context.observe(JobInterrupted("", str(error)))
             else:
                 self._version = None
@@ -127,8 +139,10 @@ class JobRunner:
     async def _begin(self) -> None:
         """Begins the jobs that should run and do not yet, if any record of a job has changed."""
         context = self._context
+        # First: the job of a namespace that is held by now was stored before.
+        marked = self._service.namespaces.marked()
         version = await context.bounded(context.store.records_version(JOBS))
-        if version == self._version:
+        if version == self._version and not marked:
             return
         self._version = version
         jobs = await context.bounded(every_job(context.store, context.observe))
@@ -137,18 +151,31 @@ class JobRunner:
                 self._work[job.id] = task = spawn(_Run(self, job).run(), self._fatal)
                 task.add_done_callback(partial(self._done, job.id))
         await context.bounded(purge(context.store, jobs, context.clock.now_us()))
+        live = {job.id for job in jobs if job.live}
+        for name, job_id in marked.items():
+            if job_id not in live and job_id not in self._work:
+                await self._release(name, job_id)
+
+    async def _release(self, name: str, job_id: str) -> None:
+        """Ends the holding of a namespace whose job has been canceled or has failed."""
+        try:
+            await self._service.namespaces.unmark(name, job_id)
+        except (NamespaceNotFound, Conflict) as error:
+            # It is gone, or others change it: if it is still held, the next look finds it.
+            self._context.observe(JobInterrupted(job_id, str(error)))
 
     def _done(self, job_id: str, task: asyncio.Task[None]) -> None:
         self._work.pop(job_id, None)
-        # It may have been resumed meanwhile.
+        # It may have been resumed meanwhile, or have to release its namespace.
         self._version = None
+        self._wake.set()
 
 
 class _Run:
     """This node's work on one job."""
 
     def __init__(self, runner: JobRunner, job: Job) -> None:
-        self._context, self._service = runner._context, runner._service
+        self._context, self._service, self._keys = runner._context, runner._service, runner._keys
         self._audit, self._runs_here = runner._audit, runner._runs_here
         self._me = runner._context.incarnation.hex()
         self._job = job
@@ -162,6 +189,9 @@ class _Run:
         following: asyncio.Task[Page] | None = None
         try:
             await self._save(claims=True)
+            if self._job.kind is JobKind.NAMESPACE:
+                await self._delete_namespace()
+                return
             page = await self._read(self._job.cursor)
             while True:
                 if page.end is not None:
@@ -195,12 +225,11 @@ class _Run:
         rows = page.rows
         while rows:
             job = self._job
-            size = max(min(job.rate_per_second // _SLICES_PER_SECOND, _SLICE_ROWS_MAX), 1)
             room = sys.maxsize if job.match_max is None else job.match_max - job.counts.matched
             if room <= 0:
                 await self._end(JobState.FAILED, f"more rows match than matchMax, which is {job.match_max}")
                 return False
-            size = min(room, len(rows) if job.dry_run else size)
+            size = min(room, len(rows) if job.dry_run else self._slice_rows)
             await self._change(rows[:size])
             rows = rows[size:]
             if self._is_save_due():
@@ -212,6 +241,11 @@ class _Run:
         if self._is_save_due():
             await self._save()
         return True
+
+    @property
+    def _slice_rows(self) -> int:
+        """Rows that are changed at once."""
+        return max(min(self._job.rate_per_second // _SLICES_PER_SECOND, _SLICE_ROWS_MAX), 1)
 
     def _move_to(self, cursor: str | None) -> None:
         """Goes on behind the cursor, before which everything is done."""
@@ -280,7 +314,90 @@ class _Run:
         if not self._runs_here():
             raise _Superseded
 
+    # ------------------------------------------------------------------ the deletion of a namespace
+
+    async def _delete_namespace(self) -> None:
+        """Does the steps that are left, each until it is done."""
+        context, job = self._context, self._job
+        deletion = NamespaceDeletion(self._service, context.store, self._keys, job, context.observe)
+        try:
+            if job.cursor is None:
+                await self._repeated(deletion.settle)
+                await self._step(ROWS)
+            if self._job.cursor == ROWS:
+                if refused := await self._delete_rows(deletion):
+                    await self._end(JobState.FAILED, refused)
+                    return
+                await self._repeated(deletion.forget_failures)
+                await self._repeated(partial(deletion.withdraw, self._record))
+                await self._step(RECORD)
+            await self._repeated(deletion.remove)
+        except (NamespaceNotFound, Conflict) as error:
+            await self._end(JobState.FAILED, str(error))
+            return
+        await self._audit.write(AuditAction.NAMESPACE_DELETED, self._actor, job.namespace, {"job": job.id})
+        await self._end(JobState.COMPLETED)
+
+    async def _delete_rows(self, deletion: NamespaceDeletion) -> str:
+        """Passes over the rows until nothing is found; why that can't be, or nothing."""
+        empty = 0
+        while empty < EMPTY_PASSES:
+            found, before, cursor = 0, self._job.counts, None
+            while True:
+                page = await self._repeated(partial(deletion.page, cursor))
+                if page.pending and not self._job.cancel_pending:
+                    return not_empty(self._job.namespace)
+                found += len(page.rows)
+                await self._delete_page(deletion, page.rows)
+                if self._is_save_due():
+                    await self._save()
+                if (cursor := page.cursor) is None:
+                    break
+            done = self._job.counts
+            if found and done.errors - before.errors == found:
+                return f"{found} rows could not be deleted: {done.errors} errors, of which the job has samples"
+            empty = 0 if found else empty + 1
+        return ""
+
+    async def _delete_page(self, deletion: NamespaceDeletion, rows: list[Row]) -> None:
+        """Deletes the live rows, and then forgets all, at the job's rate."""
+        while rows:
+            part, rows = rows[: self._slice_rows], rows[self._slice_rows :]
+            live = [row.live for row in part if row.live is not None]
+            if live:
+                await self._change(live)
+            if ended := len(part) - len(live):
+                await self._until_due(ended)
+                counts = self._job.counts.plus(JobCounts(matched=ended, changed=ended))
+                self._job = msgspec.structs.replace(self._job, counts=counts)
+            if not self._runs_here():
+                raise _Superseded
+            await self._repeated(partial(deletion.forget, part))
+            if self._is_save_due():
+                await self._save()
+
+    async def _repeated(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The result of the call, made again until it neither finds something unavailable nor fails in the store."""
+        while True:
+            try:
+                return await call()
+            except (Unavailable, StoreError) as error:
+                await self._pause_after(error)
+
+    async def _step(self, cursor: str) -> None:
+        """Goes on with the next step, durably."""
+        self._move_to(cursor)
+        await self._save()
+
+    async def _record(self, action: AuditAction, subject: str, details: dict[str, Detail]) -> None:
+        await self._audit.write(action, self._actor, subject, {**details, "job": self._job.id})
+
     # ------------------------------------------------------------------ the record
+
+    @property
+    def _actor(self) -> Actor:
+        """Who asked for the job."""
+        return Actor(self._job.created_by, self._job.address, AuditSource(self._job.source))
 
     def _is_save_due(self) -> bool:
         return self._context.clock.boottime_us() - self._saved_us >= _SAVE_INTERVAL_US
@@ -330,5 +447,4 @@ class _Run:
         job, counts = self._job, self._job.counts
         outcome = {name: getattr(counts, name) for name in counts.__struct_fields__}
         self._context.observe(JobFinished(job.id, job.namespace, job.kind, job.action, job.state, **outcome))
-        actor = Actor(job.created_by, job.address, AuditSource(job.source))
-        await self._audit.write(AuditAction.JOB_ENDED, actor, job.id, {"state": job.state.value, **outcome})
+        await self._audit.write(AuditAction.JOB_ENDED, self._actor, job.id, {"state": job.state.value, **outcome})

@@ -12,7 +12,7 @@ from tocsin.administration import decoded, delete_all, encoded, every
 from tocsin.model.access import EVERY
 from tocsin.model.errors import Conflict, IdempotencyConflict, JobEnded, JobNotFound, JobRunning, Overloaded
 from tocsin.model.instants import US_PER_SECOND
-from tocsin.model.job import KEPT_MAX, KEPT_US, LIVE_MAX, Job, JobState
+from tocsin.model.job import KEPT_MAX, KEPT_US, LIVE_MAX, Job, JobKind, JobState
 from tocsin.ports.clock import Clock
 from tocsin.ports.event import Counter, LineLimit
 from tocsin.ports.observer import Event, Observer
@@ -79,16 +79,17 @@ class Jobs:
     async def create(self, job: Job) -> Job:
         """Stores a new job, which is `starting`, and begins it. One with its id and request is answered as it is now.
 
-        Raises NamespaceNotFound; JobRunning while another job may change the same rows; Overloaded beyond the greatest number
-        of jobs at once; IdempotencyConflict if its id was used for another request."""
+        Raises NamespaceNotFound, NamespaceDeleting; JobRunning while another job may change the same rows; Overloaded beyond
+        the greatest number of jobs at once; IdempotencyConflict if its id was used for another request."""
         if job.namespace != EVERY:
             await self._namespaces.ensure_known(job.namespace)
             self._namespaces.get(job.namespace)
+            self._namespaces.refuse_deleting(job.namespace)
         read = self._namespaces.read
         await read(self._store.put_record(JOBS, job.id, encoded(job), None))
         stored = await self.get(job.id)
         if stored.request != job.request:
-            raise IdempotencyConflict(f"the idempotency key of job {job.id} was used before with another request")
+            raise _used_before(job)
         if stored.state is not JobState.STARTING:
             return stored
         # Another one that is created at the same time is stored before it looks: one of them at least finds the other.
@@ -102,8 +103,7 @@ class Jobs:
             await read(self._store.delete_records(JOBS, [job.id]))
             if rival is None:
                 raise Overloaded(f"{len(others)} jobs run or are paused already; wait until one has ended")
-            where = "all namespaces" if rival.namespace == EVERY else f"namespace {rival.namespace!r}"
-            raise JobRunning(f"job {rival.id} changes {rival.kind} of {where} already; wait for its end, or cancel it")
+            raise JobRunning(f"job {rival.id} {_work_of(rival)} already; wait for its end, or cancel it")
         return await self._change(job.id, _begun)
 
     async def get(self, job_id: str) -> Job:
@@ -117,6 +117,18 @@ class Jobs:
     async def list(self) -> builtins.list[Job]:
         """All jobs that are kept, the newest first."""
         return [job for job in await self._all() if job.state is not JobState.STARTING]
+
+    async def deletion_of(self, namespace: str) -> Job | None:
+        """The job that deletes the namespace, until it has ended."""
+        jobs = await self.list()
+        return next((job for job in jobs if job.live and job.deletes(namespace)), None)
+
+    async def repeated(self, job: Job) -> Job | None:
+        """The job of an earlier request with this one's id. Raises IdempotencyConflict if that was another request."""
+        stored = next((each for each in await self.list() if each.id == job.id), None)
+        if stored is not None and stored.request != job.request:
+            raise _used_before(job)
+        return stored
 
     async def pause(self, job_id: str) -> Job:
         """Stops a job until `resume`, after what is being written now. Raises JobNotFound, JobEnded."""
@@ -146,6 +158,15 @@ class Jobs:
 
     async def _all(self) -> builtins.list[Job]:
         return await self._namespaces.read(every_job(self._store, self._observe))
+
+
+def _used_before(job: Job) -> IdempotencyConflict:
+    return IdempotencyConflict(f"the idempotency key of job {job.id} was used before with another request")
+
+
+def _work_of(job: Job) -> str:
+    where = "all namespaces" if job.namespace == EVERY else f"namespace {job.namespace!r}"
+    return f"deletes {where}" if job.kind is JobKind.NAMESPACE else f"changes {job.kind} of {where}"
 
 
 def _live(job: Job, **changes: object) -> Job:

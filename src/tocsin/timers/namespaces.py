@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tocsin.administration import put_namespace
+from tocsin.administration import NAMESPACES, put_namespace
 from tocsin.model.errors import (
     Conflict,
     FieldError,
@@ -37,7 +37,7 @@ from tocsin.model.secrets import SigningSecrets
 from tocsin.model.stored_secrets import with_hooks
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import Peers
-from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.context import Context, being_deleted
 from tocsin.timers.engine.membership import Membership, address_of
 from tocsin.timers.engine.supervisor import Supervisor
 
@@ -117,9 +117,19 @@ class Namespaces:
         return policy_in_force(timer.retry, self._context.namespaces.get(timer.namespace))
 
     def is_paused(self, name: str) -> bool:
-        """Whether this node knows the namespace as paused."""
+        """Whether this node knows the namespace as paused, or as one that is being deleted."""
         found = self._context.namespaces.get(name)
-        return isinstance(found, Namespace) and found.paused
+        return isinstance(found, Namespace) and found.held
+
+    def refuse_deleting(self, name: str) -> None:
+        """Raises NamespaceDeleting if this node knows that the namespace is being deleted."""
+        found = self._context.namespaces.get(name)
+        if found is not None and found.deleting is not None:
+            raise being_deleted(found)
+
+    def marked(self) -> dict[str, str]:
+        """The namespaces that this node knows as being deleted, each with the id of its job."""
+        return {name: each.deleting for name, each in self._context.namespaces.items() if each.deleting is not None}
 
     # ------------------------------------------------------------------ in the store
 
@@ -127,6 +137,12 @@ class Namespaces:
         """All namespaces by name."""
         listed = await self.read(self._context.read_namespaces())
         return sorted(listed, key=lambda namespace: namespace.name)
+
+    async def stored(self, name: str) -> Namespace:
+        """The namespace, also one that is damaged. Raises NamespaceNotFound, Unavailable."""
+        await self.refresh()
+        found = self._context.namespaces.get(name)
+        return self.get(name) if found is None else found
 
     async def create(
         self,
@@ -142,7 +158,7 @@ class Namespaces:
         reserved: bool = False,
     ) -> Namespace:
         """Creates a namespace, with hooks by their events. Only with `reserved` may the name begin with the server's prefix.
-        Raises NamespaceExists, InvalidInput, Unavailable."""
+        Raises NamespaceExists, NamespaceDeleting, InvalidInput, Unavailable."""
         if name.startswith(RESERVED_PREFIX) and not reserved:
             reason = f"begins with {RESERVED_PREFIX!r}, which is reserved for the server; choose another name"
             raise InvalidInput(FieldError("name", reason))
@@ -164,6 +180,8 @@ class Namespaces:
             hooks=NO_HOOKS.changed(with_hooks(hooks, None)),
         )
         if not await self.read(put_namespace(self._context.store, namespace, create=True)):
+            await self.refresh()
+            self.refuse_deleting(name)
             raise NamespaceExists(f"a namespace {name!r} already exists")
         self._context.changed_namespace(namespace)
         return namespace
@@ -186,10 +204,11 @@ class Namespaces:
         once, which ends a rotation.
 
         When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
-        `namespaces_lease`. Raises NamespaceNotFound, InvalidInput, Conflict, Unavailable.
+        `namespaces_lease`. Raises NamespaceNotFound, NamespaceDeleting, InvalidInput, Conflict, Unavailable.
         """
 
         def change(known: Namespace) -> Namespace:
+            self.refuse_deleting(name)
             replaced = remove_secret or secret is not None
             return known.changed(
                 self._context.clock.now_us(),
@@ -209,10 +228,44 @@ class Namespaces:
         raises RotationPending within the grace of another rotation."""
 
         def change(known: Namespace) -> Namespace:
+            self.refuse_deleting(name)
             now_us = self._context.clock.now_us()
             return known.changed(now_us, known.signing.rotated(fresh, now_us, grace_us, force=force))
 
         return await self._change_everywhere(name, change)
+
+    async def mark(self, name: str, job_id: str) -> None:
+        """Holds the namespace for the job that deletes it. When this returns, nothing of it begins to fire, and each owner of
+        its shards refuses creates and changes from its next batch on. Raises NamespaceNotFound, NamespaceDeleting if another
+        job deletes it, Conflict, Unavailable."""
+
+        def change(known: Namespace) -> Namespace:
+            if known.deleting not in (None, job_id):
+                raise being_deleted(known)
+            return known.changed(self._context.clock.now_us(), known.signing, deleting=job_id)
+
+        await self._change_everywhere(name, lambda known: known if known.deleting == job_id else change(known))
+
+    async def unmark(self, name: str, job_id: str) -> None:
+        """Ends what `mark` has begun for that job, if it still holds. Raises NamespaceNotFound, Conflict, Unavailable."""
+
+        def change(known: Namespace) -> Namespace:
+            return known.changed(self._context.clock.now_us(), known.signing, deleting=None)
+
+        await self._change_everywhere(name, lambda known: change(known) if known.deleting == job_id else known)
+
+    async def remove(self, name: str, job_id: str) -> None:
+        """Removes the record of a namespace that this job deletes, if it is still there. When this returns, every node knows
+        that the namespace is gone. Raises Unavailable."""
+        async with self._namespace_change:
+            await self.refresh()
+            known = self._context.namespaces.get(name)
+            # Otherwise an earlier try has removed it, and another one may have been created since.
+            if known is not None and known.deleting == job_id:
+                await self.read(self._context.store.delete_records(NAMESPACES, [name]))
+                self._context.removed_namespace(name)
+        if self.peers is not None:
+            await until_known_everywhere(self._context, self._supervisor.membership, self.peers)
 
     async def _change_everywhere(self, name: str, change: Callable[[Namespace], Namespace]) -> Namespace:
         """Makes the change; returns when every node that may fire a timer applies it (rule 23)."""
@@ -228,9 +281,11 @@ class Namespaces:
         context = self._context
         for _ in range(_TRIES_MAX):
             await self.refresh()
-            changed = change(self.get(name))
-            if await self.read(put_namespace(context.store, changed, create=False)):
-                context.changed_namespace(changed)
+            known = self.get(name)
+            changed = change(known)
+            if changed is known or await self.read(put_namespace(context.store, changed, create=False)):
+                if changed is not known:
+                    context.changed_namespace(changed)
                 return changed
         raise Conflict(f"others changed namespace {name!r} at the same time {_TRIES_MAX} times; try again")
 

@@ -24,6 +24,12 @@ class FakeJobs:
     async def list(self) -> list[Job]:
         return [_JOB]
 
+    async def deletion_of(self, namespace: str) -> Job | None:
+        return None
+
+    async def repeated(self, job: Job) -> Job | None:
+        return None
+
     async def set_rate(self, job_id: str, rate_per_second: int) -> Job:
         return msgspec.structs.replace(await self.get(job_id), rate_per_second=rate_per_second)
 

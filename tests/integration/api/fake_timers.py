@@ -66,6 +66,19 @@ class FakeNamespaces(Namespaces):
         self._check("default")
         return sorted(self.known.values(), key=lambda namespace: namespace.name)
 
+    async def refresh(self) -> None:
+        return
+
+    def get(self, name: str) -> Namespace:
+        self._check(name)
+        return self.known[name]
+
+    async def stored(self, name: str) -> Namespace:
+        return self.get(name)
+
+    async def mark(self, name: str, job_id: str) -> None:
+        self._check(name)
+
     async def create(  # type: ignore[override]
         self,
         name: str,

@@ -118,3 +118,58 @@ async def test_hooks_are_set_kept_and_removed_by_their_urls(node: Node) -> None:
     }
     refused = await browser.post("/namespaces/change", {**fields, "onMissed": "nowhere"})
     assert refused.status_code == 400 and 'id="wrong-onMissed">' in refused.text and 'value="nowhere"' in refused.text
+
+
+async def test_a_namespace_is_deleted_once_its_name_was_entered(node: Node) -> None:
+    browser = node.browser()
+    await create(browser, "leaving")
+    await browser.create("t", namespace="leaving")
+    schedule = {"namespace": "leaving", "id": "s", "callbackUrl": "http://127.0.0.1:9/", "every": "24h"}
+    assert (await browser.client.post("/api/v1/schedules/create", json=schedule)).status_code == 200
+    page = (await browser.get("/namespaces/leaving")).text
+    assert "of which 1 is pending, schedules, of which 1 is live" in page
+    for fields, status, why in (
+        ({"typed": "leavin", "pending": "yes"}, 400, "wrong-typed"),
+        ({"typed": "leaving"}, 409, "wrong-cancelPending"),
+    ):
+        refused = await browser.post("/namespaces/delete", {"name": "leaving", **fields})
+        assert refused.status_code == status
+        assert re.search(rf'id="{why}"[^>]*>[^<]+<', refused.text), fields
+        assert "<details" in refused.text and 'id="delete" open' in refused.text
+    begun = await browser.post("/namespaces/delete", {"name": "leaving", "typed": "leaving", "pending": "yes"})
+    assert begun.status_code == 303
+    job = begun.headers["location"]
+    assert "Delete namespace leaving" in (await browser.get(job)).text
+    assert "Delete namespace leaving" in (await browser.get("/jobs")).text
+    while "<span>completed</span>" not in (await browser.get(job)).text:  # noqa: ASYNC110 -- no signal for it
+        await asyncio.sleep(0.05)
+    assert (await browser.get("/namespaces/leaving")).status_code == 404
+    assert "leaving" not in names((await browser.get("/namespaces")).text)
+    audit = (await browser.get("/audit?subject=leaving")).text
+    assert "Deleted namespace" in audit
+
+
+async def test_the_pages_of_a_namespace_show_that_it_is_being_deleted(node: Node) -> None:
+    browser = node.browser()
+    await create(browser, "going")
+    await browser.create("t", namespace="going")
+    schedule = {"namespace": "going", "id": "s", "callbackUrl": "http://127.0.0.1:9/", "every": "24h"}
+    assert (await browser.client.post("/api/v1/schedules/create", json=schedule)).status_code == 200
+    # Paused, so that it stays as it is.
+    wanted = {"name": "going", "cancelPending": True, "ratePerSecond": 1}
+    job = (await browser.client.post("/api/v1/namespaces/delete", json=wanted)).json()["job"]
+    paused = await browser.client.post("/api/v1/jobs/pause", json={"jobId": job["id"]})
+    assert paused.status_code == 200
+    settings = (await browser.get("/namespaces/going")).text
+    assert "being deleted" in settings and f"/jobs/{job['id']}" in settings
+    assert "/namespaces/change" not in settings and 'id="delete"' not in settings
+    assert "<span>being deleted</span>" in (await browser.get("/namespaces")).text
+    for path in ("/timers?namespace=going", "/schedules?namespace=going"):
+        assert "The namespace going is being deleted" in (await browser.get(path)).text, path
+
+
+async def test_what_is_always_there_has_no_form_to_delete_it(node: Node) -> None:
+    browser = node.browser()
+    assert 'id="delete"' not in (await browser.get("/namespaces/default")).text
+    refused = await browser.post("/namespaces/delete", {"name": "default", "typed": "default"})
+    assert refused.status_code == 400 and "is always there" in refused.text

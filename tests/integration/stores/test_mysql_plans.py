@@ -21,6 +21,7 @@ from tocsin.sql.store import (
     NEWEST_RUN,
     RUN_SIZES,
     RUNS_OF_TIMER,
+    forget,
     history_of_timer,
     history_sizes,
     purge_history,
@@ -165,6 +166,16 @@ async def test_runs_of_a_timer_are_read_along_a_key(session: Connection) -> None
     assert await plan(session, written(trim_runs(DIALECT, 1, uuid_of(1), b"g" * 32, 5))) == [("runs", "PRIMARY", size)]
 
 
+async def test_what_is_left_of_timers_is_found_along_a_key(session: Connection) -> None:
+    found = [await plan(session, written(step)) for step in forget(DIALECT, 1, [uuid_of(1)])]
+    size = SHARD + FINISHED_UUID + GENERATION
+    assert found == [
+        [("failures", "PRIMARY", size)],
+        [("runs", "PRIMARY", size)],
+        [("history", "history_by_uuid", size)],
+    ]
+
+
 async def test_shard_rows_are_read_by_primary_key(session: Connection) -> None:
     assert await plan(session, mysql_read.shard_rows(range(4)).encode()) == [("timers", "PRIMARY", PLACE)]
     for count in (1, 2, 64):
@@ -227,6 +238,7 @@ async def _everything_else(recorder: Any) -> None:
     await store.purge_history(5, 5)
     await store.runs(1, uuid_of(1), None, 5)
     await store.trim_runs(1, uuid_of(1), 2, 5)
+    await store.forget(1, [uuid_of(1), uuid_of(2)])
     await store.put_record("kind", "a", "value", None)
     await store.put_record("kind", "a", "value", 1)
     await store.record("kind", "a")

@@ -17,6 +17,7 @@ from tocsin.sql.store import (
     NEWEST_RUN,
     RUN_SIZES,
     RUNS_OF_TIMER,
+    forget,
     history_of_timer,
     history_sizes,
     purge_history,
@@ -130,6 +131,15 @@ async def test_trim_of_runs_reads_those_of_one_timer(session: Any) -> None:
         "Index Scan using runs_pkey on runs runs_1",
         "Tid Scan on runs",
     ]
+
+
+@pytest.mark.parametrize("number, table", enumerate(["failures", "runs", "history"]))
+async def test_what_is_left_of_timers_is_found_along_a_key(session: Any, number: int, table: str) -> None:
+    found = scans(await plan(session, numbered(forget(DIALECT, 1, [b""])[number].sql)))
+    # In a table that has no rows, all indexes are alike.
+    empty = not await session.fetch(f"SELECT 1 FROM {table} LIMIT 1")
+    indexes = [f"{table}_pkey", *([f"{table}_by_instant"] if empty else [])]
+    assert found in [[f"Index Scan using {index} on {table}"] for index in indexes]
 
 
 async def test_shard_rows_have_an_index_of_their_own(session: Any) -> None:

@@ -18,7 +18,7 @@ var errUnknownStep = errors.New("unknown step")
 
 // named has the members that name an object, and what steps have beside a request.
 type named struct {
-	Namespace, TimerID, ScheduleID, TenantID, ServiceCallID, Tag, KeyID, JobID string
+	Namespace, Name, TimerID, ScheduleID, TenantID, ServiceCallID, Tag, KeyID, JobID string
 
 	TimeoutSeconds float64
 	Pages          bool
@@ -46,7 +46,7 @@ func call(x context.Context, client *tocsin.Client, do string, with json.RawMess
 	family, verb, _ := strings.Cut(do, ".")
 	names := map[string][]string{
 		"timers": {n.Namespace, n.TimerID}, "schedules": {n.Namespace, n.ScheduleID}, "calls": {n.ServiceCallID, n.Tag},
-		"keys": {n.KeyID}, "jobs": {n.JobID},
+		"keys": {n.KeyID}, "jobs": {n.JobID}, "namespaces": {n.Name},
 	}[family]
 	part, known := map[string]any{
 		"timers": client.Timers, "schedules": client.Schedules, "namespaces": client.Namespaces, "cluster": client.Cluster,

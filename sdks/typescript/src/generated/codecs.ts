@@ -19,6 +19,7 @@ import type {
   CreateNamespace,
   CreateSchedule,
   CreateTimer,
+  DeleteNamespace,
   DismissedFailures,
   DismissFailures,
   ErrorMeta,
@@ -32,6 +33,7 @@ import type {
   FailureList,
   FailurePage,
   FailureSample,
+  GetNamespace,
   GetStatistics,
   Hook,
   HookAnswer,
@@ -180,6 +182,11 @@ export function encodeRotateSecret(source: RotateSecret): Sent {
   return encode(source, ofRotateSecret);
 }
 
+/** What is sent; members that are undefined stay out. */
+export function encodeDeleteNamespace(source: DeleteNamespace): Sent {
+  return encode(source);
+}
+
 const ofUpdateNamespace: Converters<UpdateNamespace> = {
   retention: encodeDuration,
   retryPolicy: encodeRetryPolicy,
@@ -193,6 +200,11 @@ const ofUpdateNamespace: Converters<UpdateNamespace> = {
 /** What is sent; members that are undefined stay out. */
 export function encodeUpdateNamespace(source: UpdateNamespace): Sent {
   return encode(source, ofUpdateNamespace);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeGetNamespace(source: GetNamespace): Sent {
+  return encode(source);
 }
 
 const ofCreateNamespace: Converters<CreateNamespace> = {

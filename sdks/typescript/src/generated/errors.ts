@@ -203,6 +203,26 @@ export class NamespaceExists extends Conflict {
   }
 }
 
+/**
+ * NAMESPACE_DELETING: A job deletes the namespace. Until it has ended, nothing in it can be created or changed.
+ * Nothing was written.
+ */
+export class NamespaceDeleting extends Conflict {
+  static {
+    NamespaceDeleting.prototype.name = "NamespaceDeleting";
+  }
+}
+
+/**
+ * NAMESPACE_NOT_EMPTY: Timers or schedules are pending in the namespace, which its deletion would cancel.
+ * Nothing was written.
+ */
+export class NamespaceNotEmpty extends Conflict {
+  static {
+    NamespaceNotEmpty.prototype.name = "NamespaceNotEmpty";
+  }
+}
+
 /** SERVICE_CALL_NOT_SCHEDULED: The service call has started or finished: it can no longer be deleted. */
 export class ServiceCallNotScheduled extends Conflict {
   static {
@@ -364,6 +384,8 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   JOB_RUNNING: JobRunning,
   JOB_ENDED: JobEnded,
   NAMESPACE_EXISTS: NamespaceExists,
+  NAMESPACE_DELETING: NamespaceDeleting,
+  NAMESPACE_NOT_EMPTY: NamespaceNotEmpty,
   SERVICE_CALL_NOT_SCHEDULED: ServiceCallNotScheduled,
   SERVICE_CALL_NOT_FAILED: ServiceCallNotFailed,
   IDEMPOTENCY_CONFLICT: IdempotencyConflict,

@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_deleted" | "namespace_created" | "namespace_changed" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "job_created" | "job_changed" | "job_ended";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "job_created" | "job_changed" | "job_ended";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli";
@@ -34,7 +34,7 @@ export type HistoryMode = "all" | "failures" | "none";
 export type JobAction = "cancel" | "shift" | "setUrl" | "pause" | "resume" | "delete" | "replay";
 
 /** What a job changes. */
-export type JobKind = "timers" | "schedules" | "failures";
+export type JobKind = "timers" | "schedules" | "failures" | "namespace";
 
 /** running and paused ones go on, or may; completed, canceled and failed ones have ended. */
 export type JobState = "running" | "paused" | "completed" | "canceled" | "failed";
@@ -69,10 +69,10 @@ export type StatisticsResolution = "minute" | "tenMinutes";
 /**
  * Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future.
  * `waiting`: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a
- * change is being stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read, or
- * the settings of the node that owns its shard forbid the address that its URL leads to. `blocked`: it is due,
- * and no node fires it now. `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it
- * has its final status.
+ * change is being stored. `paused`: its namespace is paused, or is being deleted. `suspended`: its stored record
+ * can't be read, or the settings of the node that owns its shard forbid the address that its URL leads to.
+ * `blocked`: it is due, and no node fires it now. `unknown`: it is due, and the owner of its shard could not be
+ * asked. `finished`: it has its final status.
  */
 export type TimerState = "scheduled" | "retrying" | "waiting" | "firing" | "writing" | "paused" | "suspended" | "blocked" | "unknown" | "finished";
 
@@ -699,6 +699,12 @@ export interface CreateNamespace {
   readonly onPaused?: Hook | undefined;
 }
 
+/** Names a namespace. */
+export interface GetNamespace {
+  /** The namespace's name. */
+  readonly name: string;
+}
+
 /**
  * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without
  * their own for the same event; null removes one.
@@ -734,6 +740,18 @@ export interface UpdateNamespace {
   readonly onMissed?: Hook | null | undefined;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   readonly onPaused?: Hook | null | undefined;
+}
+
+/** A namespace to delete. */
+export interface DeleteNamespace {
+  /** The namespace's name. */
+  readonly name: string;
+  /** Delete it although timers or schedules are pending in it. Default false. */
+  readonly cancelPending?: boolean | undefined;
+  /** Rows a second that the job changes at most, in the whole cluster. Default 500. */
+  readonly ratePerSecond?: number | undefined;
+  /** Makes the request safe to repeat: the same key answers the same job. */
+  readonly idempotencyKey?: string | undefined;
 }
 
 /** The rotation of a namespace's signing secret. */
@@ -1344,6 +1362,7 @@ export interface Job {
    * replay of failures.
    */
   action: Open<JobAction>;
+  /** What it changes. A namespace is deleted with all that is in it. */
   of: Open<JobKind>;
   filter: JobFilterAnswer;
   /** running and paused ones go on, or may; completed, canceled and failed ones have ended. */
@@ -1374,6 +1393,8 @@ export interface Job {
   matchMax?: number;
   /** Timers due before this instant have been examined. */
   examinedTo?: string;
+  /** Whether the namespace is deleted although timers or schedules are pending in it. */
+  cancelPending?: boolean;
   /** Why it failed. */
   reason?: string;
   /** The id of the key that created it. */
@@ -1445,6 +1466,8 @@ export interface Namespace {
    * of the namespace wait, and its operations are refused, until the record is restored from a backup.
    */
   damaged?: string;
+  /** The job's id. */
+  deleting?: string;
   /** Who is notified when it has failed, or expired. */
   onFailure?: HookAnswer;
   /** Who is notified when it has succeeded. */

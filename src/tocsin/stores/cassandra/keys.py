@@ -62,8 +62,8 @@ def run_key(uuid: bytes, generation: bytes = b"") -> bytes:
     return _RUN + uuid + generation
 
 
-def failure_key(uuid: bytes, generation: bytes) -> bytes:
-    """The key under which the instant of a failure is found."""
+def failure_key(uuid: bytes, generation: bytes = b"") -> bytes:
+    """The key under which the instant of a failure is found; without a generation, before those of all the timer's."""
     return _FAILURE + uuid + generation
 
 

@@ -18,6 +18,7 @@ from tocsin.stores.cassandra.rows import (
     failure_value,
     history_value,
     member_value,
+    row_or_damaged,
     run_value,
     schedule_value,
     stored_value,
@@ -34,9 +35,13 @@ _DELETE_RANGE = "DELETE FROM {t} WHERE p = ? AND k >= ? AND k <= ?"
 #: A condition that always holds: Paxos orders the batch that begins with it. No row has that key.
 _IN_ORDER = "DELETE FROM {t} WHERE p = ? AND k = 0x00 IF v = null"
 _STATE = "SELECT DISTINCT epoch, owner, latest FROM {t} WHERE p = ?"
+_OF_TIMER = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k < ?"
+_RUNS = "SELECT k FROM {t} WHERE p = ? AND k >= ? AND k < ?"
 
-#: Failures that one batch removes.
+#: Rows, or failures, that one batch removes.
 _REMOVED_MAX = 500
+#: Timers whose finished rows are read at once, to be removed.
+_FORGOTTEN_MAX = 50
 #: Size of a statement besides its value, rounded up.
 _STATEMENT_BYTES = 150
 #: Cassandra refuses writes of more than half of a segment of its commit log, 16 MiB by default.
@@ -126,6 +131,29 @@ async def _places_of(
     read = partial(client.read, KEYS, partition)
     pages = await client.in_parallel(read, cut(list(wanted), client.options.keys_max))
     return [(instant_of(value), *wanted[key]) for page in pages for key, value in page]
+
+
+async def _failures_and_runs(client: CassandraClient, partition: str, uuid: bytes) -> list[Write]:
+    """The deletes of a timer's failures and runs."""
+    first = failure_key(uuid)
+    failures = await client.read(_OF_TIMER, partition, first, end_of(first))
+    places = [(instant_of(value), uuid, key[len(first) :]) for key, value in failures]
+    first = run_key(uuid)
+    runs = await client.read(_RUNS, partition, first, end_of(first))
+    return [*_removed_failures(partition, places), *(Write(_DELETE, (partition, key)) for (key,) in runs)]
+
+
+async def _finished(client: CassandraClient, partition: str, uuid: bytes) -> list[Write]:
+    """The deletes of a timer's finished rows and their entries. That of a damaged row stays, and leads to none."""
+    first = history_key(uuid)
+    rows = await client.read(_OF_TIMER, partition, first, end_of(first))
+    deletes = []
+    for key, value in rows:
+        ended = row_or_damaged(key, value)
+        deletes.append(Write(_DELETE, (partition, key)))
+        entry = order_key(FINISHED, ended.execute_at, uuid, ended.generation)
+        deletes.append(Write(_DELETE, (partition, entry)))
+    return deletes
 
 
 async def _is_last(client: CassandraClient, shard_id: int, token: bytes) -> bool:
@@ -228,13 +256,24 @@ class CassandraWrites(ClientStore[CassandraClient]):
         many: all of them or, if one of them is gone, none."""
         client = self._open
         partition, first = client.shard(shard_id), run_key(uuid)
-        runs = await client.read("SELECT k FROM {t} WHERE p = ? AND k >= ? AND k < ?", partition, first, end_of(first))
+        runs = await client.read(_RUNS, partition, first, end_of(first))
         beyond = runs[: min(max(len(runs) - keep, 0), limit)]
         if not beyond:
             return 0
         deletes = [Write("DELETE FROM {t} WHERE p = ? AND k = ? IF EXISTS", (partition, key)) for (key,) in beyond]
         applied = await self._turns.take(shard_id, partial(client.write_all, deletes))
         return len(beyond) if applied[0] else 0
+
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        """Removes all failures, runs and finished rows of these uuids, some at a time."""
+        client = self._open
+        partition = client.shard(shard_id)
+        for some in cut(list(dict.fromkeys(uuids)), _FORGOTTEN_MAX):
+            for found in (_failures_and_runs, _finished):
+                deletes = await client.in_parallel(partial(found, client, partition), some)
+                for part in cut([write for each in deletes for write in each], _REMOVED_MAX):
+                    writes = [Write(_IN_ORDER, (partition,)), *part]
+                    await self._turns.take(shard_id, partial(client.write_all, writes))
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes nothing and returns 0: each row was written with its time to live."""

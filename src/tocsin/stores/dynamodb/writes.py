@@ -19,6 +19,7 @@ from tocsin.stores.dynamodb.keys import (
     MEMBERS,
     Item,
     failure_key,
+    history_key,
     key,
     partition_of,
     run_key,
@@ -288,6 +289,18 @@ class DynamoWrites(ClientStore[DynamoClient]):
         runs = between_keys(*(run_key(shard_id, uuid, each) for each in (b"", GENERATION_END)))
         found = await self._open.items(partition_of(shard_id), ProjectionExpression="p, s", **runs)
         return await self._delete(found[: min(max(len(found) - keep, 0), limit)])
+
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        """Removes all failures, runs and finished rows of these uuids, found by one query for each uuid and kind."""
+        client = self._open
+
+        async def of_timer(key_of: Callable[[int, bytes, bytes], Item], uuid: bytes) -> list[Item]:
+            generations = between_keys(*(key_of(shard_id, uuid, each) for each in (b"", GENERATION_END)))
+            return await client.items(partition_of(shard_id), ProjectionExpression="p, s", **generations)
+
+        for key_of in (failure_key, run_key, history_key):
+            found = await client.in_parallel(partial(of_timer, key_of), dict.fromkeys(uuids))
+            await self._delete([item for items in found for item in items])
 
     async def _delete(self, items: Sequence[Item]) -> int:
         await self._open.batch_delete([{"p": item["p"], "s": item["s"]} for item in items])

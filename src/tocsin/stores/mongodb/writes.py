@@ -32,6 +32,9 @@ _Write: TypeAlias = InsertOne[Document] | ReplaceOne[Document] | DeleteMany
 #: A batch's writes in each collection.
 Part: TypeAlias = dict[str, list[_Write]]
 
+#: Timers whose rows one transaction removes: a schedule may have thousands of occurrences.
+_FORGOTTEN_MAX = 20
+
 
 def writes_of(batch: ShardBatch) -> Part:
     """The batch's writes in each collection. Raises DefiniteFailure for a row that does not fit."""
@@ -247,6 +250,18 @@ class MongoWrites(ClientStore[MongoClient]):
             ).deleted_count
 
         return await client.write(remove)
+
+    async def forget(self, shard_id: int, uuids: Sequence[bytes]) -> None:
+        """Removes all failures, runs and finished rows of these uuids, those of a few at a time."""
+        client = self._open
+
+        async def remove(session: Session, name: str, some: Sequence[bytes]) -> None:
+            of_timers = {"shard": shard_id, "uuid": {"$in": [uuid_binary(uuid) for uuid in some]}}
+            await client.collection(name).delete_many(of_timers, session=session)
+
+        for some in cut(list(dict.fromkeys(uuids)), _FORGOTTEN_MAX):
+            for name in ("failures", "runs", "history"):
+                await client.write(partial(remove, name=name, some=some))
 
     async def _purge(self, name: str, now_us: int, limit: int) -> int:
         client = self._open

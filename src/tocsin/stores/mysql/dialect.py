@@ -13,11 +13,6 @@ class MysqlDialect(Dialect):
 
     timers = "timers FORCE INDEX (PRIMARY)"
     history_of_timer = "history FORCE INDEX (history_by_uuid)"
-    # See _UUID_DELETE in `writes.py`.
-    delete_failures = (
-        "DELETE /*+ INDEX(failures PRIMARY) */ /*M! failures */ FROM failures /*M! FORCE INDEX (PRIMARY) */ "
-        "/*T! FORCE INDEX (PRIMARY) */"
-    )
     shard_row = f"shard_id = ? AND {SHARD_ROWS}"
     # That the row exists is an error of the server, which the store takes for no row changed: with IGNORE, the server would
     # also change other errors into warnings.
@@ -50,6 +45,12 @@ class MysqlDialect(Dialect):
     def or_update(self, key: str, *columns: str) -> str:
         """The server finds the key by itself."""
         return f" ON DUPLICATE KEY UPDATE {', '.join(f'{each} = VALUES({each})' for each in columns)}"
+
+    def delete_along(self, table: str, index: str) -> str:
+        """With a hint for each server: see _UUID_DELETE in `writes.py`. Quoted, since MariaDB's DELETE HISTORY is another
+        statement."""
+        forced = f"/*M! FORCE INDEX ({index}) */ /*T! FORCE INDEX ({index}) */"
+        return f"DELETE /*+ INDEX({table} {index}) */ /*M! `{table}` */ FROM {table} {forced}"
 
     def delete_first(self, table: str, key: str, condition: str, order: str) -> str:
         """Of nodes that delete at the same time, the later ones wait and find none."""

@@ -33,5 +33,9 @@ class SqliteDialect(Dialect):
     )
     locked = ""
 
+    def delete_along(self, table: str, index: str) -> str:
+        """Without statistics, SQLite prefers a primary key of which it uses the first column alone."""
+        return f"DELETE FROM {table}" + ("" if index == "PRIMARY" else f" INDEXED BY {index}")
+
 
 DIALECT = SqliteDialect()

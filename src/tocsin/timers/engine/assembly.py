@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,7 +29,7 @@ from tocsin.model.failure import FAILED, failure_of
 from tocsin.model.hooks import Event, Hooks
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import FAILED_RUNS, Run
-from tocsin.model.schedule import Put, Replay
+from tocsin.model.schedule import Put, Replan, Replay
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
 from tocsin.ports.observer import TimerSuspended
 from tocsin.ports.store import FailureRow, FireKey, Found, HistoryRow, RunRow, ShardBatch
@@ -73,12 +74,26 @@ _key_of_stored = itemgetter(0, 1)
 #: The reckoning of schedules for one commit, during which the event loop does nothing else: what becomes of a row takes 0.1
 #: ms and counts as one. A change counts more, even if it is refused: its rule may be new to this node.
 RECKONING_MAX, _RECKONING_OF_CHANGE = 250, 5
+#: What clients, and jobs for them, can no longer do in a namespace that is being deleted.
+_CHANGES = frozenset((OpKind.CREATE, OpKind.UPDATE, OpKind.REPLAY, OpKind.SCHEDULE))
 #: Which finished timers of a namespace are kept, and for how many microseconds.
 HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 #: The hooks of a namespace, for its timers without their own.
 HooksOf = Callable[[str], Hooks | None]
+#: Why nothing can be created or changed in a namespace; None if it can.
+RefusalOf = Callable[[str], TocsinError | None]
 #: What was read from the store: None for a timer that it doesn't have.
 Fetched = Mapping[bytes, Found | None]
+
+
+class RowRoom(NamedTuple):
+    """How large a record may be, and how much of that clients leave for what the engine adds to it later."""
+
+    bytes_max: int
+    reserve_bytes: int
+
+
+UNBOUNDED = RowRoom(sys.maxsize, 0)
 
 
 class Assembly:
@@ -94,21 +109,21 @@ class Assembly:
         history_rule: HistoryRule,
         failure_retention_us: int,
         hooks_of: HooksOf = lambda namespace: None,
+        refusal_of: RefusalOf = lambda namespace: None,
         fetched: Fetched | None = None,
-        row_bytes_max: int = sys.maxsize,
-        row_reserve_bytes: int = 0,
+        room: RowRoom = UNBOUNDED,
     ) -> None:
         self._window = window
         self._now_us = now_us
         self._boot_us = boot_us
         self._history_rule = history_rule
         self._failure_retention_us = failure_retention_us
-        self._hooks_of = hooks_of
+        self._hooks_of, self._refusal_of = hooks_of, refusal_of
         self._fetched: Fetched = {} if fetched is None else fetched
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
-        self._row_bytes_max, self._client_bytes_max = row_bytes_max, row_bytes_max - row_reserve_bytes
+        self._row_bytes_max, self._client_bytes_max = room.bytes_max, room.bytes_max - room.reserve_bytes
         # What the record of the present operation may have.
-        self._bytes_max = row_bytes_max
+        self._bytes_max = room.bytes_max
 
     def batch(
         self,
@@ -169,6 +184,12 @@ class Assembly:
     def _resolve(self, op: WriteOp) -> WriteAnswer:
         """Adds the operation's effect to the batch; returns its answer."""
         uuid, kind, window, batch = op.uuid, op.kind, self._window, self._batch
+        if (
+            kind in _CHANGES
+            and type(op.change) is not Replan
+            and (refused := self._refusal_of(op.namespace)) is not None
+        ):
+            return refused
         if kind is OpKind.CREATE:
             assert op.timer is not None
             if op.condition is None:

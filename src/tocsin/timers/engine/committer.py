@@ -19,7 +19,7 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
-from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly, Fetched
+from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly, Fetched, RowRoom
 from tocsin.timers.engine.retention import note_recorded
 from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
 
@@ -231,10 +231,10 @@ class CommitLane:
             boot_us=clock.boottime_us(),
             history_rule=self._context.history_rule,
             hooks_of=self._context.hooks_of,
+            refusal_of=self._context.refusal,
             failure_retention_us=self._context.limits.failure_retention_us,
             fetched=fetched,
-            row_bytes_max=self._context.row_bytes_max,
-            row_reserve_bytes=self._context.limits.row_reserve_bytes,
+            room=RowRoom(self._context.row_bytes_max, self._context.limits.row_reserve_bytes),
         )
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tocsin.administration import NAMESPACES, namespaces
-from tocsin.model.errors import OutcomeUnknown, StoreError, StoreFull
+from tocsin.model.errors import (
+    NamespaceDeleting,
+    NamespaceNotFound,
+    OutcomeUnknown,
+    StoreError,
+    StoreFull,
+    TocsinError,
+)
 from tocsin.model.hooks import Hooks
 from tocsin.model.namespace import RETENTION_DEFAULT_US, DamagedNamespace, HistoryMode, Namespace
 from tocsin.ports.clock import Clock, WakeUp
@@ -139,8 +146,8 @@ class Context:
         """Reads all namespaces from the store, unless none has changed since they were last read, and returns them; raises
         what the store raises.
 
-        A namespace that this node has changed, or read again, since this read began stays as it is known: this read's result
-        may be older.
+        A namespace that this node has changed, removed, or read again, since this read began stays as it is known: this
+        read's result may be older. One that is no longer stored is forgotten.
         """
         self._learned += 1
         number, begun_at = self._learned, self.clock.boottime_us()
@@ -150,18 +157,42 @@ class Context:
         unchanged = version == self._namespaces_version and not any(
             isinstance(each, DamagedNamespace) for each in self.namespaces.values()
         )
-        for namespace in [] if unchanged else await self.bounded(namespaces(self.store)):
-            if self._learned_from.get(namespace.name, 0) < number:
-                self._learned_from[namespace.name] = number
-                if isinstance(namespace, DamagedNamespace) and self.namespaces.get(namespace.name) != namespace:
-                    self.arcs.pop(namespace.name, None)
-                    self.observe(NamespaceDamaged(namespace.name, namespace.reason))
-                self.namespaces[namespace.name] = namespace
+        if not unchanged:
+            self._take_over(await self.bounded(namespaces(self.store)), number)
         if number == self._learned:
             # Otherwise some are known from a read or a change that began later, which may have seen an earlier version.
             self._namespaces_version = version
         self.namespaces_as_of = max(begun_at, self.namespaces_as_of or begun_at)
         return list(self.namespaces.values())
+
+    def _take_over(self, stored: list[Namespace], number: int) -> None:
+        """Takes over what the read of that number has returned, as far as it isn't known better."""
+        for namespace in stored:
+            if self._is_later(namespace.name, number):
+                if isinstance(namespace, DamagedNamespace) and self.namespaces.get(namespace.name) != namespace:
+                    self.observe(NamespaceDamaged(namespace.name, namespace.reason))
+                self._learn(namespace, number)
+        for name in self.namespaces.keys() - {namespace.name for namespace in stored}:
+            if self._is_later(name, number):
+                self._forget(name, number)
+
+    def _is_later(self, name: str, number: int) -> bool:
+        """Whether the read or change of that number began after the one that the namespace is known from."""
+        return self._learned_from.get(name, 0) < number
+
+    def _learn(self, namespace: Namespace, number: int) -> None:
+        known = self.namespaces.get(namespace.name)
+        other = known is not None and known.num_shards != namespace.num_shards
+        if other or isinstance(namespace, DamagedNamespace):
+            # Unknown now, or that of another namespace, which was deleted.
+            self.arcs.pop(namespace.name, None)
+        self._learned_from[namespace.name] = number
+        self.namespaces[namespace.name] = namespace
+
+    def _forget(self, name: str, number: int) -> None:
+        self._learned_from[name] = number
+        self.namespaces.pop(name, None)
+        self.arcs.pop(name, None)
 
     async def refresh_namespaces(self) -> None:
         """Returns after a read of the namespaces that began after the call. Concurrent callers share one read. Raises what
@@ -190,10 +221,15 @@ class Context:
 
     def changed_namespace(self, namespace: Namespace) -> None:
         """Takes over a namespace that this node has just written."""
-        if not self.knows_namespace(namespace.name, namespace.version + 1):
+        # The first version is that of a new namespace, whatever is known of a former one with its name.
+        if namespace.version == 1 or not self.knows_namespace(namespace.name, namespace.version + 1):
             self._learned += 1
-            self._learned_from[namespace.name] = self._learned
-            self.namespaces[namespace.name] = namespace
+            self._learn(namespace, self._learned)
+
+    def removed_namespace(self, name: str) -> None:
+        """Forgets a namespace whose record this node has just removed."""
+        self._learned += 1
+        self._forget(name, self._learned)
 
     async def in_turn(self, call: Awaitable[T]) -> T:
         """Like `bounded`, for calls that all shards of a node may make at once: only `SHARD_CALLS_MAX` run at a time, so that
@@ -213,11 +249,29 @@ class Context:
             ) from None
 
     def history_rule(self, namespace: str) -> tuple[HistoryMode, int]:
-        """Whether and how long finished timers of the namespace stay visible."""
+        """Whether and how long finished timers of the namespace stay visible. While it is deleted, each end is kept: what is
+        left of a timer is found by its history."""
         known = self.namespaces.get(namespace)
-        return (known.history, known.retention_us) if known else (HistoryMode.ALL, RETENTION_DEFAULT_US)
+        if known is None:
+            return HistoryMode.ALL, RETENTION_DEFAULT_US
+        return HistoryMode.ALL if known.deleting else known.history, known.retention_us
+
+    def refusal(self, namespace: str) -> TocsinError | None:
+        """Why nothing can be created or changed in the namespace; None if it can."""
+        known = self.namespaces.get(namespace)
+        if known is None:
+            return NamespaceNotFound(f"there is no namespace {namespace!r}; create it first with namespaces/create")
+        return None if known.deleting is None else being_deleted(known)
 
     def hooks_of(self, namespace: str) -> Hooks | None:
         """The hooks of the namespace."""
         known = self.namespaces.get(namespace)
         return None if known is None else known.hooks
+
+
+def being_deleted(namespace: Namespace) -> NamespaceDeleting:
+    """The refusal of a write in a namespace that is being deleted."""
+    return NamespaceDeleting(
+        f"job {namespace.deleting} deletes the namespace {namespace.name!r}; wait for its end and create the namespace "
+        "again, or cancel the job"
+    )

@@ -191,7 +191,7 @@ class Dispatcher:
             window.defer()
             return
         namespace = self.context.namespaces.get(timer.namespace)
-        if namespace is not None and namespace.paused:
+        if namespace is not None and namespace.held:
             window.defer()
             self._suspend(shard, row, f"namespace:{timer.namespace}")
             return
@@ -298,7 +298,7 @@ class Dispatcher:
             namespace = self.context.namespaces.get(row.timer.namespace)
             expires_at = row.timer.expires_at
             in_time = expires_at is None or now <= expires_at
-            if row.key[0] > now or (namespace is not None and namespace.paused) or not in_time:
+            if row.key[0] > now or (namespace is not None and namespace.held) or not in_time:
                 # No longer due, or its namespace was paused or the timer expired in the meantime: its next turn decides.
                 shard.window.put_back(row)
                 self._alarm.set(shard.shard_id, row.key[0], now)
@@ -328,7 +328,7 @@ class Dispatcher:
         kind, _, name = reason.partition(":")
         if kind == "namespace":
             namespace = self.context.namespaces.get(name)
-            busy = (namespace is not None and namespace.paused) or name in self.admission.blocked
+            busy = (namespace is not None and namespace.held) or name in self.admission.blocked
             return 0 if busy else self.context.limits.resume_rows
         if kind == "destination":
             return self.admission.room_for(shard, self.admission.destinations.get(name))

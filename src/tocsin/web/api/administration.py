@@ -9,6 +9,7 @@ from tocsin.model.access import ApiKey, Role
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
+from tocsin.timers.jobs import Jobs
 from tocsin.timers.service import TimerService
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
@@ -24,6 +25,8 @@ from tocsin.web.http.administration import (
 )
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import optional_instant
+from tocsin.web.http.jobs import JobAnswer, job_view
+from tocsin.web.http.namespace_deletion import DeleteNamespace, DeletionRequests
 from tocsin.web.http.namespaces import NamespaceRequests, namespace_answer
 from tocsin.web.http.repeated import refuse_key
 
@@ -31,16 +34,22 @@ _of_keys = partial(Operation, role=Role.ADMIN, reach=Reach.VISIBLE, key_required
 
 
 class NamespaceHandlers:
-    """Handles create, list, update, and rotation of the secret."""
+    """Handles create, get, list, update, delete, and rotation of the secret."""
 
-    def __init__(self, service: TimerService, parser: RequestParser, audit: AuditLog) -> None:
+    def __init__(self, service: TimerService, parser: RequestParser, audit: AuditLog, jobs: Jobs) -> None:
         self._service = service
         self._requests = NamespaceRequests(service, parser, audit)
+        self._deletions = DeletionRequests(service, jobs, parser.rules, audit)
 
     @Operation("createNamespace", "/api/v1/namespaces/create", Role.ADMIN, Reach.SERVICE)
     async def create(self, request: ApiRequest, sent: wire.CreateNamespace) -> wire.Namespace:
         """numShards is permanent; everything else can be changed later."""
         return namespace_answer(await self._requests.create(sent, request.actor), request.now_us)
+
+    @Operation("getNamespace", "/api/v1/namespaces/get", Role.READ, Reach.NAMESPACE)
+    async def get(self, request: ApiRequest, sent: wire.GetNamespace) -> wire.Namespace:
+        """The namespace as namespaces/list shows it."""
+        return namespace_answer(await self._service.namespaces.stored(sent.name), request.now_us)
 
     @Operation("listNamespaces", "/api/v1/namespaces/list", Role.READ, Reach.VISIBLE, body_optional=True)
     async def list(self, request: ApiRequest, sent: wire.ListNamespaces) -> wire.NamespaceList:
@@ -57,6 +66,16 @@ class NamespaceHandlers:
         """Changes only the given fields. Timers of a paused namespace wait, and fire when it is resumed. The response is sent
         when every node has applied the change, which takes seconds if a node can't be reached."""
         return namespace_answer(await self._requests.update(sent, request.actor), request.now_us)
+
+    @Operation("deleteNamespace", "/api/v1/namespaces/delete", Role.ADMIN, Reach.SERVICE, status=202)
+    async def delete(self, request: ApiRequest, sent: DeleteNamespace) -> JobAnswer:
+        """A job deletes the namespace with all that is in it: timers, schedules and notifications, their history, failures
+        and idempotency keys. API keys that are limited to this namespace alone are revoked; others lose it. From the response
+        on, nothing of the namespace begins to fire, and creates and changes in it are refused with NAMESPACE_DELETING; reads
+        work until the job has ended. Then the name can be used again. If the job is canceled or fails, the namespace goes on
+        with what is left. While a job deletes the namespace, another request answers that job."""
+        refuse_key(request.headers)
+        return JobAnswer(job_view(await self._deletions.delete(sent, request.actor, request.now_us)))
 
     @Operation("rotateNamespaceSecret", "/api/v1/namespaces/rotateSecret", Role.ADMIN, Reach.NAMESPACE)
     async def rotate(self, request: ApiRequest, sent: wire.RotateSecret) -> wire.RotatedSecret:

@@ -115,7 +115,7 @@ class Api:
             ScheduleHandlers(Schedules(service), parser, traces),
             FailureHandlers(service, parts.rules, audit),
             JobHandlers(parts.jobs, parts.rules, audit),
-            NamespaceHandlers(service, parser, audit),
+            NamespaceHandlers(service, parser, audit, parts.jobs),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, parts.rules),
             StatisticsHandlers(service, parts.statistics, parts.rules),

@@ -23,6 +23,7 @@ from tocsin.ports.audit import AuditLog
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.instants import format_instant, optional_instant, read_instant
+from tocsin.web.http.jobs import JobId
 from tocsin.web.http.wire import (
     ON_FAILURE,
     ON_MISSED,
@@ -139,6 +140,12 @@ class RotatedSecret(ResponseStruct, kw_only=True):
     previous_until: Annotated[
         str | UnsetType, about("Until when the previous secret keeps signing; absent if only the new one signs.")
     ] = UNSET
+
+
+class GetNamespace(RequestStruct):
+    """Names a namespace."""
+
+    name: NamespaceName
 
 
 class ListNamespaces(RequestStruct):
@@ -274,6 +281,9 @@ class Namespace(ResponseStruct):
             "Why the stored record can't be read; absent if it can. The fields besides name are then placeholders. Timers of "
             "the namespace wait, and its operations are refused, until the record is restored from a backup."
         ),
+    ] = UNSET
+    deleting: Annotated[
+        JobId | UnsetType, about("The id of the job that deletes the namespace; absent while none does.")
     ] = UNSET
     on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET

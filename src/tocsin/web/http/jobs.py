@@ -27,6 +27,7 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.access import require_namespace, require_service
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
+from tocsin.web.http.repeated import bad_key
 from tocsin.web.http.wire import CallbackUrl, Instant, ListedNamespace, RequestStruct, ResponseStruct, about
 
 JobId = Annotated[str, about("The job's id.", "5f2b8c1d9e3a7f6045c2d1ab"), limits.text(64)]
@@ -160,7 +161,7 @@ class Job(ResponseStruct, kw_only=True):
     id: JobId
     namespace: ListedNamespace
     action: Action
-    of: JobKind
+    of: Annotated[JobKind, about("What it changes. A namespace is deleted with all that is in it.")]
     filter: JobFilterAnswer
     state: Annotated[
         JobState, about("running and paused ones go on, or may; completed, canceled and failed ones have ended.")
@@ -178,6 +179,9 @@ class Job(ResponseStruct, kw_only=True):
     url: CallbackUrl | UnsetType = UNSET
     match_max: MatchMax | UnsetType = UNSET
     examined_to: Annotated[Instant, about("Timers due before this instant have been examined.")] | UnsetType = UNSET
+    cancel_pending: Annotated[
+        bool | UnsetType, about("Whether the namespace is deleted although timers or schedules are pending in it.")
+    ] = UNSET
     reason: Annotated[str | UnsetType, about("Why it failed.")] = UNSET
     created_by: Annotated[str | UnsetType, about("The id of the key that created it.")] = UNSET
     ended_at: Instant | UnsetType = UNSET
@@ -227,6 +231,7 @@ def job_view(job: model.Job) -> Job:
         url=redact_url(job.url) if job.url else UNSET,
         match_max=UNSET if job.match_max is None else job.match_max,
         examined_to=optional_instant(job.seen_to),
+        cancel_pending=job.cancel_pending if job.kind is JobKind.NAMESPACE else UNSET,
         reason=job.reason or UNSET,
         created_by=UNSET if job.created_by is None else job.created_by,
         ended_at=optional_instant(job.ended_at),
@@ -309,9 +314,11 @@ class JobRequests:
         return job
 
     def _new(self, sent: CreateJob, actor: Actor, now_us: int) -> model.Job:
-        errors = bad_fields(sent, self._rules)
+        errors = [*bad_fields(sent, self._rules), *bad_key(sent.idempotency_key)]
         row_filter = self._filter(sent, now_us, errors)
-        if sent.action not in ACTIONS[sent.of]:
+        if sent.of is JobKind.NAMESPACE:
+            errors.append(FieldError("of", "is deleted with namespaces/delete; give timers, schedules or failures"))
+        elif sent.action not in ACTIONS[sent.of]:
             known = ", ".join(ACTIONS[sent.of])
             errors.append(FieldError("action", f"is none of {sent.of}; give one of: {known}"))
         if row_filter.is_empty and sent.all is not True:
@@ -325,9 +332,9 @@ class JobRequests:
             errors.append(FieldError("url", "has [redacted] in it; give the whole URL"))
         if errors:
             raise InvalidInput(*errors)
-        named = os.urandom(16) if sent.idempotency_key is UNSET else f"{sent.namespace} {sent.idempotency_key}".encode()
+        key = None if sent.idempotency_key is UNSET else f"{sent.namespace} {sent.idempotency_key}"
         return model.Job(
-            hashlib.sha256(named).hexdigest()[:24],
+            job_id(key),
             sent.namespace,
             sent.of,
             sent.action,
@@ -336,7 +343,7 @@ class JobRequests:
             now_us,
             now_us,
             JobState.STARTING,
-            request=hashlib.sha256(msgspec.json.encode(sent)).hexdigest()[:32],
+            request=request_hash(sent),
             created_by=actor.key_id,
             address=actor.address,
             source=actor.source.value,
@@ -401,10 +408,23 @@ class JobRequests:
         return -shift_us if sent.shift_by.startswith("-") else shift_us
 
 
+def job_id(key: str | None) -> str:
+    """The id of a new job: for the same idempotency key, which names its scope, the same one."""
+    return hashlib.sha256(os.urandom(16) if key is None else key.encode()).hexdigest()[:24]
+
+
+def request_hash(sent: RequestStruct) -> str:
+    """What a repeated request for a job is known by."""
+    return hashlib.sha256(msgspec.json.encode(sent)).hexdigest()[:32]
+
+
 def may(key: ApiKey | None, role: Role, job: model.Job) -> bool:
-    """Whether the key covers the job: that of all namespaces together is changed by keys of administrators only."""
+    """Whether the key covers the job: that of all namespaces together, and the deletion of one, are changed by keys of
+    administrators only."""
     if key is None:
         return True
+    if role is Role.WRITE and job.kind is JobKind.NAMESPACE:
+        return key.allows(Role.ADMIN, None)
     if job.namespace == EVERY:
         return key.allows(Role.ADMIN if role is Role.WRITE else role, None)
     return key.allows(role, job.namespace)

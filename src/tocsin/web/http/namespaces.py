@@ -120,6 +120,7 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
         updated_at=format_instant(namespace.updated_at),
         previous_secret_until=optional_instant(namespace.signing.previous_until(now_us)),
         damaged=UNSET if namespace.damaged is None else namespace.damaged,
+        deleting=UNSET if namespace.deleting is None else namespace.deleting,
     )
     set_hooks(answer, namespace.hooks)
     return answer

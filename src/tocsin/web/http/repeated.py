@@ -52,6 +52,11 @@ def agreed_key(field: str | UnsetType, named: str | None) -> str | None:
     return field
 
 
+def bad_key(field: str | UnsetType) -> list[FieldError]:
+    """What is wrong with the field `idempotencyKey` of a request, if anything is."""
+    return [] if field is UNSET or _KEY.match(field) else [FieldError("idempotencyKey", _reason(field))]
+
+
 def refuse_key(headers: Mapping[bytes, bytes]) -> None:
     """Raises InvalidInput for a request with an idempotency key, to an operation that does its work again each time."""
     if HEADER in headers:
@@ -78,8 +83,8 @@ def condition_of(
     """
     field = sent.idempotency_key
     on_conflict = OnConflict.REPLACE if sent.on_conflict is UNSET else sent.on_conflict
-    if field is not UNSET and not _KEY.match(field):
-        raise InvalidInput(FieldError("idempotencyKey", _reason(field)))
+    if wrong := bad_key(field):
+        raise InvalidInput(*wrong)
     named = agreed_key(field, named)
     if named is None:
         return None if on_conflict is OnConflict.REPLACE else Condition(on_conflict)
@@ -88,7 +93,7 @@ def condition_of(
 
 def _reason(key: str) -> str:
     if not key:
-        return "is empty; send a value unique to this create, such as a UUID"
+        return "is empty; send a value unique to this request, such as a UUID"
     if len(key) > IDEMPOTENCY_KEY_CHARS_MAX:
         return f"has {len(key)} characters; at most {IDEMPOTENCY_KEY_CHARS_MAX} are accepted"
     return "must have only visible ASCII characters, without spaces; send a value such as a UUID"

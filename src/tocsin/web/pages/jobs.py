@@ -198,6 +198,8 @@ class Jobs(Part):
 
 def what(job: Job) -> str:
     """What the job does, in a sentence without its end."""
+    if job.kind is JobKind.NAMESPACE:
+        return f"Delete namespace {job.namespace}"
     where = "all namespaces" if job.namespace == EVERY else f"namespace {job.namespace}"
     by = f" by {shift_text(job.shift_by_us)}" if job.shift_by_us else ""
     return f"{ACTIONS[job.kind][job.action]} {_ROWS[job.kind]} of {where}{by}"

@@ -296,7 +296,7 @@ class ListPart(Part, Generic[F, R]):
 class NamespacedList(ListPart[F, R]):
     """The list of what a namespace has, or all that the principal may read. A row is known by its namespace and id."""
 
-    no_choices: ClassVar = {"namespaces": (), "chosen": None, "paused": ()}
+    no_choices: ClassVar = {"namespaces": (), "chosen": None, "paused": (), "deleting": ()}
 
     def change_counter(self, context: RequestContext, scope: str) -> ChangeCounter:
         may = context.principal.may
@@ -344,5 +344,10 @@ class NamespacedList(ListPart[F, R]):
     async def choices(self, context: RequestContext, filters: F) -> dict[str, Any]:
         namespaces = await self.visible_namespaces(context)
         chosen = next((known for known in namespaces if known.name == filters.scope), None)
-        paused = [each.name for each in namespaces if each.paused and filters.scope in (each.name, EVERY)]
-        return {"namespaces": namespaces, "chosen": chosen, "paused": paused}
+        held = [each for each in namespaces if each.held and filters.scope in (each.name, EVERY)]
+        return {
+            "namespaces": namespaces,
+            "chosen": chosen,
+            "paused": [each.name for each in held if each.deleting is None],
+            "deleting": [each for each in held if each.deleting is not None],
+        }

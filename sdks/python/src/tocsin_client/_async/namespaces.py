@@ -7,13 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from tocsin_client._async.part import Part
+from tocsin_client._core.ids import new_key
 from tocsin_client._generated.models import (
     CallbackAnswers,
     Cluster,
     CreateNamespace,
+    DeleteNamespace,
+    GetNamespace,
     GetStatistics,
     HistoryMode,
     Hook,
+    Job,
+    JobAnswer,
     Namespace,
     NamespaceList,
     RetryPolicy,
@@ -109,6 +114,28 @@ class AsyncNamespaces(Part):
         return await self._run(
             self._ask("rotateNamespaceSecret", RotatedSecret.from_json, rotation.to_json(), safe=False)
         )
+
+    async def get(self, name: str) -> Namespace:
+        """The namespace and its settings. NamespaceNotFound: there is none of this name."""
+        return await self._run(self._ask("getNamespace", Namespace.from_json, GetNamespace(name=name).to_json()))
+
+    async def delete(
+        self,
+        name: str,
+        *,
+        cancel_pending: bool | Unset = UNSET,
+        rate_per_second: int | Unset = UNSET,
+        idempotency_key: str | Unset = UNSET,
+    ) -> Job:
+        """Deletes a namespace with all that is in it, by a job that goes on without the client. NamespaceNotEmpty: timers or
+        schedules are pending, and `cancel_pending` is not set. JobRunning: another job changes something in it."""
+        wanted = DeleteNamespace(
+            name=name,
+            cancel_pending=cancel_pending,
+            rate_per_second=rate_per_second,
+            idempotency_key=new_key() if idempotency_key is UNSET else idempotency_key,
+        )
+        return (await self._run(self._ask("deleteNamespace", JobAnswer.from_json, wanted.to_json()))).job
 
     async def list(self) -> builtins.list[Namespace]:
         """All namespaces that the key may see."""

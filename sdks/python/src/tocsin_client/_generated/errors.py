@@ -119,6 +119,16 @@ class NamespaceExists(Conflict):
     """NAMESPACE_EXISTS: A namespace with this name exists."""
 
 
+class NamespaceDeleting(Conflict):
+    """NAMESPACE_DELETING: A job deletes the namespace. Until it has ended, nothing in it can be created or changed.
+    Nothing was written."""
+
+
+class NamespaceNotEmpty(Conflict):
+    """NAMESPACE_NOT_EMPTY: Timers or schedules are pending in the namespace, which its deletion would cancel. Nothing
+    was written."""
+
+
 class ServiceCallNotScheduled(Conflict):
     """SERVICE_CALL_NOT_SCHEDULED: The service call has started or finished: it can no longer be deleted."""
 
@@ -221,6 +231,8 @@ CODES: dict[str, type[ApiError]] = {
     "JOB_RUNNING": JobRunning,
     "JOB_ENDED": JobEnded,
     "NAMESPACE_EXISTS": NamespaceExists,
+    "NAMESPACE_DELETING": NamespaceDeleting,
+    "NAMESPACE_NOT_EMPTY": NamespaceNotEmpty,
     "SERVICE_CALL_NOT_SCHEDULED": ServiceCallNotScheduled,
     "SERVICE_CALL_NOT_FAILED": ServiceCallNotFailed,
     "IDEMPOTENCY_CONFLICT": IdempotencyConflict,
@@ -259,7 +271,9 @@ __all__ = [
     "MalformedBody",
     "MalformedRequest",
     "MethodNotAllowed",
+    "NamespaceDeleting",
     "NamespaceExists",
+    "NamespaceNotEmpty",
     "NamespaceNotFound",
     "NoRoomForBody",
     "NotReady",

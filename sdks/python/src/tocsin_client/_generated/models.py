@@ -29,9 +29,11 @@ AuditAction: TypeAlias = Literal[
     "sign_in_failed",
     "sign_out",
     "key_created",
+    "key_changed",
     "key_deleted",
     "namespace_created",
     "namespace_changed",
+    "namespace_deleted",
     "secret_rotated",
     "tenant_labeled",
     "failures_dismissed",
@@ -86,7 +88,7 @@ HistoryMode: TypeAlias = Literal["all", "failures", "none"]
 JobAction: TypeAlias = Literal["cancel", "shift", "setUrl", "pause", "resume", "delete", "replay"]
 
 #: What a job changes.
-JobKind: TypeAlias = Literal["timers", "schedules", "failures"]
+JobKind: TypeAlias = Literal["timers", "schedules", "failures", "namespace"]
 
 #: running and paused ones go on, or may; completed, canceled and failed ones have ended.
 JobState: TypeAlias = Literal["running", "paused", "completed", "canceled", "failed"]
@@ -122,9 +124,10 @@ StatisticsResolution: TypeAlias = Literal["minute", "tenMinutes"]
 
 #: Where a timer is. `scheduled`, `retrying`: its instant, or that of its next attempt, is in the future. `waiting`:
 #: it is due and waits for its turn. `firing`: an attempt is in flight. `writing`: a result or a change is being
-#: stored. `paused`: its namespace is paused. `suspended`: its stored record can't be read, or the settings of the
-#: node that owns its shard forbid the address that its URL leads to. `blocked`: it is due, and no node fires it now.
-#: `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its final status.
+#: stored. `paused`: its namespace is paused, or is being deleted. `suspended`: its stored record can't be read, or
+#: the settings of the node that owns its shard forbid the address that its URL leads to. `blocked`: it is due, and no
+#: node fires it now. `unknown`: it is due, and the owner of its shard could not be asked. `finished`: it has its
+#: final status.
 TimerState: TypeAlias = Literal[
     "scheduled", "retrying", "waiting", "firing", "writing", "paused", "suspended", "blocked", "unknown", "finished"
 ]
@@ -1291,6 +1294,21 @@ class CreateNamespace:
 
 
 @dataclass(kw_only=True, slots=True)
+class GetNamespace:
+    """Names a namespace."""
+
+    #: The namespace's name.
+    name: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "name": self.name,
+        }
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
 class UpdateNamespace:
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their
     own for the same event; null removes one."""
@@ -1352,6 +1370,33 @@ class UpdateNamespace:
             sent["onMissed"] = None if self.on_missed is None else object_json("on_missed", self.on_missed, Hook)
         if self.on_paused is not UNSET:
             sent["onPaused"] = None if self.on_paused is None else object_json("on_paused", self.on_paused, Hook)
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class DeleteNamespace:
+    """A namespace to delete."""
+
+    #: The namespace's name.
+    name: str
+    #: Delete it although timers or schedules are pending in it. Default false.
+    cancel_pending: bool | Unset = UNSET
+    #: Rows a second that the job changes at most, in the whole cluster. Default 500.
+    rate_per_second: int | Unset = UNSET
+    #: Makes the request safe to repeat: the same key answers the same job.
+    idempotency_key: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "name": self.name,
+        }
+        if self.cancel_pending is not UNSET:
+            sent["cancelPending"] = self.cancel_pending
+        if self.rate_per_second is not UNSET:
+            sent["ratePerSecond"] = self.rate_per_second
+        if self.idempotency_key is not UNSET:
+            sent["idempotencyKey"] = self.idempotency_key
         return sent
 
 
@@ -2452,6 +2497,7 @@ class Job:
     #: What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
     #: replay of failures.
     action: JobAction | str
+    #: What it changes. A namespace is deleted with all that is in it.
     of: JobKind | str
     filter: JobFilterAnswer
     #: running and paused ones go on, or may; completed, canceled and failed ones have ended.
@@ -2482,6 +2528,8 @@ class Job:
     match_max: int | None = None
     #: Timers due before this instant have been examined.
     examined_to: str | None = None
+    #: Whether the namespace is deleted although timers or schedules are pending in it.
+    cancel_pending: bool | None = None
     #: Why it failed.
     reason: str | None = None
     #: The id of the key that created it.
@@ -2512,6 +2560,7 @@ class Job:
             url=source.get("url"),
             match_max=source.get("matchMax"),
             examined_to=source.get("examinedTo"),
+            cancel_pending=source.get("cancelPending"),
             reason=source.get("reason"),
             created_by=source.get("createdBy"),
             ended_at=source.get("endedAt"),
@@ -2615,6 +2664,8 @@ class Namespace:
     #: Why the stored record can't be read; absent if it can. The fields besides name are then placeholders. Timers of the
     #: namespace wait, and its operations are refused, until the record is restored from a backup.
     damaged: str | None = None
+    #: The job's id.
+    deleting: str | None = None
     #: Who is notified when it has failed, or expired.
     on_failure: HookAnswer | None = None
     #: Who is notified when it has succeeded.
@@ -2644,6 +2695,7 @@ class Namespace:
             if source.get("previousSecretUntil") is None
             else parse_instant(source["previousSecretUntil"]),
             damaged=source.get("damaged"),
+            deleting=source.get("deleting"),
             on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
             on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),

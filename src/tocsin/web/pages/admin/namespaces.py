@@ -9,15 +9,32 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import FieldError, InvalidInput, NamespaceExists, RotationPending
+from tocsin.model.errors import (
+    FieldError,
+    InvalidInput,
+    JobRunning,
+    NamespaceExists,
+    NamespaceNotEmpty,
+    RotationPending,
+)
 from tocsin.model.hooks import NO_HOOKS, Event, field_of, redacted
 from tocsin.model.instants import format_duration
-from tocsin.model.namespace import RETENTION_DEFAULT_US, Answers, HistoryMode, Namespace, policy_in_force
+from tocsin.model.namespace import (
+    DEFAULT_NAMESPACE,
+    RESERVED_PREFIX,
+    RETENTION_DEFAULT_US,
+    Answers,
+    HistoryMode,
+    Namespace,
+    policy_in_force,
+)
 from tocsin.model.retry import DEFAULT_POLICY
+from tocsin.timers.listing import IdListRequest
 from tocsin.web.http import administration as wire
+from tocsin.web.http.namespace_deletion import DeleteNamespace, DeletionRequests
 from tocsin.web.http.namespaces import NamespaceRequests
 from tocsin.web.http.reading import JsonReader
-from tocsin.web.pages.admin.numbers import NumberSource
+from tocsin.web.pages.admin.numbers import COUNTED_MAX, NumberSource
 from tocsin.web.pages.admin.tables import table_part
 from tocsin.web.pages.callback_forms import HOOK_LABELS
 from tocsin.web.pages.context import Fields, RequestContext, whole_number
@@ -52,6 +69,8 @@ _LABELS = {
     **HOOK_LABELS,
     "grace": "Grace period",
     "force": "Rotate although the previous secret is still valid",
+    "cancelPending": "Pending timers and schedules",
+    "typed": "Confirmation",
 }
 #: Names that are no segment of a path, or that of another page.
 _UNNAMED = frozenset({".", "..", "new"})
@@ -74,6 +93,7 @@ class Namespaces(Part):
         super().__init__(site)
         self._numbers = NumberSource(site.service)
         self._requests = NamespaceRequests(site.service, site.parser, site.audit)
+        self._deletions = DeletionRequests(site.service, site.jobs, site.rules, site.audit)
 
     @route("GET", "/namespaces")
     async def table(self, context: RequestContext) -> Response:
@@ -171,6 +191,20 @@ class Namespaces(Part):
             return await self._settings(context, body["name"], problem=error)
         return await self._settings(context, sent.name, rotated=rotation.secret)
 
+    @route("POST", "/namespaces/delete")
+    async def delete(self, context: RequestContext) -> Response:
+        """Begins the job that deletes a namespace whose name was entered to confirm it, and leads to the job's page."""
+        context.permit(Role.ADMIN)
+        name, pending = context.form.exact("name"), context.form.get("pending") == "yes"
+        try:
+            if context.form.exact("typed") != name:
+                raise InvalidInput(FieldError("typed", f"is not {name}; enter the namespace’s name, or leave it"))
+            sent = DeleteNamespace(name=name, cancel_pending=pending)
+            job = await self._deletions.delete(sent, context.actor, context.now_us)
+        except (InvalidInput, NamespaceNotEmpty, JobRunning) as error:
+            return await self._settings(context, name, problem=error)
+        return RedirectResponse(f"/jobs/{job.id}", 303)
+
     @route("GET", "/namespaces/")
     async def unnamed(self, context: RequestContext) -> Response:
         """The settings of a namespace whose name is no segment of a path."""
@@ -191,6 +225,9 @@ class Namespaces(Part):
         undone = may_admin and notice == ("paused" if namespace.paused else "resumed")
         if isinstance(problem, RotationPending):
             errors = {"force": str(problem)}
+        elif isinstance(problem, NamespaceNotEmpty | JobRunning):
+            errors = {"cancelPending": str(problem)}
+        may_admin = may_admin and namespace.deleting is None
         return self._pages.page(
             "admin/namespace.html",
             context,
@@ -202,12 +239,27 @@ class Namespaces(Part):
             total_shards=(await self._service.cluster()).total_shards,
             policy=policy_in_force(None, namespace),
             rotated=rotated,
+            **await self._deletion(context, namespace, may_admin),
             notice_text=_NOTICES.get(notice, ""),
             undo=("/namespaces/change", {"name": name, "paused": "no" if namespace.paused else "yes"})
             if undone
             else None,
             **_words(errors),
         )
+
+    async def _deletion(self, context: RequestContext, namespace: Namespace, may_admin: bool) -> dict[str, Any]:
+        """What the form that deletes the namespace shows: pending timers and live schedules, as far as they are counted."""
+        name = namespace.name
+        fixed = name == DEFAULT_NAMESPACE or name.startswith(RESERVED_PREFIX)
+        if fixed or not may_admin or namespace.damaged:
+            return {"deletable": False}
+        request = IdListRequest(limit=COUNTED_MAX, reads_max=1)
+        schedules, more = await self._service.list_schedules(name, request, lambda view: view)
+        return {
+            "deletable": True,
+            "numbers": (await self._numbers.of([name], context.now_us)).get(name),
+            "schedules_known": f"{len(schedules)}{'+' if more else ''}" if schedules else "",
+        }
 
 
 def _name(namespace: Namespace) -> str:
@@ -238,6 +290,7 @@ def _form_of(namespace: Namespace) -> dict[str, str]:
         "answers": namespace.answers.value,
         "retry": "default" if namespace.retry is None else "custom",
         "grace": "24h",
+        "pending": "",
         **_hooks_of(namespace),
         **RequestForm.policy_texts(namespace.retry or DEFAULT_POLICY),
     }
@@ -263,5 +316,5 @@ def _sent(context: RequestContext) -> dict[str, str]:
     """The fields of the form, as sent."""
     texts = RequestForm.texts(context.form)
     policy = {name: texts[name] for name in RequestForm.policy_texts(DEFAULT_POLICY)} if "retry" in context.form else {}
-    names = ("history", "retention", "answers", "retry", "grace", *HOOK_LABELS)
+    names = ("history", "retention", "answers", "retry", "grace", "pending", *HOOK_LABELS)
     return {name: context.form.get(name) for name in names if name in context.form} | policy

@@ -97,7 +97,7 @@ class TimerDetail(Part):
             why=why,
             gates=gates(view, why, policy.max_attempts, context.now_us),
             shard=cluster.shards[view.shard_id] if view.shard_id < len(cluster.shards) else None,
-            paused=known.paused,
+            paused=known.paused and known.deleting is None,
             may_write=context.principal.may(Role.WRITE, namespace),
             problem=problem,
             notice_text=_notice_text(notice, view, known),
@@ -164,10 +164,13 @@ def timeline(
 
 
 def deferred_by_pause(entries: list[TimelineEntry], namespace: Namespace, now_us: int) -> list[TimelineEntry]:
-    """The timeline of a timer in a paused namespace: a due timer does not fire now, and a later one perhaps not then."""
+    """The timeline of a timer in a paused namespace: a due timer does not fire now, and a later one perhaps not then. In a
+    namespace that is being deleted, none fires any more."""
     last = entries[-1]
-    if not namespace.paused or not last.ahead:
+    if not namespace.held or not last.ahead:
         return entries
+    if namespace.deleting is not None:
+        return [*entries[:-1], replace(last, title="Due", tone="suspended", note="Its namespace is being deleted.")]
     when = "Fires when the namespace is resumed"
     note = f"{when}." if last.at <= now_us else f"{when}, at the earliest then."
     return [*entries[:-1], replace(last, title="Due", tone="suspended", note=note)]

@@ -1,13 +1,21 @@
 package dev.tocsin.client;
 
+import dev.tocsin.client.error.JobRunningException;
 import dev.tocsin.client.error.NamespaceExistsException;
+import dev.tocsin.client.error.NamespaceNotEmptyException;
+import dev.tocsin.client.error.NamespaceNotFoundException;
 import dev.tocsin.client.model.CreateNamespace;
+import dev.tocsin.client.model.DeleteNamespace;
+import dev.tocsin.client.model.GetNamespace;
+import dev.tocsin.client.model.Job;
+import dev.tocsin.client.model.JobAnswer;
 import dev.tocsin.client.model.Namespace;
 import dev.tocsin.client.model.NamespaceList;
 import dev.tocsin.client.model.RotateSecret;
 import dev.tocsin.client.model.RotatedSecret;
 import dev.tocsin.client.model.UpdateNamespace;
 import java.util.List;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 
 /** Namespaces: timers with a secret, a retention and a default retry policy of their own; for programs that do not block. */
@@ -46,6 +54,31 @@ public final class AsyncNamespaces {
      */
     public CompletableFuture<RotatedSecret> rotateSecret(RotateSecret rotation) {
         return flows.ask(Call.of(Operation.ROTATE_NAMESPACE_SECRET, rotation.toJson()).unsafe(), RotatedSecret::fromJson);
+    }
+
+    /**
+     * Reads a namespace and its settings.
+     *
+     * @param name its name
+     * @return the namespace; fails with {@link NamespaceNotFoundException} if there is none of this name
+     */
+    public CompletableFuture<Namespace> get(String name) {
+        return flows.ask(Call.of(Operation.GET_NAMESPACE, GetNamespace.of(name).toJson()), Namespace::fromJson);
+    }
+
+    /**
+     * Deletes a namespace with all that is in it, by a job that goes on without the client.
+     *
+     * @param namespace its name, and whether pending timers and schedules may go with it
+     * @return the job; fails with {@link NamespaceNotEmptyException} if there are some that may not, or with
+     *     {@link JobRunningException} if another job changes something in it
+     */
+    public CompletableFuture<Job> delete(DeleteNamespace namespace) {
+        DeleteNamespace keyed = namespace.idempotencyKey().isPresent()
+                ? namespace
+                : namespace.idempotencyKey(UUID.randomUUID().toString());
+        return flows.ask(Call.of(Operation.DELETE_NAMESPACE, keyed.toJson()), JobAnswer::fromJson)
+                .thenApply(JobAnswer::job);
     }
 
     /**

@@ -1,7 +1,12 @@
 package dev.tocsin.client;
 
+import dev.tocsin.client.error.JobRunningException;
 import dev.tocsin.client.error.NamespaceExistsException;
+import dev.tocsin.client.error.NamespaceNotEmptyException;
+import dev.tocsin.client.error.NamespaceNotFoundException;
 import dev.tocsin.client.model.CreateNamespace;
+import dev.tocsin.client.model.DeleteNamespace;
+import dev.tocsin.client.model.Job;
 import dev.tocsin.client.model.Namespace;
 import dev.tocsin.client.model.RotateSecret;
 import dev.tocsin.client.model.RotatedSecret;
@@ -45,6 +50,29 @@ public final class Namespaces {
      */
     public RotatedSecret rotateSecret(RotateSecret rotation) {
         return Run.join(async.rotateSecret(rotation));
+    }
+
+    /**
+     * Reads a namespace and its settings.
+     *
+     * @param name its name
+     * @return the namespace
+     * @throws NamespaceNotFoundException if there is none of this name
+     */
+    public Namespace get(String name) {
+        return Run.join(async.get(name));
+    }
+
+    /**
+     * Deletes a namespace with all that is in it, by a job that goes on without the client.
+     *
+     * @param namespace its name, and whether pending timers and schedules may go with it
+     * @return the job
+     * @throws NamespaceNotEmptyException if there are some that may not
+     * @throws JobRunningException if another job changes something in it
+     */
+    public Job delete(DeleteNamespace namespace) {
+        return Run.join(async.delete(namespace));
     }
 
     /**

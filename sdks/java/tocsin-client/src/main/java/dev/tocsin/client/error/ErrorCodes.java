@@ -35,6 +35,8 @@ final class ErrorCodes {
             Map.entry("JOB_RUNNING", JobRunningException::new),
             Map.entry("JOB_ENDED", JobEndedException::new),
             Map.entry("NAMESPACE_EXISTS", NamespaceExistsException::new),
+            Map.entry("NAMESPACE_DELETING", NamespaceDeletingException::new),
+            Map.entry("NAMESPACE_NOT_EMPTY", NamespaceNotEmptyException::new),
             Map.entry("SERVICE_CALL_NOT_SCHEDULED", ServiceCallNotScheduledException::new),
             Map.entry("SERVICE_CALL_NOT_FAILED", ServiceCallNotFailedException::new),
             Map.entry("IDEMPOTENCY_CONFLICT", IdempotencyConflictException::new),

@@ -22,6 +22,9 @@ public record AuditAction(String value) implements OpenEnum {
     /** key_created. */
     public static final AuditAction KEY_CREATED = new AuditAction("key_created");
 
+    /** key_changed. */
+    public static final AuditAction KEY_CHANGED = new AuditAction("key_changed");
+
     /** key_deleted. */
     public static final AuditAction KEY_DELETED = new AuditAction("key_deleted");
 
@@ -30,6 +33,9 @@ public record AuditAction(String value) implements OpenEnum {
 
     /** namespace_changed. */
     public static final AuditAction NAMESPACE_CHANGED = new AuditAction("namespace_changed");
+
+    /** namespace_deleted. */
+    public static final AuditAction NAMESPACE_DELETED = new AuditAction("namespace_deleted");
 
     /** secret_rotated. */
     public static final AuditAction SECRET_ROTATED = new AuditAction("secret_rotated");

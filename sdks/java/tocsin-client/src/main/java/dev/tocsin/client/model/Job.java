@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
  * @param action What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of
  * schedules; replay of failures.
- * @param of of
+ * @param of What it changes. A namespace is deleted with all that is in it.
  * @param filter filter
  * @param state running and paused ones go on, or may; completed, canceled and failed ones have ended.
  * @param ratePerSecond Rows a second that the job changes at most, in the whole cluster. Default 500.
@@ -30,6 +30,7 @@ import org.jspecify.annotations.Nullable;
  * @param url The http or https URL to call. Responses redact its secrets. Null if absent.
  * @param matchMax The job fails instead of changing more rows, for example than a dry run has counted. Null if absent.
  * @param examinedTo Timers due before this instant have been examined. Null if absent.
+ * @param cancelPending Whether the namespace is deleted although timers or schedules are pending in it. Null if absent.
  * @param reason Why it failed. Null if absent.
  * @param createdBy The id of the key that created it. Null if absent.
  * @param endedAt An RFC 3339 instant with a time zone. Null if absent.
@@ -54,6 +55,7 @@ public record Job(
         @Nullable String url,
         @Nullable Long matchMax,
         @Nullable String examinedTo,
+        @Nullable Boolean cancelPending,
         @Nullable String reason,
         @Nullable String createdBy,
         @Nullable String endedAt) {
@@ -85,6 +87,7 @@ public record Job(
                 source.readOptional("url", Json::asString),
                 source.readOptional("matchMax", Json::asLong),
                 source.readOptional("examinedTo", Json::asString),
+                source.readOptional("cancelPending", Json::asBoolean),
                 source.readOptional("reason", Json::asString),
                 source.readOptional("createdBy", Json::asString),
                 source.readOptional("endedAt", Json::asString));

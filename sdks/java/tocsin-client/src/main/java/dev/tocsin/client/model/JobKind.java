@@ -19,6 +19,9 @@ public record JobKind(String value) implements OpenEnum {
     /** failures. */
     public static final JobKind FAILURES = new JobKind("failures");
 
+    /** namespace. */
+    public static final JobKind NAMESPACE = new JobKind("namespace");
+
     /**
      * Reads a value, known or not.
      *

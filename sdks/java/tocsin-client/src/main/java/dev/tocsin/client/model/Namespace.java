@@ -25,6 +25,7 @@ import org.jspecify.annotations.Nullable;
  * @param damaged Why the stored record can't be read; absent if it can. The fields besides name are then
  * placeholders. Timers of the namespace wait, and its operations are refused, until the record is
  * restored from a backup. Null if absent.
+ * @param deleting The job's id. Null if absent.
  * @param onFailure Who is notified when it has failed, or expired. Null if absent.
  * @param onSuccess Who is notified when it has succeeded. Null if absent.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -45,6 +46,7 @@ public record Namespace(
         Instant updatedAt,
         @Nullable Instant previousSecretUntil,
         @Nullable String damaged,
+        @Nullable String deleting,
         @Nullable HookAnswer onFailure,
         @Nullable HookAnswer onSuccess,
         @Nullable HookAnswer onRecovery,
@@ -71,6 +73,7 @@ public record Namespace(
                 source.read("updatedAt", Values::toInstant),
                 source.readOptional("previousSecretUntil", Values::toInstant),
                 source.readOptional("damaged", Json::asString),
+                source.readOptional("deleting", Json::asString),
                 source.readOptional("onFailure", HookAnswer::fromJson),
                 source.readOptional("onSuccess", HookAnswer::fromJson),
                 source.readOptional("onRecovery", HookAnswer::fromJson),

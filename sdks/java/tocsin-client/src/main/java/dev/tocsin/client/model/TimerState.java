@@ -8,10 +8,11 @@ import dev.tocsin.client.OpenEnum;
  * Where a timer is. <code>scheduled</code>, <code>retrying</code>: its instant, or that of its next
  * attempt, is in the future. <code>waiting</code>: it is due and waits for its turn.
  * <code>firing</code>: an attempt is in flight. <code>writing</code>: a result or a change is being
- * stored. <code>paused</code>: its namespace is paused. <code>suspended</code>: its stored record
- * can't be read, or the settings of the node that owns its shard forbid the address that its URL leads
- * to. <code>blocked</code>: it is due, and no node fires it now. <code>unknown</code>: it is due, and
- * the owner of its shard could not be asked. <code>finished</code>: it has its final status. Later servers may send values that have no constant here.
+ * stored. <code>paused</code>: its namespace is paused, or is being deleted. <code>suspended</code>:
+ * its stored record can't be read, or the settings of the node that owns its shard forbid the address
+ * that its URL leads to. <code>blocked</code>: it is due, and no node fires it now.
+ * <code>unknown</code>: it is due, and the owner of its shard could not be asked.
+ * <code>finished</code>: it has its final status. Later servers may send values that have no constant here.
  *
  * @param value as the API writes it
  */
