@@ -15,7 +15,7 @@ from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
-from tocsin.timers.failures import FailedKind
+from tocsin.model.failure_groups import FailedKind
 from tocsin.web.http import administration, agent_wire, cluster, failures, jobs, schedule_wire, statistics, wire
 from tocsin.web.http.wire import BadField
 

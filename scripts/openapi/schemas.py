@@ -26,7 +26,7 @@ from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
-from tocsin.timers.failures import FailedKind
+from tocsin.model.failure_groups import FailedKind
 from tocsin.web.http.failures import FailureGroupedBy
 from tocsin.web.http.schedule_wire import LiveScheduleStatus
 from tocsin.web.http.statistics import StatisticsResolution

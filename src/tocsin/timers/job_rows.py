@@ -9,13 +9,14 @@ from typing import NamedTuple
 from tocsin.model.access import EVERY
 from tocsin.model.errors import TimerNotReplayable, TocsinError
 from tocsin.model.failure import split_failure
+from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import Job, JobAction, JobKind, RowFilter
 from tocsin.model.namespace import RESERVED_PREFIX
 from tocsin.model.schedule import DefinitionChanges, Edit, FailedOccurrence, Pause, Replay, Resume
 from tocsin.model.timer import Changes, Status
 from tocsin.ports.store import GENERATION_END, FailureRow
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.failures import FailedKind, FailureFilter, kind_of, namespace_of
+from tocsin.timers.failures import FailureFilter, kind_of, namespace_of
 from tocsin.timers.listing import IdListRequest, ListRequest, TimerView, write_cursor
 from tocsin.timers.service import TimerService
 

@@ -11,22 +11,12 @@ from tocsin.model.access import ApiKey
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.failure import DESTINATION_CHARS_MAX, ERROR_CHARS_MAX, split_failure
+from tocsin.model.failure_groups import CountedFailures, FailedKind, FailureGroups, GroupKey, Sample
 from tocsin.model.redaction import redact_url
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.ports.store import FailureRow
-from tocsin.timers.failures import (
-    CountedFailures,
-    FailedKind,
-    FailureFilter,
-    FailureGroups,
-    Failures,
-    GroupKey,
-    Sample,
-    failure_id,
-    kind_of,
-    namespace_of,
-)
+from tocsin.timers.failures import FailureFilter, Failures, failure_id, kind_of, namespace_of
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.access import listed_in
 from tocsin.web.http.constraints import bad_fields

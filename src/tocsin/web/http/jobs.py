@@ -16,12 +16,12 @@ from tocsin.model.access import EVERY, ApiKey, Role
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput, JobNotFound
 from tocsin.model.failure import DESTINATION_CHARS_MAX
+from tocsin.model.failure_groups import FailedKind
 from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.job import ACTIONS, RATE_DEFAULT, RATE_MAX, JobAction, JobKind, JobState, RowFilter
 from tocsin.model.redaction import redact_url, withheld
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
-from tocsin.timers.failures import FailedKind
 from tocsin.timers.jobs import Jobs
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.access import require_namespace, require_service

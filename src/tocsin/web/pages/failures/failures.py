@@ -12,21 +12,12 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import EVERY, Role
 from tocsin.model.errors import Conflict, InvalidInput, NotFound, TocsinError
+from tocsin.model.failure_groups import ANY_GROUP, GROUPED_BY, FailedKind, GroupKey
 from tocsin.model.job import RATE_DEFAULT, RATE_MAX, JobAction, JobKind
 from tocsin.model.redaction import path_of
 from tocsin.model.timer import NULL_PAYLOAD, Timer
 from tocsin.ports.store import FailureRow
-from tocsin.timers.failures import (
-    ANY_GROUP,
-    GROUPED_BY,
-    FailedKind,
-    FailureFilter,
-    GroupKey,
-    failure_id,
-    is_of_schedule,
-    kind_of,
-    namespace_of,
-)
+from tocsin.timers.failures import FailureFilter, failure_id, is_of_schedule, kind_of, namespace_of
 from tocsin.timers.job_rows import replay_of
 from tocsin.web.http import jobs as wire
 from tocsin.web.http.access import listed_in

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tocsin.model.failure import destination_of, short_error
+from tocsin.model.failure_groups import GroupKey
 from tocsin.statistics.counting import PATH_CHARS_MAX
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import OTHER_DESTINATIONS, OTHER_NAMESPACES, Failures, Slot, split_place
-from tocsin.timers.failures import GroupKey
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.outages import RUNBOOK, was, why
 from tocsin.web.pages.overview.band import Link, Part, spark
