@@ -63,7 +63,9 @@ class Jobbing(World):
         assert node.service is not None
         assert node.supervisor is not None
         here = node.supervisor.acts_for_all
-        runner = JobRunner(node.context, node.service, NoAudit(), runs_here=here, fatal=self.fatal.append)
+        runner = JobRunner(
+            node.context, node.service, NoAudit(), acts_for_all=here, calls=lambda: None, fatal=self.fatal.append
+        )
         self.runners[node] = runner
 
         async def start() -> None:

@@ -236,7 +236,8 @@ class Server:
             engine.context,
             engine.service,
             access.audit,
-            runs_here=engine.supervisor.acts_for_all,
+            acts_for_all=engine.supervisor.acts_for_all,
+            calls=lambda: None if (calls := self.calls()) is None else calls.failures,
             fatal=self._on_fatal,
         )
         jobs = Jobs(parts.store, engine.service.namespaces, engine.context.clock, engine.context.observe)

@@ -43,11 +43,13 @@ class JobRowsChanged(Event, frozen=True):
 
 
 class JobFinished(Event, frozen=True):
-    """A job has ended: `state` is completed or failed. `matched` rows were among those that it should change; of these it has
-    `changed` some, and `skipped` those that had ended or changed meanwhile, or were as wanted already."""
+    """A job of a namespace or of a tenant has ended: `state` is completed or failed. `matched` rows were among those that it
+    should change; of these it has `changed` some, and `skipped` those that had ended or changed meanwhile, or were as wanted
+    already."""
 
     job: str
     namespace: str
+    tenant: str
     kind: str
     action: str
     state: str
@@ -81,7 +83,7 @@ class Jobs:
 
         Raises NamespaceNotFound; JobRunning while another job may change the same rows; Overloaded beyond the greatest number
         of jobs at once; IdempotencyConflict if its id was used for another request."""
-        if job.namespace != EVERY:
+        if job.namespace != EVERY and not job.tenant:
             await self._namespaces.ensure_known(job.namespace)
             self._namespaces.get(job.namespace)
         read = self._namespaces.read
@@ -102,8 +104,8 @@ class Jobs:
             await read(self._store.delete_records(JOBS, [job.id]))
             if rival is None:
                 raise Overloaded(f"{len(others)} jobs run or are paused already; wait until one has ended")
-            where = "all namespaces" if rival.namespace == EVERY else f"namespace {rival.namespace!r}"
-            raise JobRunning(f"job {rival.id} changes {rival.kind} of {where} already; wait for its end, or cancel it")
+            text = f"job {rival.id} changes {rival.kind} of {rival.where} already; wait for its end, or cancel it"
+            raise JobRunning(text)
         return await self._change(job.id, _begun)
 
     async def get(self, job_id: str) -> Job:

@@ -69,7 +69,7 @@ class Jobs(Part):
     async def table(self, context: RequestContext) -> Response:
         """The jobs that the principal may see, newest first."""
         self._permit(context)
-        jobs = await self._requests.visible(context.scope or EVERY, context.principal.key)
+        jobs = await self._requests.visible(context.scope, "", context.principal.key)
         return self._pages.page(
             "jobs/list.html",
             context,
@@ -198,9 +198,8 @@ class Jobs(Part):
 
 def what(job: Job) -> str:
     """What the job does, in a sentence without its end."""
-    where = "all namespaces" if job.namespace == EVERY else f"namespace {job.namespace}"
     by = f" by {shift_text(job.shift_by_us)}" if job.shift_by_us else ""
-    return f"{ACTIONS[job.kind][job.action]} {_ROWS[job.kind]} of {where}{by}"
+    return f"{ACTIONS[job.kind][job.action]} {_ROWS[job.kind]} of {job.where}{by}"
 
 
 def job_path(job: Job) -> str:
