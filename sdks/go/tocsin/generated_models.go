@@ -80,6 +80,7 @@ const (
 	FailedKindTimer        FailedKind = "timer"
 	FailedKindOccurrence   FailedKind = "occurrence"
 	FailedKindNotification FailedKind = "notification"
+	FailedKindCall         FailedKind = "call"
 )
 
 // FailureGroupedBy is an open enum: later servers may answer other values. What the failures of a group have in
@@ -89,6 +90,7 @@ type FailureGroupedBy string
 // The values of FailureGroupedBy.
 const (
 	FailureGroupedByNamespace   FailureGroupedBy = "namespace"
+	FailureGroupedByTenant      FailureGroupedBy = "tenant"
 	FailureGroupedByDestination FailureGroupedBy = "destination"
 	FailureGroupedByError       FailureGroupedBy = "error"
 	FailureGroupedByKind        FailureGroupedBy = "kind"
@@ -1160,6 +1162,8 @@ func (v *ScheduleHistory) UnmarshalJSON(data []byte) error {
 type ListFailures struct {
 	// The namespace's name; *: all that the API key has access to.
 	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace; *: all that the API key has access to.
+	Tenant string
 	// Only failures since this instant.
 	Since time.Time
 	// What the failures of a group have in common. Default: all of these.
@@ -1170,7 +1174,8 @@ type ListFailures struct {
 
 func (v *ListFailures) members(to []member) []member {
 	return append(to,
-		member{"namespace", &v.Namespace, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"since", &v.Since, false},
 		member{"groupBy", &v.GroupBy, false},
 		member{"limit", &v.Limit, false},
@@ -1191,11 +1196,13 @@ func (v *ListFailures) UnmarshalJSON(data []byte) error {
 type ListFailureMembers struct {
 	// The namespace's name; *: all that the API key has access to.
 	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace; *: all that the API key has access to.
+	Tenant string
 	// The URL that was called, without credentials and query.
 	Destination string
 	// The stable code of the last error, without details.
 	Error string
-	// What failed: a timer, or an occurrence of a schedule.
+	// What failed.
 	Kind FailedKind
 	// Only failures since this instant.
 	Since time.Time
@@ -1207,7 +1214,8 @@ type ListFailureMembers struct {
 
 func (v *ListFailureMembers) members(to []member) []member {
 	return append(to,
-		member{"namespace", &v.Namespace, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"destination", &v.Destination, false},
 		member{"error", &v.Error, false},
 		member{"kind", &v.Kind, false},
@@ -1231,21 +1239,24 @@ func (v *ListFailureMembers) UnmarshalJSON(data []byte) error {
 type DismissFailures struct {
 	// The namespace's name.
 	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace.
+	Tenant string
 	// The failureId of each, up to 1,000.
 	Ids []string
 	// The URL that was called, without credentials and query.
 	Destination string
 	// The stable code of the last error, without details.
 	Error string
-	// What failed: a timer, or an occurrence of a schedule.
+	// What failed.
 	Kind FailedKind
-	// With true and no other field: all failures of the namespace.
+	// With true and no other field: all failures of it.
 	All bool
 }
 
 func (v *DismissFailures) members(to []member) []member {
 	return append(to,
-		member{"namespace", &v.Namespace, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"ids", &v.Ids, false},
 		member{"destination", &v.Destination, false},
 		member{"error", &v.Error, false},
@@ -1264,15 +1275,17 @@ func (v *DismissFailures) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// CreateJob: A job to create.
+// CreateJob: A job to create: of a namespace or, to replay failed service calls, of a tenant.
 type CreateJob struct {
-	// The namespace's name; *: all that the API key has access to.
-	Namespace string
 	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
 	// replay of failures.
 	Action JobAction
 	// What is changed: timers, schedules, or failures.
-	Of     JobKind
+	Of JobKind
+	// The namespace's name; *: all that the API key has access to.
+	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace; *: all that the API key has access to.
+	Tenant string
 	Filter *JobFilter
 	// Must be true if the filter is empty: every row is changed.
 	All bool
@@ -1292,9 +1305,10 @@ type CreateJob struct {
 
 func (v *CreateJob) members(to []member) []member {
 	return append(to,
-		member{"namespace", &v.Namespace, true},
 		member{"action", &v.Action, true},
 		member{"of", &v.Of, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"filter", &v.Filter, false},
 		member{"all", &v.All, false},
 		member{"shiftBy", &v.ShiftBy, false},
@@ -1320,7 +1334,7 @@ func (v *CreateJob) UnmarshalJSON(data []byte) error {
 // that match all of it. It is checked again when each change becomes durable. Rows created after the job stay as
 // they are.
 type JobFilter struct {
-	// A row must have all of these tags.
+	// A row must have all of these tags. Not of failures, but of service calls.
 	Tags []string
 	// Prefix of the ids.
 	IDPrefix string
@@ -1387,11 +1401,14 @@ func (v *JobName) UnmarshalJSON(data []byte) error {
 type ListJobs struct {
 	// The namespace's name; *: all that the API key has access to.
 	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace; *: all that the API key has access to.
+	Tenant string
 }
 
 func (v *ListJobs) members(to []member) []member {
 	return append(to,
 		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 	)
 }
 
@@ -2658,13 +2675,15 @@ type FailureGroup struct {
 	Series []int
 	// The newest ones, at most 10.
 	Newest []Failure
-	// The namespace.
+	// The namespace; absent of service calls.
 	Namespace string
+	// The tenant; of service calls only.
+	Tenant string
 	// The URL that was called, without credentials and query.
 	Destination string
 	// The stable code of the last error, without details.
 	Error string
-	// What failed: a timer, or an occurrence of a schedule.
+	// What failed.
 	Kind FailedKind
 	// The newest failure in detail.
 	Sample *FailureSample
@@ -2678,6 +2697,7 @@ func (v *FailureGroup) members(to []member) []member {
 		member{"series", &v.Series, true},
 		member{"newest", &v.Newest, true},
 		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"destination", &v.Destination, false},
 		member{"error", &v.Error, false},
 		member{"kind", &v.Kind, false},
@@ -2695,15 +2715,14 @@ func (v *FailureGroup) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
-// Failure: A failed end that nobody has dealt with. Its details are in the history of the timer or schedule.
+// Failure: A failed end that nobody has dealt with. Its details are in the history of the timer or schedule, or in
+// the execution log of the service call.
 type Failure struct {
 	// Names the failure in requests. Opaque.
 	FailureID string
-	// The namespace.
-	Namespace string
-	// What failed: a timer, or an occurrence of a schedule.
+	// What failed.
 	Kind FailedKind
-	// The id of the timer or schedule.
+	// The id of the timer, schedule or service call.
 	ID string
 	// The instant of the run that failed.
 	ExecuteAt time.Time
@@ -2713,18 +2732,26 @@ type Failure struct {
 	Destination string
 	// The stable code of the last error, without details.
 	Error string
+	// The namespace; absent of service calls.
+	Namespace string
+	// The tenant; of service calls only.
+	Tenant string
+	// The display name of the service call.
+	Name string
 }
 
 func (v *Failure) members(to []member) []member {
 	return append(to,
 		member{"failureId", &v.FailureID, true},
-		member{"namespace", &v.Namespace, true},
 		member{"kind", &v.Kind, true},
 		member{"id", &v.ID, true},
 		member{"executeAt", &v.ExecuteAt, true},
 		member{"failedAt", &v.FailedAt, true},
 		member{"destination", &v.Destination, true},
 		member{"error", &v.Error, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
+		member{"name", &v.Name, false},
 	)
 }
 
@@ -2795,7 +2822,8 @@ func (v *FailurePage) UnmarshalJSON(data []byte) error {
 type DismissedFailures struct {
 	// How many failures. Ids that were not listed any more count, too.
 	Dismissed int
-	// Whether there may be more of the group: at most 50,000 are read. Repeat the request.
+	// Whether there may be more of the group: at most 50,000 are read, and of service calls 5,000 dismissed. Repeat
+	// the request.
 	More bool
 }
 
@@ -2837,12 +2865,10 @@ func (v *JobAnswer) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
-// Job: A job, and how far it is.
+// Job: A job of a namespace or of a tenant, and how far it is.
 type Job struct {
 	// The job's id.
 	ID string
-	// The namespace's name; *: all that the API key has access to.
-	Namespace string
 	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
 	// replay of failures.
 	Action JobAction
@@ -2868,6 +2894,10 @@ type Job struct {
 	CreatedAt time.Time
 	// An RFC 3339 instant with a time zone.
 	UpdatedAt time.Time
+	// The namespace's name; *: all that the API key has access to.
+	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace; *: all that the API key has access to.
+	Tenant string
 	// By how much shift moves the instants: a duration, with - to an earlier one.
 	ShiftBy string
 	// The http or https URL to call. Responses redact its secrets.
@@ -2887,7 +2917,6 @@ type Job struct {
 func (v *Job) members(to []member) []member {
 	return append(to,
 		member{"id", &v.ID, true},
-		member{"namespace", &v.Namespace, true},
 		member{"action", &v.Action, true},
 		member{"of", &v.Of, true},
 		member{"filter", &v.Filter, true},
@@ -2901,6 +2930,8 @@ func (v *Job) members(to []member) []member {
 		member{"sampleErrors", &v.SampleErrors, true},
 		member{"createdAt", &v.CreatedAt, true},
 		member{"updatedAt", &v.UpdatedAt, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"shiftBy", &v.ShiftBy, false},
 		member{"url", &v.URL, false},
 		member{"matchMax", &v.MatchMax, false},
@@ -2925,7 +2956,7 @@ func (v *Job) UnmarshalJSON(data []byte) error {
 type JobFilterAnswer struct {
 	// An RFC 3339 instant with a time zone.
 	CreatedBefore string
-	// A row must have all of these tags.
+	// A row must have all of these tags. Not of failures, but of service calls.
 	Tags []string
 	// Prefix of the ids.
 	IDPrefix string
@@ -2964,18 +2995,20 @@ func (v *JobFilterAnswer) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
-// JobFailure: A row that could not be changed, and why.
+// JobFailure: A row that could not be changed, and why. It has a namespace or a tenant.
 type JobFailure struct {
-	Namespace string
 	ID        string
 	Error     string
+	Namespace string
+	Tenant    string
 }
 
 func (v *JobFailure) members(to []member) []member {
 	return append(to,
-		member{"namespace", &v.Namespace, true},
 		member{"id", &v.ID, true},
 		member{"error", &v.Error, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 	)
 }
 
