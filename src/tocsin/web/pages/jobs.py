@@ -166,8 +166,9 @@ class Jobs(Part):
         return await self._requests.get(context.request.path_params["id"], context.principal.key)
 
     def _permit(self, context: RequestContext) -> None:
-        """Raises Forbidden for a principal without any namespace."""
-        if not context.principal.may_somewhere(Role.READ):
+        """Raises Forbidden for a principal without any namespace or tenant."""
+        principal = context.principal
+        if not (principal.may_somewhere(Role.READ) or principal.may_call_somewhere(Role.READ)):
             context.permit(Role.READ)
 
     async def _form(self, context: RequestContext, form: dict[str, str], problem: Exception | None = None) -> Response:
@@ -249,7 +250,7 @@ def _same_again(counted: Job) -> wire.CreateJob:
         "kind": row_filter.kind,
     }
     body: dict[str, Any] = {
-        "namespace": counted.namespace,
+        **({"tenant": counted.tenant} if counted.tenant else {"namespace": counted.namespace}),
         "of": counted.kind,
         "action": counted.action,
         "filter": {name: value for name, value in wanted.items() if value},

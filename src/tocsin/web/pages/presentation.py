@@ -235,8 +235,9 @@ def instants_in(text: str) -> list[tuple[str, int | None]]:
 
 
 def failures_path(key: GroupKey) -> str:
-    """The page of a group of failures of one namespace."""
-    return f"/failures/group?{urlencode({name: value for name, value in key._asdict().items() if value is not None})}"
+    """The page of a group of failures of one namespace, or of one tenant."""
+    pages = "/failures" if key.tenant is None else "/failures/calls"
+    return f"{pages}/group?{urlencode({name: value for name, value in key._asdict().items() if value is not None})}"
 
 
 def failures_like(timer: Timer) -> str:

@@ -140,7 +140,7 @@ def _calls(failing: Mapping[str, Failures]) -> list[Incident]:
                 count(failures.exhausted or failures.failures),
                 "failed this hour" if failures.exhausted else "executions failed, retried",
                 "Show",
-                f"/calls?view={'failed' if failures.exhausted else 'retrying'}",
+                "/failures" if failures.exhausted else "/calls?view=retrying",
                 at=failures.last_at,
             )
         )
