@@ -205,7 +205,9 @@ def retry(
     """A client retries a Failed call: another execution in the same log, at once; None if the call has not failed, or not
     with this execution. Attempts go on counting, so that after another failure the retry policy allows what is left of
     it."""
-    if call.status is not CallStatus.FAILED or execution_id not in (None, call.execution_id):
+    if call.status is not CallStatus.FAILED:
+        return None
+    if execution_id not in (None, call.execution_id):
         return None
     awaited = msgspec.structs.replace(call, next_attempt_at=now_us, finished_at=None)
     return _order(awaited, now_us=now_us, new_id=new_id, limits=limits)
