@@ -16,7 +16,15 @@ import pytest
 from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, end, entry, envelope, insert, new_id, start
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallFilter, PagePosition
-from tocsin.stores.service_calls import execution_log, outbox, queries, service_calls, tenant_secrets, timer_schedules
+from tocsin.stores.service_calls import (
+    execution_log,
+    failures,
+    outbox,
+    queries,
+    service_calls,
+    tenant_secrets,
+    timer_schedules,
+)
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.stores.service_calls.statements import Batch, Query, Session
 
@@ -101,24 +109,24 @@ CASES = {
         queries.counts_of((OTHER_TENANT,)), "idx_service_calls_newest", [], {"tenant_0": TENANT, "most": 10}
     ),
     "causes": Case(
-        queries.causes_of(TENANT, behind=False),
+        failures.causes_of(TENANT, behind=False),
         "idx_service_calls_failures",
         [],
         {"tenant": TENANT, "since_at": NOW, "most": 9},
     ),
     "causes, next page": Case(
-        queries.causes_of(TENANT, behind=True),
+        failures.causes_of(TENANT, behind=True),
         "idx_service_calls_failures",
         [],
         {"tenant": TENANT, "since_at": NOW, "most": 9, "before_at": NOW + 300, "before_id": ID},
     ),
     "causes of all, next page": Case(
-        queries.causes_of(None, behind=True),
+        failures.causes_of(None, behind=True),
         "idx_service_calls_all_failures",
         [],
         {"since_at": NOW, "most": 9, "before_at": NOW + 300, "before_id": ID, "before_tenant": TENANT},
     ),
-    "failures": Case(queries.FAILURES, CALLS, KEYS),
+    "failures": Case(failures.FAILURES, CALLS, KEYS),
     "trace_messages": Case(queries.MESSAGES, "idx_outbox_correlation_id", [], {"tenant": TENANT, "correlation": ID}),
 }
 

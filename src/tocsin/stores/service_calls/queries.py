@@ -17,6 +17,7 @@ from tocsin.service_calls.ports import (
     SearchResult,
     TraceEntry,
 )
+from tocsin.stores.service_calls.failures import read_causes, read_failures
 from tocsin.stores.service_calls.service_calls import TAGS
 from tocsin.stores.service_calls.statements import KEY, Database, Query, Row, Session, json_of
 
@@ -62,18 +63,6 @@ _MESSAGE = (
 MESSAGES = Query(
     f"SELECT {', '.join(_MESSAGE)} FROM outbox WHERE tenant_id = :tenant AND correlation_id = :correlation ORDER BY id",
     results=_MESSAGE,
-)
-
-
-_PLACED = ("finished_at", "service_call_id", "tenant_id")
-#: What is read of a failure. A call that failed has been executed.
-_FAILED = (*_PLACED, "failure", "name", "due_at", "next_attempt_at", "execution_id")
-FAILURES = Query(
-    # A join, as for tags: each call is read by its key.
-    f"SELECT {', '.join(f'calls.{name}' for name in _FAILED)} FROM GIVEN CROSS JOIN service_calls AS calls "
-    "WHERE calls.tenant_id = given.tenant_id AND calls.service_call_id = given.service_call_id",
-    given=KEY,
-    results=_FAILED,
 )
 
 
@@ -202,22 +191,6 @@ def of_request(tenants: tuple[str, ...] | None) -> Query:
     )
 
 
-def causes_of(tenants: Tenants, *, behind: bool) -> Query:
-    """The first `most` failures since an instant, of one tenant or of all, from an index that has all of it."""
-    one = isinstance(tenants, str)
-    where = ["tenant_id = :tenant"] * one + ["failure IS NOT NULL", "finished_at >= :since_at"]
-    place = _PLACED[:2] if one else _PLACED
-    if behind:
-        values = (":before_at", ":before_id", ":before_tenant")[: len(place)]
-        where.append(f"({', '.join(place)}) < ({', '.join(values)})")
-    newest = ", ".join(f"{name} DESC" for name in place)
-    return _query(
-        f"SELECT {', '.join(_PLACED)}, failure FROM {_calls_by('failures' if one else 'all_failures')} "
-        f"WHERE {' AND '.join(where)} ORDER BY {newest} LIMIT :most",
-        (*_PLACED, "failure"),
-    )
-
-
 def counts_of(tenants: Tenants) -> Query:
     """How many calls have each status: of one tenant at most `most` of each, of several among the first `most` of all."""
     if isinstance(tenants, str):
@@ -324,32 +297,10 @@ class SqlCallQueries:
     async def causes(
         self, tenants: Tenants, since_us: int, before: CallFailurePlace | None, limit: int
     ) -> list[tuple[CallFailurePlace, str]]:
-        query = causes_of(tenants, behind=before is not None)
-        values: dict[str, Any] = {"since_at": since_us, "most": limit}
-        values |= {"tenant": tenants} if isinstance(tenants, str) else {}
-        if before is not None:
-            values |= {"before_at": before.failed_at, "before_id": before.service_call_id}
-            values |= {"before_tenant": before.tenant_id}
-        rows = await self._database.read(lambda session: query.fetch(session, **values))
-        return [(CallFailurePlace(*row[:3]), row[3]) for row in rows]
+        return await read_causes(self._database, tenants, since_us, before, limit)
 
     async def failures(self, places: Sequence[CallFailurePlace]) -> list[CallFailure]:
-        # Another end of the same call is another failure.
-        keys, wanted = [(place.tenant_id, place.service_call_id) for place in places], set(places)
-
-        async def work(session: Session) -> list[CallFailure]:
-            rows = await FAILURES.fetch(session, keys)
-            tags: dict[Row, tuple[str, ...]] = {}
-            for tenant_id, call_id, tag in await TAGS.fetch(session, keys):
-                tags[tenant_id, call_id] = (*tags.get((tenant_id, call_id), ()), tag)
-            return [
-                CallFailure(tenant, call, at, failure, name, again_at or due_at, run, tags.get((tenant, call), ()))
-                for at, call, tenant, failure, name, due_at, again_at, run in rows
-                if failure is not None and (at, call, tenant) in wanted
-            ]
-
-        found = await self._database.read(work)
-        return sorted(found, key=lambda failure: failure.place, reverse=True)
+        return await read_failures(self._database, places)
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         rows = await self._database.read(lambda session: EXECUTIONS.fetch(session, tenant=key[0], call=key[1]))
