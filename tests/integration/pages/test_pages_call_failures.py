@@ -7,7 +7,6 @@ from typing import Any
 
 from tests.integration.pages.conftest import Browser, Node, Start
 from tests.integration.pages.test_pages_jobs import ended
-from tocsin.model.access import Role
 from tocsin.model.ids import Uuid7Source
 
 new_id = Uuid7Source(lambda: 1_800_000_000_000_000)
@@ -92,16 +91,3 @@ async def test_page_without_the_agent_has_the_failures_of_timers(start: Start) -
     page = await browser.get("/failures")
     assert (page.status_code, page.text.count('class="incident"')) == (200, 1)
     assert (await browser.get("/failures/calls/group", params={"tenant": new_id()})).status_code == 404
-
-
-async def test_a_key_sees_the_groups_of_its_scope(start: Start) -> None:
-    """Of one namespace: no service calls, and no other tenant's group."""
-    keys = {"tk_admin": (Role.ADMIN, ()), "tk_one": (Role.WRITE, ("default",))}
-    node = await start(keys, host="0.0.0.0", store=None)
-    browser, tenant = node.browser(), new_id()
-    assert (await browser.sign_in("tk_one")).status_code == 303
-    assert "Service calls of" not in (await browser.get("/failures")).text
-    for path in ("/failures/calls/group", "/failures", "/failures/calls/export.csv"):
-        assert (await browser.get(path, params={"tenant": tenant})).status_code == 403, path
-    for path in ("/failures/calls/replay", "/failures/calls/dismiss", f"/calls/retry/matching?tenant={tenant}"):
-        assert (await browser.post(path, {"tenant": tenant, "confirmed": "yes"})).status_code == 403, path
