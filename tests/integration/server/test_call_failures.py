@@ -82,11 +82,11 @@ async def details(server: ServerProcess, tenant: str, ids: list[str], status: st
     return found
 
 
-@pytest.mark.parametrize("kind", EACH)
+@pytest.mark.parametrize("kind", EACH[:2])
 async def test_failures_are_grouped_dismissed_and_replayed(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """The job's node dies in the middle; it goes on after the restart, and retries no call twice."""
+    """A job's node dies in the middle; it goes on after the restart, and retries no call twice."""
     prefix = {"TOCSIN_BROKER_PREFIX": new_id().replace("-", "")}
     server = ServerProcess(tmp_path / "data", *await flags_of(kind, request), env=prefix)
     await server.start()
@@ -148,15 +148,18 @@ async def test_failures_are_grouped_dismissed_and_replayed(
         dry_run = await job_ended(api, **wanted, filter={"tags": ["eu"], "error": "HTTP 410"}, dryRun=True)
         assert (counts(dry_run), dry_run["tenant"], "namespace" in dry_run) == ((23, 0, 0, 0), tenant, False)
         receiver.statuses["/gone"] = 200
-        status, answer = await api("jobs/create", **wanted, all=True, ratePerSecond=8)
+        is_killed = kind == EACH[0]
+        rate = 8 if is_killed else 5_000
+        status, answer = await api("jobs/create", **wanted, all=True, ratePerSecond=rate)
         assert status == 202, answer
         job_id = answer["job"]["id"]
-        assert (await api("jobs/create", **wanted, all=True))[1]["error"] == "JOB_RUNNING"
-        await until(api, job_id, lambda job: job["changed"] >= 3)
-        await server.kill()
-        await server.start()
-        api = Api(server)
-        assert (await api("jobs/setRate", jobId=job_id, ratePerSecond=5_000))[0] == 200
+        if is_killed:
+            assert (await api("jobs/create", **wanted, all=True))[1]["error"] == "JOB_RUNNING"
+            await until(api, job_id, lambda job: job["changed"] >= 3)
+            await server.kill()
+            await server.start()
+            api = Api(server)
+            assert (await api("jobs/setRate", jobId=job_id, ratePerSecond=5_000))[0] == 200
         job = await until(api, job_id, lambda job: job["state"] != "running")
         assert (job["state"], job["errors"]) == ("completed", 0), job
         replayed = [each for each in ids if each != members[0]["id"]]
@@ -179,13 +182,13 @@ async def test_failures_are_grouped_dismissed_and_replayed(
     assert (await api("jobs/list", namespace="*"))[1]["jobs"] == []
     assert len((await api("jobs/list"))[1]["jobs"]) == 4
     trail = (await api("audit/list", subject=job_id))[1]["entries"]
-    assert {each["action"] for each in trail} == {"job_ended", "job_created", "job_changed"}
+    assert {"job_ended", "job_created"} <= {each["action"] for each in trail}
     assert await server.stop() == 0
     assert "Traceback" not in server.log(), server.log()[-4000:]
 
 
-async def test_bad_requests_name_the_field(reachable: tuple[ServerProcess, str]) -> None:  # noqa: F811
-    api, tenant = Caller(*reachable), new_id()
+async def refused(api: Call, tenant: str) -> None:
+    """Bad requests name the field."""
     replay = {"of": "failures", "action": "replay", "all": True}
     for path, body, field in (
         ("failures/list", {}, "namespace"),
@@ -227,8 +230,10 @@ async def test_server_without_the_agent_has_no_failures_of_tenants(tmp_path: Pat
 async def test_a_key_of_one_tenant_sees_dismisses_and_replays_its_failures(
     reachable: tuple[ServerProcess, str],  # noqa: F811
 ) -> None:
+    """And bad requests name the field."""
     server, admin_key = reachable
     admin, mine, theirs = Caller(server, admin_key), new_id(), new_id()
+    await refused(admin, mine)
     own = Caller(server, await make_key(server, "--role", "write", "--tenant", mine))
     reader = Caller(server, await make_key(server, "--role", "read", "--tenant", mine))
     await own.until(200, "failures/list", tenant="*")
