@@ -59,7 +59,7 @@ async def test_failures_are_read_newest_first_in_pages(database: AgentDatabase) 
     await insert(database, *calls, call(), failed(failure=None), failed(at=NOW - RETENTION_US))
     newest = sorted(calls, key=lambda each: (each.finished_at, each.service_call_id), reverse=True)
     read = reading(database)
-    for tenants in (TENANT, (OTHER_TENANT,), (TENANT, OTHER_TENANT), None):
+    for tenants in (TENANT, (OTHER_TENANT,), (TENANT, OTHER_TENANT), (), None):
         wanted = [each.service_call_id for each in newest if tenants is None or each.tenant_id in tenants]
         for limit in (1, 3, 50):
             assert await every_id(read, CallFailureFilter(tenants), limit) == wanted, (tenants, limit)

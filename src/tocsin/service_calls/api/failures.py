@@ -7,7 +7,7 @@ import struct
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tocsin.model.errors import FieldError, InvalidInput, ServiceCallNotFound
@@ -127,10 +127,9 @@ class CallFailures:
                 places += [place for place, _ in causes]
                 if len(places) >= DISMISSED_MAX:
                     break
-            chosen = places[:DISMISSED_MAX]
-            failures = await self._detailed(chosen)
-            handles = [(each.tenant_id, each.service_call_id, each.execution_id) for each in failures]
-            await self._dismiss(handles, correlation_id)
+            failures = await self._detailed(places[:DISMISSED_MAX])
+        handles = [(each.tenant_id, each.service_call_id, each.execution_id) for each in failures]
+        await self._dismiss(handles, correlation_id)
         return len(failures), len(places) >= DISMISSED_MAX or walk.at_least
 
     async def dismiss_ids(self, tenant_id: str, ids: Iterable[str], correlation_id: str) -> int:
@@ -170,6 +169,9 @@ class CallFailures:
         rows: int = _READ_ROWS,
     ) -> _Walk:
         since_us = max(self._clock.now_us() - self._retention_us, wanted.since or 0)
+        if isinstance(wanted.tenants, tuple) and len(wanted.tenants) == 1:
+            # It has an index of its own.
+            wanted = replace(wanted, tenants=wanted.tenants[0])
         filters = isinstance(wanted.tenants, tuple) or wanted.group != ANY_GROUP
         read = partial(self._queries.causes, wanted.tenants, since_us)
         return _Walk(read, wanted, before, read_max, _READ_ROWS if filters else rows)
@@ -203,7 +205,7 @@ class _Walk:
         self._read, self._wanted, self._left, self._rows = read, wanted, read_max, rows
 
     async def __aiter__(self) -> AsyncIterator[list[_Cause]]:
-        while self._left > 0:
+        while self._left > 0 and self._wanted.tenants != ():
             rows = min(self._rows, self._left)
             causes = await self._read(self.place, rows)
             self._left -= len(causes)
@@ -212,7 +214,7 @@ class _Walk:
             yield [cause for cause in causes if self._is_wanted(cause)]
             if len(causes) < rows:
                 return
-        self.at_least = True
+        self.at_least = self._wanted.tenants != ()
 
     def _is_wanted(self, cause: _Cause) -> bool:
         (_, _, tenant_id), failure = cause
