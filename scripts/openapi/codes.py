@@ -157,7 +157,7 @@ CODES: dict[str, ErrorCode] = {
     "JOB_RUNNING": ErrorCode(
         "A job that has not ended, running or paused, may change the same timers or schedules. Nothing was written.",
         "Wait for its end, or cancel it with `jobs/cancel`; then create the job.",
-        "job 5f2b8c1d9e3a7f6045c2d1ab changes timers of namespace 'default' already; wait for its end, or cancel it",
+        "job 5f2b8c1d9e3a7f6045c2d1ab changes timers of namespace default already; wait for its end, or cancel it",
     ),
     "JOB_ENDED": ErrorCode(
         "The job has ended, so it can't be paused, resumed or canceled, or get another rate.",

@@ -9,13 +9,13 @@ from scripts.openapi.codes import CODES, kind_of_code
 
 from tocsin.model.access import Role
 from tocsin.model.explanation import TimerState, WaitsFor
+from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import JobAction, JobKind, JobState
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
-from tocsin.timers.failures import FailedKind
 from tocsin.web.http import administration, agent_wire, cluster, failures, jobs, schedule_wire, statistics, wire
 from tocsin.web.http.wire import BadField
 
@@ -165,7 +165,11 @@ _JOB = jobs.Job(
     skipped=1,
     errors=1,
     sample_errors=[
-        jobs.JobFailure("default", "order-9-reminder", "it would be due before 1970, or later than timers may be")
+        jobs.JobFailure(
+            namespace="default",
+            id="order-9-reminder",
+            error="it would be due before 1970, or later than timers may be",
+        )
     ],
     created_at=_CREATED,
     updated_at=_CREATED,

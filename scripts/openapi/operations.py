@@ -62,6 +62,7 @@ _COMMAND_ERRORS = ("OVERLOADED", "BROKER_UNAVAILABLE", "COMMAND_UNANSWERED", "CO
 _CALL_CHANGE_ERRORS = ("SERVICE_CALL_NOT_FOUND", *_COMMAND_ERRORS)
 _CALL_READ_ERRORS = ("SERVICE_CALL_NOT_FOUND", "STORE_FAILURE")
 
+_FAILURE_ERRORS = ("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE", "STORE_FAILURE")
 _JOB_ERRORS = ("OVERLOADED", "SHARD_UNAVAILABLE")
 _JOB_CHANGE_ERRORS = ("JOB_NOT_FOUND", "JOB_ENDED", "CONFLICT", *_JOB_ERRORS)
 _JOB_NAME = {"jobId": "5f2b8c1d9e3a7f6045c2d1ab"}
@@ -213,17 +214,17 @@ OPERATIONS: dict[str, dict[str, About]] = {
     "Failures": {
         "listFailures": About(
             "List what failed, grouped by cause",
-            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            errors=_FAILURE_ERRORS,
             example={"namespace": "*", "since": "2027-01-31T00:00:00Z", "groupBy": ["destination", "error"]},
         ),
         "listFailureMembers": About(
             "List the failures of a group",
-            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            errors=_FAILURE_ERRORS,
             example={"namespace": "default", **_FAILURE_GROUP, "limit": 100},
         ),
         "dismissFailures": About(
             "Dismiss failures",
-            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            errors=(*_FAILURE_ERRORS, *_COMMAND_ERRORS),
             example={"namespace": "default", **_FAILURE_GROUP},
         ),
     },

@@ -19,6 +19,7 @@ from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.condition import OnConflict
 from tocsin.model.explanation import TimerState, WaitsFor
+from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import JobAction, JobKind, JobState
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.run import RunStatus
@@ -26,7 +27,6 @@ from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
-from tocsin.timers.failures import FailedKind
 from tocsin.web.http.failures import FailureGroupedBy
 from tocsin.web.http.schedule_wire import LiveScheduleStatus
 from tocsin.web.http.statistics import StatisticsResolution

@@ -27,7 +27,7 @@ import urllib3
 from vectors import VECTORS, answer_of, failure
 
 from tocsin_client import AsyncClient, Client, CreateTimer, ItemResult, Try, errors
-from tocsin_client._values import format_instant, parse_instant
+from tocsin_client._values import UNSET, format_instant, parse_instant
 from tocsin_client.receiver import Answer, Dedup, Firing, Receiver
 
 ASYNC = os.environ.get("TOCSIN_SDK_MODE") == "async"
@@ -158,7 +158,9 @@ async def call(client: Any, do: str, given: dict[str, Any]) -> Any:
     by_page = bool(given.pop("pages", False))
     if "timeoutSeconds" in given:
         given["timeout"] = given.pop("timeoutSeconds")
-    result = getattr(part, snake(verb))(**arguments(given))
+    # Of a tenant: the parameter has no default.
+    scope = {"namespace": UNSET} if do == "jobs.create" and "tenant" in given else {}
+    result = getattr(part, snake(verb))(**arguments(given), **scope)
     if verb in ("list", "history", "members") and f"{family}.{verb}" not in WHOLE:
         return await listed(result, by_page)
     return await resolved(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.mutation import Mutation
+from tests.simulation.mutation import Mutation, mutation
 from tests.simulation.mutation_operators import (
     Edit,
     always,
@@ -36,7 +36,15 @@ def _fail(code: str) -> str:
     return f"return _attempt_failed(call, now_us, FailureVerdict(True), {error}, None, limits=limits)"
 
 
+def _tested(name: str, edit: Edit) -> Mutation:
+    test = "test_retry_and_dismissal_of_a_failure_leave_a_later_one_alone"
+    tests = (f"tests/unit/test_agent_orchestration.py::TestFailures::{test}",)
+    return mutation(f"agent: {name}", 0, edit, caught_by=tests[0])._replace(proofs=())
+
+
 MUTATIONS = [
+    _tested("a failure is retried again", never(CALL + "retry", "execution_id not in (None, call.execution_id)")),
+    _tested("a later failure is dismissed", replace(CALL + "dismiss", "call.execution_id != execution_id", by="False")),
     _agent(
         "a call is retried that has not failed",
         never(CALL + "retry", "call.status is not CallStatus.FAILED"),

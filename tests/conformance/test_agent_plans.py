@@ -14,8 +14,17 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, end, entry, envelope, insert, new_id, start
+from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallFilter, PagePosition
-from tocsin.stores.service_calls import execution_log, outbox, queries, service_calls, tenant_secrets, timer_schedules
+from tocsin.stores.service_calls import (
+    execution_log,
+    failures,
+    outbox,
+    queries,
+    service_calls,
+    tenant_secrets,
+    timer_schedules,
+)
 from tocsin.stores.service_calls.database import AgentDatabase
 from tocsin.stores.service_calls.statements import Batch, Query, Session
 
@@ -99,6 +108,25 @@ CASES = {
     "counts of tenants": Case(
         queries.counts_of((OTHER_TENANT,)), "idx_service_calls_newest", [], {"tenant_0": TENANT, "most": 10}
     ),
+    "causes": Case(
+        failures.causes_of(TENANT, behind=False),
+        "idx_service_calls_failures",
+        [],
+        {"tenant": TENANT, "since_at": NOW, "most": 9},
+    ),
+    "causes, next page": Case(
+        failures.causes_of(TENANT, behind=True),
+        "idx_service_calls_failures",
+        [],
+        {"tenant": TENANT, "since_at": NOW, "most": 9, "before_at": NOW + 300, "before_id": ID},
+    ),
+    "causes of all, next page": Case(
+        failures.causes_of(None, behind=True),
+        "idx_service_calls_all_failures",
+        [],
+        {"since_at": NOW, "most": 9, "before_at": NOW + 300, "before_id": ID, "before_tenant": TENANT},
+    ),
+    "failures": Case(failures.FAILURES, CALLS, KEYS),
     "trace_messages": Case(queries.MESSAGES, "idx_outbox_correlation_id", [], {"tenant": TENANT, "correlation": ID}),
 }
 
@@ -162,7 +190,16 @@ def check(plan: str, index: str, kind: str) -> None:
 async def filled(database: AgentDatabase) -> None:
     """A database with rows, so that the planner has a choice."""
     calls = [call((TENANT, OTHER_TENANT)[n % 2], submitted_at=NOW + n, tags=("t", "u")) for n in range(400)]
-    await insert(database, *calls)
+    failed = {"status": CallStatus.FAILED, "execution_id": ID, "failure": "f"}
+    ended = [
+        call(
+            (TENANT, OTHER_TENANT)[n % 2],
+            finished_at=NOW + n,
+            **(failed if n % 10 < 2 else {"status": CallStatus.SUCCEEDED}),
+        )
+        for n in range(400)
+    ]
+    await insert(database, *calls, *ended)
     await database.timers.schedule_timers([entry(c) for c in calls])
     executions = [start(c) for c in calls]
     await database.executions.begin([(e, envelope(c)) for e, c in zip(executions, calls, strict=True)])

@@ -24,6 +24,8 @@ INDEXES = {
         "finished_at",
         "correlation_id",
         "newest",
+        "failures",
+        "all_failures",
     ],
     "service_call_tags": ["tag"],
     "timer_schedules": ["due_at", "correlation_id", "waiting"],

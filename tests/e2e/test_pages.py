@@ -136,6 +136,7 @@ PAGES = {
     "&after=2026-10-20T00:00:00&before=2026-10-30T00:00:00",
     "failures": "/failures",
     "failures-none": "/failures/group?namespace=default&error=HTTP+500",
+    "failures-of-calls-none": "/failures/calls/group?tenant=01890a5d-ac96-774b-bcce-b302099a8057&error=HTTP+500",
     "jobs": "/jobs",
     "job-new": "/jobs/new",
     "job-new-schedules": "/jobs/new?of=schedules",

@@ -4,18 +4,26 @@ while a job goes on."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 import pytest
 
 from tocsin.administration import put_namespace
 from tocsin.keys import ApiKeys
-from tocsin.model.errors import IdempotencyConflict, JobRunning, TimerNotReplayable, Unavailable
+from tocsin.model.errors import (
+    IdempotencyConflict,
+    JobRunning,
+    Overloaded,
+    ServiceCallNotFailed,
+    TimerNotReplayable,
+    Unavailable,
+)
 from tocsin.model.job import Job, JobAction, JobCounts, JobKind, JobState, RowFilter
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Changes, Timer, decode_record
 from tocsin.ports.audit import NoAudit
+from tocsin.ports.failed_calls import CallFailure, Tenants
 from tocsin.ports.store import FailureRow
 from tocsin.timers import job_rows
 from tocsin.timers.engine.limits import EngineLimits
@@ -32,6 +40,35 @@ ROWS, RATE = 200, 50
 _TAKEN_OVER_S = 15.0
 
 
+class Agent:
+    """The service agent with its failed calls, in memory, on one node or on none. The next retries raise the `faults`."""
+
+    def __init__(self) -> None:
+        self.failed: dict[str, CallFailure] = {}
+        self.here: Node | None = None
+        self.retried: list[str] = []
+        self.faults: list[Exception] = []
+
+    async def failures(
+        self, tenants: Tenants, limit: int, cursor: str | None
+    ) -> tuple[Sequence[CallFailure], str | None]:
+        after = None if cursor is None else int(cursor)
+        newest = sorted(self.failed.values(), reverse=True, key=lambda failure: failure.place)
+        found = [each for each in newest if after is None or each.failed_at < after]
+        return found[:limit], self.cursor_behind(found[limit - 1]) if len(found) > limit else None
+
+    def cursor_behind(self, failure: CallFailure) -> str:
+        return str(failure.failed_at)
+
+    async def retry_failure(self, failure: CallFailure, correlation_id: str) -> None:
+        if self.faults:
+            raise self.faults.pop()
+        if self.failed.get(failure.service_call_id) != failure:
+            raise ServiceCallNotFailed("it has been attempted again since")
+        del self.failed[failure.service_call_id]
+        self.retried.append(failure.service_call_id)
+
+
 class Jobbing(World):
     """Two nodes with runners, and timers that are due in some hours."""
 
@@ -40,6 +77,7 @@ class Jobbing(World):
         self.limits, self.total_shards = EngineLimits(), 4
         self.nodes = [Node(self, name) for name in ("n0", "n1")]
         self.runners: dict[Node, JobRunner] = {}
+        self.agent = Agent()
         self.fatal: list[BaseException] = []
         self.finished = False
         self._scenario = scenario
@@ -64,8 +102,16 @@ class Jobbing(World):
         assert node.service is not None
         assert node.supervisor is not None
         here = node.supervisor.acts_for_all
-        keys = ApiKeys(node.context.store)
-        runner = JobRunner(node.context, node.service, keys, NoAudit(), runs_here=here, fatal=self.fatal.append)
+        agent = self.agent
+        runner = JobRunner(
+            node.context,
+            node.service,
+            ApiKeys(node.context.store),
+            NoAudit(),
+            acts_for_all=here,
+            calls=lambda: agent if agent.here is node else None,
+            fatal=self.fatal.append,
+        )
         self.runners[node] = runner
 
         async def start() -> None:
@@ -245,7 +291,7 @@ def test_node_ends_its_work_on_a_job_that_another_one_has_taken_over() -> None:
         assert look is not None
         look.cancel()
         (other,) = (each for each in world.nodes if each is not node)
-        world.runners[other]._runs_here = lambda: True
+        world.runners[other]._acts_for_all = lambda: True
         await asyncio.sleep(5.0)
         assert not former.running
         assert world.runners[other].running
@@ -423,6 +469,38 @@ def test_failures_are_replayed_once_each_although_the_node_is_killed() -> None:
         assert all(timers[name].replay and not timers[name].attempts for name in failed)
         assert ROWS - RATE <= job.counts.changed <= ROWS
         assert not job.counts.errors
+
+    play(scenario)
+
+
+def test_job_of_a_tenant_follows_the_agent_and_retries_each_failure_once() -> None:
+    """The agent is not where the other jobs are worked on, moves in the middle, and does not always answer."""
+
+    async def scenario(world: Jobbing) -> None:
+        agent, now_us = world.agent, world.true_us()
+        for n in range(ROWS):
+            agent.failed[f"c{n}"] = CallFailure("t", f"c{n}", now_us - n, "d\x1fe", "name", now_us, f"e{n}")
+        (elsewhere,) = (node for node in world.nodes if node is not world.working)
+        agent.here = elsewhere
+        await _jobs_asked(world, world.job(JobAction.REPLAY, namespace="", tenant="t", kind=JobKind.FAILURES))
+        agent.faults = [Unavailable("the reply was lost"), Overloaded("not now")]
+        await world.begun()
+        # Not when its place has just been stored.
+        await asyncio.sleep(0.6)
+        assert world.runners[elsewhere].running
+        assert 0 < len(agent.retried) < ROWS
+        agent.here = None
+        await asyncio.sleep(3.0)
+        assert not any(runner.running for runner in world.runners.values())
+        # One of them is retried by somebody, fails again, and is a failure of later than the job.
+        again = next(iter(agent.failed.values()))
+        agent.failed[again.service_call_id] = again._replace(failed_at=world.true_us(), execution_id="later")
+        agent.here = world.working
+        job = await world.ended()
+        assert (job.state, job.counts.errors) == (JobState.COMPLETED, 0)
+        assert list(agent.failed) == [again.service_call_id]
+        assert sorted([*agent.retried, again.service_call_id]) == sorted(f"c{n}" for n in range(ROWS))
+        assert ROWS - RATE - 1 <= job.counts.changed < ROWS
 
     play(scenario)
 

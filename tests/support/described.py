@@ -31,6 +31,8 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
     if isinstance(case.body, dict):
         # A cursor is one that a list gave.
         case.body = {name: _possible(name, value) for name, value in case.body.items() if name != "cursor"}
+        if case.path.startswith(("/api/v1/failures/", "/api/v1/jobs/list")):
+            _name_scope(case.body, required=case.path != "/api/v1/jobs/list")
         if "idempotencyKey" in case.body and case.headers:
             # The header means the same, and another value is refused.
             case.headers.pop("idempotency-key", None)
@@ -44,6 +46,19 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
     if "tag" in case.path_parameters:
         # As it stands in the path.
         case.path_parameters["tag"] = quote(_visible(unquote(case.path_parameters["tag"])), safe="")
+
+
+def _name_scope(body: dict[str, Any], *, required: bool) -> None:
+    """Makes the body name a namespace or a tenant, and what either has."""
+    if "namespace" in body or (required and "tenant" not in body):
+        body.pop("tenant", None)
+        body.setdefault("namespace", "default")
+    of_calls = "tenant" in body
+    if (body.get("kind") == "call") != of_calls:
+        body.pop("kind", None)
+    if "groupBy" in body:
+        lacking = "namespace" if of_calls else "tenant"
+        body["groupBy"] = [each for each in body["groupBy"] if each != lacking] or ["error"]
 
 
 def _possible(name: str, value: Any) -> Any:

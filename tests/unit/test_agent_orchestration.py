@@ -9,6 +9,7 @@ import pytest
 from tests.support.agent_memory import MemoryServiceCalls, MemoryTables
 
 from tocsin.model.errors import StoreUnavailable
+from tocsin.model.failure import split_failure
 from tocsin.model.hooks import Hook, Hooks
 from tocsin.model.ids import Uuid7Source
 from tocsin.ports.bus import Envelope, InvalidMessage
@@ -28,6 +29,7 @@ from tocsin.service_calls.messages import (
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
+    DismissFailure,
     DueTimeReached,
     ErrorMeta,
     ExecutionFailed,
@@ -39,6 +41,7 @@ from tocsin.service_calls.messages import (
     Registry,
     RequestSpec,
     ResponseMeta,
+    RetryServiceCall,
     SubmitServiceCall,
     TagServiceCall,
     UntagServiceCall,
@@ -52,6 +55,7 @@ SECOND = 1_000_000
 SPEC = RequestSpec("GET", "http://service/x")
 OK = ResponseMeta(200, {}, "", 1.0)
 OOPS = ErrorMeta("HTTP_STATUS", "the service answered 500")
+DOWN = ResponseMeta(500, {}, "", 1.0)
 
 
 class OneDelivery:
@@ -430,6 +434,52 @@ class TestEvents:
         with pytest.raises(ChangedMeanwhile):
             await world.deliver(due)
         assert world.types(key).count("StartExecution") == 0
+
+
+class TestFailures:
+    async def failed(self, world: World) -> tuple[CallKey, str]:
+        """A call that has just failed, and the execution."""
+        key = await world.running()
+        return key, await self.fail(world, key)
+
+    async def fail(self, world: World, key: CallKey) -> str:
+        execution_id = world.execution_id(key)
+        ended = ExecutionFailed(key.service_call_id, execution_id, Instant(world.clock.now_us()), OOPS, DOWN)
+        await world.deliver(world.seal(key, ended))
+        return execution_id
+
+    async def test_failed_call_has_its_cause_until_it_is_retried(self, world: World):
+        key, _ = await self.failed(world)
+        assert split_failure(world.call(key).failure or "") == ("http://service/x", "HTTP 500")
+        await world.ask(world.seal(key, RetryServiceCall(key.service_call_id)))
+        assert (world.call(key).status, world.call(key).failure) == (CallStatus.RUNNING, None)
+
+    async def test_dismissed_failure_leaves_the_list_and_the_call_stays_failed(self, world: World):
+        key, execution_id = await self.failed(world)
+        sent = len(world.tables.messages(key))
+        for _ in range(2):
+            (reply,) = await world.ask(world.seal(key, DismissFailure(key.service_call_id, execution_id)))
+            assert reply == CommandAccepted(key.service_call_id, "Failed")
+        assert (world.call(key).status, world.call(key).failure) == (CallStatus.FAILED, None)
+        assert len(world.tables.messages(key)) == sent
+        await world.ask(world.seal(key, RetryServiceCall(key.service_call_id, execution_id)))
+        assert world.call(key).status is CallStatus.RUNNING
+
+    async def test_retry_and_dismissal_of_a_failure_leave_a_later_one_alone(self, world: World):
+        key, first = await self.failed(world)
+        retry = RetryServiceCall(key.service_call_id, first)
+        await world.ask(world.seal(key, retry))
+        (under_way,) = await world.ask(world.seal(key, retry))
+        await self.fail(world, key)
+        refused, accepted = await world.ask(
+            world.seal(key, retry), world.seal(key, DismissFailure(key.service_call_id, first))
+        )
+        for reply in (under_way, refused):
+            assert isinstance(reply, CommandRefused)
+            assert reply.code == "SERVICE_CALL_NOT_FAILED"
+        assert isinstance(accepted, CommandAccepted)
+        assert world.call(key).failure is not None
+        assert world.call(key).executions == 2
 
 
 class TestWatchdog:

@@ -155,7 +155,7 @@ def test_each_row_leads_to_what_it_counts() -> None:
     assert rows(failing={place: failures}, wanted=lambda name: name == "other") == []
     calls = {failing_place("", "https://pay.example"): Failures(2, 1, "HTTP_STATUS: 409", NOW)}
     assert rows(calls_failing=calls) == [
-        ("failed", "HTTP STATUS · service calls to pay.example", "1", "Show", "/calls?view=failed")
+        ("failed", "HTTP STATUS · service calls to pay.example", "1", "Show", "/failures")
     ]
     # An attempt that will be made again has not failed.
     only_retried = Failures(5, 0, "TIMEOUT", NOW)

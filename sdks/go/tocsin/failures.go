@@ -5,7 +5,8 @@ import (
 	"iter"
 )
 
-// Failures are timers and occurrences of schedules that failed, until they are dismissed.
+// Failures are timers, occurrences of schedules and, of a tenant instead of a namespace, service calls that failed, until they
+// are dismissed.
 type Failures struct{ part }
 
 // List returns groups of failures with the same cause, those with most failures first.

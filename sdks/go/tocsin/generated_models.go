@@ -82,6 +82,7 @@ const (
 	FailedKindTimer        FailedKind = "timer"
 	FailedKindOccurrence   FailedKind = "occurrence"
 	FailedKindNotification FailedKind = "notification"
+	FailedKindCall         FailedKind = "call"
 )
 
 // FailureGroupedBy is an open enum: later servers may answer other values. What the failures of a group have in
@@ -91,6 +92,7 @@ type FailureGroupedBy string
 // The values of FailureGroupedBy.
 const (
 	FailureGroupedByNamespace   FailureGroupedBy = "namespace"
+	FailureGroupedByTenant      FailureGroupedBy = "tenant"
 	FailureGroupedByDestination FailureGroupedBy = "destination"
 	FailureGroupedByError       FailureGroupedBy = "error"
 	FailureGroupedByKind        FailureGroupedBy = "kind"
@@ -1163,6 +1165,8 @@ func (v *ScheduleHistory) UnmarshalJSON(data []byte) error {
 type ListFailures struct {
 	// The namespace's name; *: all that the API key has access to.
 	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace; *: all that the API key has access to.
+	Tenant string
 	// Only failures since this instant.
 	Since time.Time
 	// What the failures of a group have in common. Default: all of these.
@@ -1173,7 +1177,8 @@ type ListFailures struct {
 
 func (v *ListFailures) members(to []member) []member {
 	return append(to,
-		member{"namespace", &v.Namespace, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"since", &v.Since, false},
 		member{"groupBy", &v.GroupBy, false},
 		member{"limit", &v.Limit, false},
@@ -1194,11 +1199,13 @@ func (v *ListFailures) UnmarshalJSON(data []byte) error {
 type ListFailureMembers struct {
 	// The namespace's name; *: all that the API key has access to.
 	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace; *: all that the API key has access to.
+	Tenant string
 	// The URL that was called, without credentials and query.
 	Destination string
 	// The stable code of the last error, without details.
 	Error string
-	// What failed: a timer, or an occurrence of a schedule.
+	// What failed.
 	Kind FailedKind
 	// Only failures since this instant.
 	Since time.Time
@@ -1210,7 +1217,8 @@ type ListFailureMembers struct {
 
 func (v *ListFailureMembers) members(to []member) []member {
 	return append(to,
-		member{"namespace", &v.Namespace, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"destination", &v.Destination, false},
 		member{"error", &v.Error, false},
 		member{"kind", &v.Kind, false},
@@ -1234,21 +1242,24 @@ func (v *ListFailureMembers) UnmarshalJSON(data []byte) error {
 type DismissFailures struct {
 	// The namespace's name.
 	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace.
+	Tenant string
 	// The failureId of each, up to 1,000.
 	Ids []string
 	// The URL that was called, without credentials and query.
 	Destination string
 	// The stable code of the last error, without details.
 	Error string
-	// What failed: a timer, or an occurrence of a schedule.
+	// What failed.
 	Kind FailedKind
-	// With true and no other field: all failures of the namespace.
+	// With true and no other field: all failures of it.
 	All bool
 }
 
 func (v *DismissFailures) members(to []member) []member {
 	return append(to,
-		member{"namespace", &v.Namespace, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"ids", &v.Ids, false},
 		member{"destination", &v.Destination, false},
 		member{"error", &v.Error, false},
@@ -1267,15 +1278,17 @@ func (v *DismissFailures) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// CreateJob: A job to create.
+// CreateJob: A job to create: of a namespace or, to replay failed service calls, of a tenant.
 type CreateJob struct {
-	// The namespace's name; *: all that the API key has access to.
-	Namespace string
 	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
 	// replay of failures.
 	Action JobAction
 	// What is changed: timers, schedules, or failures.
-	Of     JobKind
+	Of JobKind
+	// The namespace's name; *: all that the API key has access to.
+	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace; *: all that the API key has access to.
+	Tenant string
 	Filter *JobFilter
 	// Must be true if the filter is empty: every row is changed.
 	All bool
@@ -1295,9 +1308,10 @@ type CreateJob struct {
 
 func (v *CreateJob) members(to []member) []member {
 	return append(to,
-		member{"namespace", &v.Namespace, true},
 		member{"action", &v.Action, true},
 		member{"of", &v.Of, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"filter", &v.Filter, false},
 		member{"all", &v.All, false},
 		member{"shiftBy", &v.ShiftBy, false},
@@ -1323,7 +1337,7 @@ func (v *CreateJob) UnmarshalJSON(data []byte) error {
 // that match all of it. It is checked again when each change becomes durable. Rows created after the job stay as
 // they are.
 type JobFilter struct {
-	// A row must have all of these tags.
+	// A row must have all of these tags. Not of failures, but of service calls.
 	Tags []string
 	// Prefix of the ids.
 	IDPrefix string
@@ -1390,11 +1404,14 @@ func (v *JobName) UnmarshalJSON(data []byte) error {
 type ListJobs struct {
 	// The namespace's name; *: all that the API key has access to.
 	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace; *: all that the API key has access to.
+	Tenant string
 }
 
 func (v *ListJobs) members(to []member) []member {
 	return append(to,
 		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 	)
 }
 
@@ -2714,13 +2731,15 @@ type FailureGroup struct {
 	Series []int
 	// The newest ones, at most 10.
 	Newest []Failure
-	// The namespace.
+	// The namespace; absent of service calls.
 	Namespace string
+	// The tenant; of service calls only.
+	Tenant string
 	// The URL that was called, without credentials and query.
 	Destination string
 	// The stable code of the last error, without details.
 	Error string
-	// What failed: a timer, or an occurrence of a schedule.
+	// What failed.
 	Kind FailedKind
 	// The newest failure in detail.
 	Sample *FailureSample
@@ -2734,6 +2753,7 @@ func (v *FailureGroup) members(to []member) []member {
 		member{"series", &v.Series, true},
 		member{"newest", &v.Newest, true},
 		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"destination", &v.Destination, false},
 		member{"error", &v.Error, false},
 		member{"kind", &v.Kind, false},
@@ -2751,15 +2771,14 @@ func (v *FailureGroup) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
-// Failure: A failed end that nobody has dealt with. Its details are in the history of the timer or schedule.
+// Failure: A failed end that nobody has dealt with. Its details are in the history of the timer or schedule, or in
+// the execution log of the service call.
 type Failure struct {
 	// Names the failure in requests. Opaque.
 	FailureID string
-	// The namespace.
-	Namespace string
-	// What failed: a timer, or an occurrence of a schedule.
+	// What failed.
 	Kind FailedKind
-	// The id of the timer or schedule.
+	// The id of the timer, schedule or service call.
 	ID string
 	// The instant of the run that failed.
 	ExecuteAt time.Time
@@ -2769,18 +2788,26 @@ type Failure struct {
 	Destination string
 	// The stable code of the last error, without details.
 	Error string
+	// The namespace; absent of service calls.
+	Namespace string
+	// The tenant; of service calls only.
+	Tenant string
+	// The display name of the service call.
+	Name string
 }
 
 func (v *Failure) members(to []member) []member {
 	return append(to,
 		member{"failureId", &v.FailureID, true},
-		member{"namespace", &v.Namespace, true},
 		member{"kind", &v.Kind, true},
 		member{"id", &v.ID, true},
 		member{"executeAt", &v.ExecuteAt, true},
 		member{"failedAt", &v.FailedAt, true},
 		member{"destination", &v.Destination, true},
 		member{"error", &v.Error, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
+		member{"name", &v.Name, false},
 	)
 }
 
@@ -2851,7 +2878,8 @@ func (v *FailurePage) UnmarshalJSON(data []byte) error {
 type DismissedFailures struct {
 	// How many failures. Ids that were not listed any more count, too.
 	Dismissed int
-	// Whether there may be more of the group: at most 50,000 are read. Repeat the request.
+	// Whether there may be more of the group: at most 50,000 are read, and of service calls 5,000 dismissed. Repeat
+	// the request.
 	More bool
 }
 
@@ -2893,12 +2921,10 @@ func (v *JobAnswer) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
-// Job: A job, and how far it is.
+// Job: A job of a namespace or of a tenant, and how far it is.
 type Job struct {
 	// The job's id.
 	ID string
-	// The namespace's name; *: all that the API key has access to.
-	Namespace string
 	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
 	// replay of failures.
 	Action JobAction
@@ -2925,6 +2951,10 @@ type Job struct {
 	CreatedAt time.Time
 	// An RFC 3339 instant with a time zone.
 	UpdatedAt time.Time
+	// The namespace's name; *: all that the API key has access to.
+	Namespace string
+	// The tenant whose service calls are meant, instead of a namespace; *: all that the API key has access to.
+	Tenant string
 	// By how much shift moves the instants: a duration, with - to an earlier one.
 	ShiftBy string
 	// The http or https URL to call. Responses redact its secrets.
@@ -2946,7 +2976,6 @@ type Job struct {
 func (v *Job) members(to []member) []member {
 	return append(to,
 		member{"id", &v.ID, true},
-		member{"namespace", &v.Namespace, true},
 		member{"action", &v.Action, true},
 		member{"of", &v.Of, true},
 		member{"filter", &v.Filter, true},
@@ -2960,6 +2989,8 @@ func (v *Job) members(to []member) []member {
 		member{"sampleErrors", &v.SampleErrors, true},
 		member{"createdAt", &v.CreatedAt, true},
 		member{"updatedAt", &v.UpdatedAt, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 		member{"shiftBy", &v.ShiftBy, false},
 		member{"url", &v.URL, false},
 		member{"matchMax", &v.MatchMax, false},
@@ -2985,7 +3016,7 @@ func (v *Job) UnmarshalJSON(data []byte) error {
 type JobFilterAnswer struct {
 	// An RFC 3339 instant with a time zone.
 	CreatedBefore string
-	// A row must have all of these tags.
+	// A row must have all of these tags. Not of failures, but of service calls.
 	Tags []string
 	// Prefix of the ids.
 	IDPrefix string
@@ -3024,18 +3055,20 @@ func (v *JobFilterAnswer) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
-// JobFailure: A row that could not be changed, and why.
+// JobFailure: A row that could not be changed, and why. It has a namespace or a tenant.
 type JobFailure struct {
-	Namespace string
 	ID        string
 	Error     string
+	Namespace string
+	Tenant    string
 }
 
 func (v *JobFailure) members(to []member) []member {
 	return append(to,
-		member{"namespace", &v.Namespace, true},
 		member{"id", &v.ID, true},
 		member{"error", &v.Error, true},
+		member{"namespace", &v.Namespace, false},
+		member{"tenant", &v.Tenant, false},
 	)
 }
 

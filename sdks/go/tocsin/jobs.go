@@ -24,8 +24,8 @@ func (j *Jobs) Get(ctx context.Context, jobID string) (*Job, error) {
 	return j.ask(ctx, "getJob", JobName{JobID: jobID})
 }
 
-// List returns the jobs that the key may see, newest first: of all namespaces, or of the one that is named and those of all
-// together.
+// List returns the jobs that the key may see, newest first: all of them, or those of the namespace or tenant that is named and
+// of all together.
 func (j *Jobs) List(ctx context.Context, wanted ListJobs) ([]Job, error) {
 	found, err := ask[JobList](ctx, &j.part, &call{operation: "listJobs", body: constant(wanted)})
 	if err != nil {

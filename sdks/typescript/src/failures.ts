@@ -16,7 +16,7 @@ import { Pages } from "./pages.js";
 /** Which failures to list; `limit` is the size of a page. */
 export type FailureFilter = Omit<ListFailureMembers, "cursor">;
 
-/** Timers and occurrences of schedules that failed, until they are dismissed. */
+/** Timers, occurrences of schedules and, of a tenant instead of a namespace, service calls that failed, until dismissed. */
 export class Failures {
   /** Made with the client. */
   constructor(private readonly session: Session) {}

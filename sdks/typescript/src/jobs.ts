@@ -24,7 +24,7 @@ export class Jobs {
     return (await ask(this.session, "JobAnswer", "getJob", encodeJobName(name), options)).job;
   }
 
-  /** The jobs that the key may see, newest first: of all namespaces, or of one and those of all together. */
+  /** The jobs that the key may see, newest first: all, or those of a namespace or tenant and of all together. */
   async list(wanted: ListJobs = {}, options?: CallOptions): Promise<Job[]> {
     return (await ask(this.session, "JobList", "listJobs", encodeListJobs(wanted), options)).jobs;
   }

@@ -1,4 +1,4 @@
-"""`tocsin failures`: what failed and nobody has dealt with."""
+"""`tocsin failures`: what failed and nobody has dealt with, of a namespace or of a tenant."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import WrongUsage, command, group
-from tocsin.cli.options import LOCAL_SERVER, AsJson, ListedNamespace, Namespace, ServerOptions, checked_instant, given
+from tocsin.cli.options import LOCAL_SERVER, AsJson, ScopeOptions, ServerOptions, checked_instant, given
 
 app = group(
-    "Failures: timers and occurrences that failed, grouped by cause, until they are dismissed.",
+    "Failures: timers, occurrences and service calls that failed, grouped by cause, until they are dismissed.",
     example="failures list",
 )
 
@@ -28,7 +28,9 @@ class GroupOptions:
         str | None, typer.Option(metavar="URL", help="The URL that was called, without its query.")
     ] = None
     error: Annotated[str | None, typer.Option(metavar="CODE", help="The error, such as 'HTTP 500'.")] = None
-    kind: Annotated[str | None, typer.Option(metavar="KIND", help="What failed: timer or occurrence.")] = None
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="What failed: timer, occurrence or notification.")
+    ] = None
 
     def fields(self) -> dict[str, Any]:
         """The fields of the request."""
@@ -36,17 +38,18 @@ class GroupOptions:
 
 
 NO_GROUP = GroupOptions()
+DEFAULT = ScopeOptions()
 Since = Annotated[str | None, typer.Option(metavar="INSTANT", help="Only failures since then.")]
 
 
 @command(app, "list", example="failures list --namespace '*'")
 def list_(
-    namespace: ListedNamespace = "default",
+    scope: ScopeOptions = DEFAULT,
     since: Since = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
-            "--by", metavar="FIELD", help="Group by namespace, destination, error or kind; may be repeated.",
+            "--by", metavar="FIELD", help="Group by namespace or tenant, destination, error or kind; may be repeated.",
             show_default="all of them",
         ),
     ] = None,
@@ -56,13 +59,14 @@ def list_(
 ) -> None:  # fmt: skip
     """List groups of failures, those with most failures first."""
     wanted = given(since=checked_instant("--since", since), groupBy=by)
-    answer = server.post("/failures/list", {"namespace": namespace, "limit": limit, **wanted})
+    answer = server.post("/failures/list", {**scope.fields(), "limit": limit, **wanted})
     if as_json:
         output.print_json(answer)
         return
+    place = next(iter(scope.fields()))
     output.print_table(
-        ("count", "error", "destination", "kind", "namespace", "first", "last", "answer"),
-        [_row(each) for each in answer["groups"]],
+        ("count", "error", "destination", "kind", place, "first", "last", "answer"),
+        [_row(each, place) for each in answer["groups"]],
     )
     if answer["furtherGroups"]:
         output.note(f"{answer['furtherGroups']} more groups; raise --limit")
@@ -70,15 +74,15 @@ def list_(
         output.note(f"Older failures than the newest {answer['count']} were not counted")
 
 
-def _row(group_: dict[str, Any]) -> tuple[object, ...]:
+def _row(group_: dict[str, Any], place: str) -> tuple[object, ...]:
     attempt = group_.get("sample", {}).get("attempt", {})
-    names = ("error", "destination", "kind", "namespace", "firstAt", "lastAt")
+    names = ("error", "destination", "kind", place, "firstAt", "lastAt")
     return (group_["count"], *(group_.get(name) for name in names), attempt.get("answer"))
 
 
 @command(app, "members", example="failures members --namespace billing --error 'HTTP 500'")
 def members(
-    namespace: ListedNamespace = "default",
+    scope: ScopeOptions = DEFAULT,
     group_: GroupOptions = NO_GROUP,
     since: Since = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of failures.")] = 100,
@@ -86,7 +90,7 @@ def members(
     as_json: AsJson = False,
 ) -> None:
     """List the failures of a group, or all, newest first."""
-    wanted = {"namespace": namespace, **group_.fields(), **given(since=checked_instant("--since", since))}
+    wanted = {**scope.fields(), **group_.fields(), **given(since=checked_instant("--since", since))}
     found: list[dict[str, Any]] = []
     cursor = None
     while len(found) < limit:
@@ -99,7 +103,7 @@ def members(
     if as_json:
         output.print_json({"failures": found, **given(nextCursor=cursor)})
         return
-    columns = ("failedAt", "kind", "namespace", "id", "executeAt", "error", "destination", "failureId")
+    columns = ("failedAt", "kind", next(iter(scope.fields())), "id", "executeAt", "error", "destination", "failureId")
     output.print_table(columns, [[each[name] for name in columns] for each in found])
     if cursor is not None:
         output.note("More follow; raise --limit")
@@ -108,9 +112,9 @@ def members(
 @command(app, "dismiss", example="failures dismiss --namespace billing --error 'HTTP 500'")
 def dismiss(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The failureId of each.")] = None,
-    namespace: Namespace = "default",
+    scope: ScopeOptions = DEFAULT,
     group_: GroupOptions = NO_GROUP,
-    every: Annotated[bool, typer.Option("--all", help="All failures of the namespace.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All failures of the namespace or tenant.")] = False,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
@@ -122,7 +126,7 @@ def dismiss(
     for part in parts or [{"all": True} if every else group_.fields()]:
         more = True
         while more:
-            answer = server.post("/failures/dismiss", {"namespace": namespace, **part})
+            answer = server.post("/failures/dismiss", {**scope.fields(), **part})
             dismissed += answer["dismissed"]
             more = answer["more"] and answer["dismissed"] > 0
     if as_json:

@@ -12,7 +12,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Refused, command, group
-from tocsin.cli.options import LOCAL_SERVER, AsJson, ListedNamespace, ServerOptions, checked_instant, given
+from tocsin.cli.options import LOCAL_SERVER, AsJson, ScopeOptions, ServerOptions, checked_instant, given
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
@@ -36,7 +36,18 @@ Watch = Annotated[bool, typer.Option("--watch", help="Wait until it has ended, w
 class RowOptions:
     """Which rows a job changes."""
 
-    namespace: ListedNamespace = "default"
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace", "-n", metavar="NAME", help="The timers' namespace; '*': all of them.", show_default="default"
+        ),
+    ] = None
+    tenant: Annotated[
+        str | None,
+        typer.Option(
+            "--tenant", metavar="ID", help="replay: failed service calls of this tenant; '*': of all tenants."
+        ),
+    ] = None
     id_prefix: Annotated[str | None, typer.Option("--id-prefix", metavar="TEXT", help="Only ids with this prefix.")] = (
         None
     )
@@ -53,7 +64,7 @@ class RowOptions:
     )
     before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due before this instant.")] = None
     everything: Annotated[
-        bool, typer.Option("--all", help="Every row of the namespace; needed where nothing else selects.")
+        bool, typer.Option("--all", help="Every row of the namespace or tenant; needed where nothing else selects.")
     ] = False
 
     def fields(self) -> dict[str, Any]:
@@ -66,7 +77,8 @@ class RowOptions:
             executeAfter=checked_instant("--after", self.after),
             executeBefore=checked_instant("--before", self.before),
         )
-        return given(namespace=self.namespace, filter=chosen or None, all=self.everything or None)
+        scope = ScopeOptions(self.namespace, self.tenant).fields()
+        return {**scope, **given(filter=chosen or None, all=self.everything or None)}
 
 
 NO_ROWS = RowOptions()
@@ -135,7 +147,8 @@ def _confirmed(client: Client, request: dict[str, Any]) -> dict[str, Any]:
         raise Refused(f"the dry run {counted['id']} has ended as {counted['state']}: {counted.get('reason', '')}")
     if not counted["matched"]:
         raise Refused("no row matches; nothing was changed")
-    what = f"{request['action']} of {counted['matched']:,} {request['of']} in namespace {request['namespace']}"
+    where = f"tenant {request['tenant']}" if "tenant" in request else f"namespace {request['namespace']}"
+    what = f"{request['action']} of {counted['matched']:,} {request['of']} in {where}"
     if not typer.confirm(f"{what}: go on?", err=True):
         raise Refused("nothing was changed")
     chosen = {**request.get("filter", {}), "createdBefore": counted["filter"]["createdBefore"]}
@@ -158,19 +171,26 @@ def list_jobs(
         str | None,
         typer.Option("--namespace", "-n", metavar="NAME", help="Only jobs of this namespace, and of all together."),
     ] = None,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="ID", help="Only jobs of this tenant, and of all together.")
+    ] = None,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """List the jobs, newest first."""
-    answer = server.post("/jobs/list", given(namespace=namespace))
-    columns = ("id", "namespace", "action", "of", "state", *_COUNTS, "created")
+    answer = server.post("/jobs/list", given(namespace=namespace, tenant=tenant))
+    columns = ("id", "scope", "action", "of", "state", *_COUNTS, "created")
     output.print_page(
         answer,
         as_json,
         "jobs",
         columns,
         (
-            (*(job[name] for name in columns[:4]), _state(job), *(job[name] for name in _COUNTS), job["createdAt"])
+            (
+                *(job["id"], _where(job), job["action"], job["of"], _state(job)),
+                *(job[name] for name in _COUNTS),
+                job["createdAt"],
+            )
             for job in answer["jobs"]
         ),
     )
@@ -222,6 +242,11 @@ def watched(client: Client, job: dict[str, Any]) -> dict[str, Any]:
     return job
 
 
+def _where(row: dict[str, Any]) -> str:
+    """The namespace or tenant of a job, or of a row that it could not change."""
+    return str(row.get("namespace") or row.get("tenant"))
+
+
 def _state(job: dict[str, Any]) -> str:
     return f"{job['state']} (dry run)" if job["dryRun"] else str(job["state"])
 
@@ -233,6 +258,6 @@ def show(job: dict[str, Any], as_json: bool) -> None:
     output.print_row(job, ("createdAt", "endedAt"), state=_state(job), dryRun=None, sampleErrors=None)
     if job["sampleErrors"]:
         output.print_table(
-            ("namespace", "id", "error"),
-            [(each["namespace"], each["id"], each["error"]) for each in job["sampleErrors"]],
+            ("scope", "id", "error"),
+            [(_where(each), each["id"], each["error"]) for each in job["sampleErrors"]],
         )

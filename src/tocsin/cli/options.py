@@ -48,6 +48,38 @@ Tenant = Annotated[
         help="Tenant of the calls: a UUID v7; `tocsin calls new-tenant` creates one.",
     ),
 ]
+
+
+@dataclass(frozen=True)
+class ScopeOptions:
+    """The namespace or, of service calls, the tenant that is meant. TOCSIN_TENANT does not choose between the two."""
+
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAME",
+            help="The timers' namespace; '*': all namespaces that the key has access to.",
+            show_default="default",
+        ),
+    ] = None
+    tenant: Annotated[
+        str | None,
+        typer.Option(
+            "--tenant", metavar="ID", help="Service calls of this tenant instead; '*': all that the key has access to."
+        ),
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the request."""
+        if self.tenant is None:
+            return {"namespace": self.namespace or "default"}
+        if self.namespace is not None:
+            raise WrongUsage("--tenant cannot be combined with --namespace; give one of the two")
+        return {"tenant": self.tenant}
+
+
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", envvar="TOCSIN_CONFIG", metavar="FILE", help="TOML file with settings.")
 ]

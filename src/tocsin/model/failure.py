@@ -21,7 +21,12 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 def failure_of(timer: Timer) -> str:
     """The failure by which ends like this one are grouped: destination and error of a timer or occurrence that failed."""
-    return f"{destination_of(timer.url)}{SEPARATOR}{short_error(timer.last_error)}"
+    return joined_failure(timer.url, timer.last_error)
+
+
+def joined_failure(url: str, error: str | None) -> str:
+    """The failure of a request to a URL that ended with this error."""
+    return f"{destination_of(url)}{SEPARATOR}{short_error(error)}"
 
 
 def split_failure(failure: str) -> tuple[str, str]:

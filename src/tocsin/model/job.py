@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from tocsin.model.access import EVERY
+from tocsin.model.failure import split_failure
 from tocsin.model.instants import US_PER_DAY
 from tocsin.model.timer import Timer
 
@@ -27,7 +28,7 @@ class JobKind(StrEnum):
 
     TIMERS = "timers"
     SCHEDULES = "schedules"
-    #: Ends that failed, of timers, occurrences and notifications.
+    #: Ends that failed: of timers, occurrences and notifications of a namespace, or of service calls of a tenant.
     FAILURES = "failures"
     #: A namespace with all that is in it. Such a job is created by `namespaces/delete`.
     NAMESPACE = "namespace"
@@ -105,6 +106,19 @@ class RowFilter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
             and (self.execute_before is None or timer.execute_at < self.execute_before)
         )
 
+    def matches_failure(self, id: str, kind: str, failure: str, failed_at: int, execute_at: int) -> bool:
+        """Whether a failure matches, apart from its tags. Destination and error are those of a group, as a whole."""
+        destination, error = split_failure(failure)
+        return (
+            failed_at < self.created_before
+            and id.startswith(self.id_prefix)
+            and self.kind in ("", kind)
+            and self.destination in ("", destination)
+            and self.error in ("", error)
+            and (self.execute_after is None or execute_at >= self.execute_after)
+            and (self.execute_before is None or execute_at < self.execute_before)
+        )
+
 
 class JobError(msgspec.Struct, frozen=True, gc=False):
     """Why a row could not be changed."""
@@ -112,6 +126,7 @@ class JobError(msgspec.Struct, frozen=True, gc=False):
     namespace: str
     id: str
     error: str
+    tenant: str = ""
 
 
 class JobCounts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -136,12 +151,12 @@ class JobCounts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """A job: what was asked for, and how far it is. All instants are microseconds.
 
-    `namespace` is one, or `*` for all of them. `request` is the hash of what was asked for, by which a repeated request is
-    known. `created_by`, `address` and `source` are who asked, for the audit trail. `match_max`: the job fails instead of
-    changing more rows; it also is what progress is measured by. `runner` is the incarnation of the node that works on it,
-    `cursor` where that goes on: everything before it is done and durable. `seen_to` is the instant up to which timers were
-    examined. `cancel_pending`: a namespace is deleted although timers or schedules are pending in it. `version` is its
-    record's."""
+    `namespace` is one, or `*` for all of them. A job that replays service calls has an empty one, and their `tenant`, or `*`
+    for all. `request` is the hash of what was asked for, by which a repeated request is known. `created_by`, `address` and
+    `source` are who asked, for the audit trail. `match_max`: the job fails instead of changing more rows; it also is what
+    progress is measured by. `runner` is the incarnation of the node that works on it, `cursor` where that goes on: everything
+    before it is done and durable. `seen_to` is the instant up to which timers were examined. `cancel_pending`: a namespace is
+    deleted although timers or schedules are pending in it. `version` is its record's."""
 
     id: str
     namespace: str
@@ -168,6 +183,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     samples: tuple[JobError, ...] = ()
     reason: str = ""
     ended_at: int | None = None
+    tenant: str = ""
     version: int = 0
 
     @property
@@ -175,12 +191,20 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether it goes on, or may."""
         return self.state in LIVE
 
+    @property
+    def where(self) -> str:
+        """What has its rows, in words."""
+        if self.tenant:
+            return "all tenants" if self.tenant == EVERY else f"tenant {self.tenant}"
+        return "all namespaces" if self.namespace == EVERY else f"namespace {self.namespace}"
+
     def deletes(self, namespace: str) -> bool:
         """Whether it deletes this namespace."""
         return self.kind is JobKind.NAMESPACE and self.namespace == namespace
 
     def overlaps(self, other: Job) -> bool:
         """Whether both may change the same rows. A dry run changes none, the deletion of a namespace all of them."""
-        together = self.namespace == other.namespace or EVERY in (self.namespace, other.namespace)
+        scopes = self.tenant or self.namespace, other.tenant or other.namespace
+        together = bool(self.tenant) == bool(other.tenant) and (scopes[0] == scopes[1] or EVERY in scopes)
         alike = self.kind is other.kind or JobKind.NAMESPACE in (self.kind, other.kind)
         return together and alike and not (self.dry_run or other.dry_run)

@@ -73,7 +73,16 @@ class AgentModules:
         ExecutionHandlers(self._executor, database.executions, context).attach(made)
         self._dispatcher = OutboxDispatcher(database.outbox, made, context, chance or random.Random())
         check = partial(check_request, limits=settings.callbacks)
-        self.calls = ServiceCalls(made, database.queries, database.secrets, context, new_id, rules, check)
+        self.calls = ServiceCalls(
+            made,
+            database.queries,
+            database.secrets,
+            context,
+            new_id,
+            rules,
+            check,
+            settings.engine.failure_retention_us,
+        )
 
     async def start(self) -> None:
         """Starts the modules. Raises BusUnavailable, StoreError or ConfigError; call `abandon` in that case."""

@@ -237,7 +237,8 @@ class Server:
             engine.service,
             ApiKeys(parts.store, access.keys.changed),
             access.audit,
-            runs_here=engine.supervisor.acts_for_all,
+            acts_for_all=engine.supervisor.acts_for_all,
+            calls=lambda: None if (calls := self.calls()) is None else calls.failures,
             fatal=self._on_fatal,
         )
         jobs = Jobs(parts.store, engine.service.namespaces, engine.context.clock, engine.context.observe)

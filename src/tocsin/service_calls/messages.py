@@ -157,7 +157,15 @@ class DeleteServiceCall(Command, frozen=True):
 
 
 class RetryServiceCall(Command, frozen=True):
-    """Make another attempt of a call that is Failed."""
+    """Make another attempt of a call that is Failed. With an `execution_id`: only if no execution has followed that one."""
+
+    execution_id: str | None = None
+
+
+class DismissFailure(Command, frozen=True):
+    """Remove a Failed call from the failures; it stays Failed. Changes nothing if an execution has followed this one."""
+
+    execution_id: str
 
 
 class ScheduleTimer(Command, frozen=True):

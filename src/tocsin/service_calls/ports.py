@@ -16,6 +16,7 @@ from tocsin.model.hooks import Hooks
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Envelope
+from tocsin.ports.failed_calls import CallFailure, CallFailurePlace, Tenants
 from tocsin.service_calls.messages import CallKey, CallStatus, ErrorMeta, RequestSpec, ResponseMeta
 
 T = TypeVar("T")
@@ -42,8 +43,9 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     the last one began. `attempts` counts the executions that ended, without those that were repeated after an
     interruption. `first_attempt_at` is when the first execution began. `next_attempt_at` is the due time of the last
     planned retry, also after it has passed. `watch_at` is when the watchdog checks the call, None once it has finished.
-    `traceparent` is that of the submission, for the traces of its executions. `tags` are the tags of the submission; they
-    are not loaded with the call.
+    `traceparent` is that of the submission, for the traces of its executions. `failure` is what the call has in common with
+    others that failed (`tocsin.model.failure`), until it is retried or its failure is dismissed. `tags` are the tags of the
+    submission; they are not loaded with the call.
     """
 
     tenant_id: str
@@ -68,6 +70,7 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     next_attempt_at: int | None = None
     traceparent: str | None = None
     hooks: Hooks | None = None
+    failure: str | None = None
     tags: tuple[str, ...] = ()
 
     @property
@@ -389,10 +392,6 @@ class PagePosition(NamedTuple):
     service_call_id: str
 
 
-#: One tenant, several, or all of them (None).
-Tenants = str | tuple[str, ...] | None
-
-
 @dataclass(frozen=True, slots=True)
 class CallFilter:
     """Selects calls. `tenants`: those of one tenant, of several, or of all (None). `submitted_from` is inclusive,
@@ -434,6 +433,15 @@ class CallQueries(Protocol):
     async def counts(self, tenants: Tenants, most: int) -> Mapping[str, tuple[int, bool]]:
         """How many calls have each status, and whether there may be more: of one tenant up to `most` for each status; of
         several, among a bounded number of the newest calls."""
+
+    async def causes(
+        self, tenants: Tenants, since_us: int, before: CallFailurePlace | None, limit: int
+    ) -> list[tuple[CallFailurePlace, str]]:
+        """Place and `failure` of at most `limit` failures, newest first, behind a place: those since an instant of one
+        tenant, or of all. Of several tenants it is a part of those of all."""
+
+    async def failures(self, places: Sequence[CallFailurePlace]) -> list[CallFailure]:
+        """The failures at these places that are left, newest first, with their tags."""
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         """The call's executions, in order."""

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import struct
-from array import array
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
 
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
 from tocsin.model.failure import split_failure
+from tocsin.model.failure_groups import (
+    ANY_GROUP,
+    FAILURES_READ_MAX,
+    CountedFailures,
+    FailedKind,
+    FailureGroups,
+    Grouping,
+    GroupKey,
+    Sample,
+)
 from tocsin.model.ids import schedule_uuid, timer_uuid
 from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.run import Run, decode_run
-from tocsin.model.timer import LoggedAttempt, Timer, decode_record
+from tocsin.model.timer import LoggedAttempt, decode_record
 from tocsin.ports.store import (
     GENERATION_BYTES,
     NOTIFICATIONS_SUFFIX,
@@ -33,44 +39,13 @@ from tocsin.tasks import Turns, in_parallel
 from tocsin.timers.listing import Scope, read_cursor, write_cursor
 from tocsin.timers.namespaces import Namespaces
 
-T = TypeVar("T")
-
-#: Failures that one call reads. Reading takes about a second for so many, and a group of more is one cause all the same.
-FAILURES_READ_MAX = 50_000
 #: Failures read from one shard at a time, at least and at most: those of all shards wait in memory to be put in order.
 _PAGE_MIN, _PAGE_MAX = 20, 1_000
 #: Shards, or samples, that one call reads at once; and calls that a process serves at once.
 _READS_MAX, _CALLS_MAX = 8, 2
-#: The slots of a group's series.
-SERIES_SLOTS = 24
-#: The newest failures that a group names.
-NEWEST_MAX = 10
+#: A failure, and the shard that has it.
+Found = tuple[int, FailureRow]
 _HANDLE = struct.Struct(f">cq{GENERATION_BYTES}s")
-
-
-class FailedKind(StrEnum):
-    """What failed: a timer, an occurrence of a schedule, or the notification of a hook."""
-
-    TIMER = "timer"
-    OCCURRENCE = "occurrence"
-    NOTIFICATION = "notification"
-
-
-class GroupKey(NamedTuple):
-    """What the failures of a group have in common; None: they may differ in it."""
-
-    namespace: str | None
-    destination: str | None
-    error: str | None
-    kind: FailedKind | None
-
-
-#: By what failures can be grouped.
-GROUPED_BY = GroupKey._fields
-
-
-#: The group of all failures.
-ANY_GROUP = GroupKey(None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,51 +58,7 @@ class FailureFilter:
 
     def matches(self, row: FailureRow) -> bool:
         """Whether the failure belongs to the group."""
-        return self.group == ANY_GROUP or all(
-            wanted in (None, found) for wanted, found in zip(self.group, key_of(row), strict=True)
-        )
-
-
-class Sample(NamedTuple):
-    """The last attempt of a failure, and the request that was made; what is not known any more is None."""
-
-    method: str | None
-    url: str | None
-    attempt: LoggedAttempt | None
-    timer: Timer | None
-
-
-@dataclass(slots=True)
-class CountedFailures:
-    """Failures with something in common. `newest` has the newest ones, newest first."""
-
-    key: GroupKey
-    instants: array[int] = field(default_factory=lambda: array("q"))
-    newest: list[tuple[FailurePlace, int, FailureRow]] = field(default_factory=list)
-    sample: Sample | None = None
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.instants)
-
-    def series(self, now_us: int) -> list[int]:
-        """How many failed in each of SERIES_SLOTS equal parts of the time from the first one to now."""
-        first, slots = min(self.instants), [0] * SERIES_SLOTS
-        width = max(-(-(now_us + 1 - first) // SERIES_SLOTS), 1)
-        for at in self.instants:
-            slots[min((at - first) // width, SERIES_SLOTS - 1)] += 1
-        return slots
-
-
-class FailureGroups(NamedTuple):
-    """Groups, those with most failures first; how many further groups there are, and how many failures in all.
-    `at_least`: older failures were not counted."""
-
-    groups: list[CountedFailures]
-    further: int
-    total: int
-    at_least: bool
+        return self.group.includes(key_of(row))
 
 
 #: What is stored under a namespace's name and a slash.
@@ -162,30 +93,21 @@ class Failures:
         self._store, self._namespaces, self._turns, self._total_shards = store, namespaces, turns, total_shards
         self._calls = asyncio.Semaphore(_CALLS_MAX)
 
-    async def groups(self, wanted: FailureFilter, by: Sequence[str], limit: int) -> FailureGroups:
+    async def groups(self, wanted: FailureFilter, by: Sequence[str], limit: int) -> FailureGroups[Found]:
         """The failures of the filter in groups by these fields, the first groups with samples."""
-        found: dict[GroupKey, CountedFailures] = {}
-        # By what the rows have, so that only the first of its kind is taken apart.
-        known: dict[tuple[str, str], CountedFailures] = {}
-        left_out = dict.fromkeys(name for name in GROUPED_BY if name not in by)
+        grouping: Grouping[Found] = Grouping(by, lambda found: key_of(found[1]))
 
-        def add(each: tuple[int, FailureRow]) -> None:
-            shard_id, row = each
-            group = known.get((row.namespace, row.failure))
-            if group is None:
-                key = key_of(row)._replace(**left_out)
-                group = known[row.namespace, row.failure] = found.setdefault(key, CountedFailures(key))
-            group.instants.append(row.failed_at)
-            if len(group.newest) < NEWEST_MAX:
-                group.newest.append((row.place, shard_id, row))
+        def add(each: Found) -> None:
+            row = each[1]
+            grouping.add(each, (row.namespace, row.failure), row.failed_at)
 
         async with self._calls:
             walk = await self._walk(wanted, None)
             async for rows in walk:
                 await self._turns.each(map(add, rows))
-            first = heapq.nlargest(limit, found.values(), key=lambda group: (group.count, group.instants[0]))
-            await in_parallel(self._sample, first, asyncio.Semaphore(_READS_MAX))
-        return FailureGroups(first, len(found) - len(first), sum(each.count for each in found.values()), walk.at_least)
+            found = grouping.first(limit, walk.at_least)
+            await in_parallel(self._sample, found.groups, asyncio.Semaphore(_READS_MAX))
+        return found
 
     async def count(self, wanted: FailureFilter, number_max: int) -> tuple[int, bool]:
         """How many failures one short look finds, and whether there may be more."""
@@ -257,8 +179,8 @@ class Failures:
 
         return _Walk(read, shards, after, wanted.since, is_wanted, read_max)
 
-    async def _sample(self, group: CountedFailures) -> None:
-        _, shard_id, row = group.newest[0]
+    async def _sample(self, group: CountedFailures[Found]) -> None:
+        shard_id, row = group.newest[0]
         group.sample = await self._sample_of(shard_id, row)
 
     async def run_of(self, row: FailureRow) -> Run | None:
@@ -282,14 +204,14 @@ class Failures:
                 return Sample(timer.method, timer.url, _last(timer.attempt_log), timer)
             attempt = None if end is None else _last(decode_run(end.record).attempts)
             if kind_of(row) is not FailedKind.OCCURRENCE:
-                return Sample(None, None, attempt, None)
+                return Sample(None, None, attempt)
             found = (await self._namespaces.read(self._store.fetch(shard_id, [row.uuid]))).get(row.uuid)
             stored = found and (found.live or found.finished)
             schedule = decode_record(stored.record) if stored else None
         except RecordUndecodable:
-            return Sample(None, None, None, None)
+            return Sample(None, None, None)
         return (
-            Sample(None, None, attempt, None)
+            Sample(None, None, attempt)
             if schedule is None
             else Sample(schedule.method, schedule.url, attempt, schedule)
         )

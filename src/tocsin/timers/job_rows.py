@@ -7,15 +7,16 @@ from functools import partial
 from typing import NamedTuple
 
 from tocsin.model.access import EVERY
-from tocsin.model.errors import TimerNotReplayable, TocsinError
-from tocsin.model.failure import split_failure
+from tocsin.model.errors import StoreError, TimerNotReplayable, TocsinError, Unavailable
+from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import Job, JobAction, JobKind, RowFilter
 from tocsin.model.namespace import RESERVED_PREFIX
 from tocsin.model.schedule import DefinitionChanges, Edit, FailedOccurrence, Pause, Replay, Resume
 from tocsin.model.timer import Changes, Status
+from tocsin.ports.failed_calls import CallFailure, FailedCalls
 from tocsin.ports.store import GENERATION_END, FailureRow
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.failures import FailedKind, FailureFilter, kind_of, namespace_of
+from tocsin.timers.failures import FailureFilter, kind_of, namespace_of
 from tocsin.timers.listing import IdListRequest, ListRequest, TimerView, write_cursor
 from tocsin.timers.service import TimerService
 
@@ -24,16 +25,21 @@ from tocsin.timers.service import TimerService
 PAGE_ROWS, _SCAN_ROWS_MAX = 500, 10_000
 
 
+#: Returns the service agent, while it runs here.
+CallsHere = Callable[[], FailedCalls | None]
+#: Makes a change durable. It raises the error of a row that can't be changed, and Unavailable.
+Write = Callable[[], Awaitable[object]]
+
+
 class JobRow(NamedTuple):
-    """A row that matches, and the cursor behind it. `change` makes the write that changes it, a new one each time, because a
-    write belongs to the engine that has taken it; None if the row is as wanted already. It raises the error of a row that
-    can't be changed, and Unavailable."""
+    """A row that matches, and the cursor behind it. `change` prepares the write that changes it, a new one each time, because
+    a write belongs to the engine that has taken it; None if the row is as wanted already. It raises the same errors."""
 
     namespace: str
     id: str
-    shard_id: int
     cursor: str
-    change: Callable[[], Awaitable[WriteOp | None]]
+    change: Callable[[], Awaitable[Write | None]]
+    tenant: str = ""
 
 
 class Page(NamedTuple):
@@ -43,9 +49,11 @@ class Page(NamedTuple):
     end: str | None
 
 
-async def read_page(service: TimerService, job: Job, cursor: str | None, latest_us: int) -> Page:
+async def read_page(service: TimerService, calls: CallsHere, job: Job, cursor: str | None, latest_us: int) -> Page:
     """The rows behind the cursor that the job changes. None is moved to an instant later than `latest_us`. Raises
     Unavailable."""
+    if job.tenant:
+        return await _page_of_calls(calls, job, cursor)
     if job.kind is JobKind.FAILURES:
         return await _page_of_failures(service, job, cursor)
     read = _page_of_timers if job.kind is JobKind.TIMERS else _page_of_schedules
@@ -65,7 +73,7 @@ async def _page_of_timers(service: TimerService, job: Job, cursor: str | None, l
     views, end = await service.list(request)
     # A live row's place is behind its instant and uuid, whatever its generation has become.
     rows = [
-        _row(job, view, write_cursor((view.next_attempt_at or 0, view.uuid, GENERATION_END)) or "", latest_us)
+        _row(service, job, view, write_cursor((view.next_attempt_at or 0, view.uuid, GENERATION_END)) or "", latest_us)
         for view in views
         if _is_wanted(job, view)
     ]
@@ -77,7 +85,7 @@ async def _page_of_schedules(service: TimerService, job: Job, cursor: str | None
     request = IdListRequest(cursor or "", PAGE_ROWS, "", job.filter.matches, reads_max=1, of_several=several)
     views, end = await service.list_schedules(None if several else job.namespace, request, lambda view: view)
     rows = [
-        _row(job, view, request.position(view.timer.namespace, view.timer.id), latest_us)
+        _row(service, job, view, request.position(view.timer.namespace, view.timer.id), latest_us)
         for view in views
         if _is_wanted(job, view)
     ]
@@ -88,9 +96,15 @@ def _is_wanted(job: Job, view: TimerView) -> bool:
     return job.filter.matches(view.timer) and not view.timer.namespace.startswith(RESERVED_PREFIX)
 
 
-def _row(job: Job, view: TimerView, cursor: str, latest_us: int) -> JobRow:
+def _row(service: TimerService, job: Job, view: TimerView, cursor: str, latest_us: int) -> JobRow:
     timer = view.timer
-    return JobRow(timer.namespace, timer.id, view.shard_id, cursor, partial(_change, job, view, latest_us))
+    change = partial(_write, service, view.shard_id, partial(_change, job, view, latest_us))
+    return JobRow(timer.namespace, timer.id, cursor, change)
+
+
+async def _write(service: TimerService, shard_id: int, change: Callable[[], Awaitable[WriteOp | None]]) -> Write | None:
+    op = await change()
+    return None if op is None else partial(service.write, shard_id, op)
 
 
 async def _change(job: Job, view: TimerView, latest_us: int) -> WriteOp | None:
@@ -122,33 +136,21 @@ async def _page_of_failures(service: TimerService, job: Job, cursor: str | None)
     """The newest ones first: those that fail meanwhile come before them, and are none of the job's."""
     scope = FailureFilter(None if job.namespace == EVERY else job.namespace)
     failures, end = await service.failures.members(scope, PAGE_ROWS, cursor)
-    rows = [
-        JobRow(
-            namespace_of(row),
-            row.timer_id,
-            service.namespaces.shard_of(namespace_of(row), row.uuid),
-            write_cursor(row.place) or "",
-            partial(replay_of, service, row, job.url),
-        )
-        for row in failures
-        if _has_failed(job.filter, row)
-    ]
+    rows = [_failed_row(service, job, row) for row in failures if _has_failed(job.filter, row)]
     return Page(rows, end)
 
 
+def _failed_row(service: TimerService, job: Job, row: FailureRow) -> JobRow:
+    namespace = namespace_of(row)
+    shard_id = service.namespaces.shard_of(namespace, row.uuid)
+    change = partial(_write, service, shard_id, partial(replay_of, service, row, job.url))
+    return JobRow(namespace, row.timer_id, write_cursor(row.place) or "", change)
+
+
 def _has_failed(wanted: RowFilter, row: FailureRow) -> bool:
-    """Whether the failure matches. Destination and error are those of a group, as a whole."""
-    destination, error = split_failure(row.failure)
-    return (
-        row.failed_at < wanted.created_before
-        and row.timer_id.startswith(wanted.id_prefix)
-        and wanted.kind in ("", kind_of(row))
-        and wanted.destination in ("", destination)
-        and wanted.error in ("", error)
-        and (wanted.execute_after is None or row.execute_at >= wanted.execute_after)
-        and (wanted.execute_before is None or row.execute_at < wanted.execute_before)
-        and not row.namespace.startswith(RESERVED_PREFIX)
-    )
+    return wanted.matches_failure(
+        row.timer_id, kind_of(row), row.failure, row.failed_at, row.execute_at
+    ) and not row.namespace.startswith(RESERVED_PREFIX)
 
 
 async def replay_of(service: TimerService, row: FailureRow, url: str = "") -> WriteOp:
@@ -162,3 +164,44 @@ async def replay_of(service: TimerService, row: FailureRow, url: str = "") -> Wr
         raise TimerNotReplayable("the occurrence is no longer kept in the history of its schedule")
     again = Replay((FailedOccurrence(run.execute_at, run.firing),), (row.generation,))
     return WriteOp(OpKind.SCHEDULE, row.uuid, namespace_of(row), change=again)
+
+
+# ---------------------------------------------------------------------- service calls
+
+
+async def _page_of_calls(calls: CallsHere, job: Job, cursor: str | None) -> Page:
+    """The newest ones first, like other failures."""
+    try:
+        failures, end = await _agent(calls).failures(None if job.tenant == EVERY else job.tenant, PAGE_ROWS, cursor)
+    except StoreError as error:
+        raise Unavailable(f"the service agent's database does not answer: {error}") from error
+    rows = [
+        JobRow(
+            "",
+            each.service_call_id,
+            _agent(calls).cursor_behind(each),
+            partial(_retry, calls, each, f"job:{job.id}"),
+            each.tenant_id,
+        )
+        for each in failures
+        if _is_wanted_call(job.filter, each)
+    ]
+    return Page(rows, end)
+
+
+def _agent(calls: CallsHere) -> FailedCalls:
+    found = calls()
+    if found is None:
+        raise Unavailable("the service agent has just moved to another node")
+    return found
+
+
+def _is_wanted_call(wanted: RowFilter, call: CallFailure) -> bool:
+    return set(wanted.tags) <= set(call.tags) and wanted.matches_failure(
+        call.service_call_id, FailedKind.CALL, call.failure, call.failed_at, call.due_at
+    )
+
+
+async def _retry(calls: CallsHere, call: CallFailure, correlation_id: str) -> Write:
+    # The agent that runs here now: it may have been away since the page was read.
+    return partial(_agent(calls).retry_failure, call, correlation_id)

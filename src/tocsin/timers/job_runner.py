@@ -1,10 +1,11 @@
 """Jobs at work: the node that owns the first shard does all of them, page by page, by ordinary writes at the owners of the
-rows.
+rows; those that replay service calls are done where the service agent runs, by its commands.
 
 A page is read like a list, and each row that matches becomes one write, which the row's owner resolves when it assembles its
 batch (rule 17): it checks again whether the row matches. The job's record has the place behind the last row whose write is
 answered, and therefore durable or certainly without effect (rule 16). After a loss of the node, its successor does again what
-came after that place. It changes no row twice: a canceled row is gone, and a shifted one no longer matches.
+came after that place. It changes no row twice: a canceled row is gone, a shifted one no longer matches, and a call's retry
+names the execution that failed.
 
 The deletion of a namespace has steps of its own (`tocsin.timers.namespace_deletion`), of which the record has the present
 one. A namespace that is held for a job that has ended without deleting it, whatever was the reason, is released wherever the
@@ -29,6 +30,8 @@ from tocsin.model.errors import (
     Overloaded,
     RequestExpired,
     ScheduleEnded,
+    ServiceCallNotFailed,
+    ServiceCallNotFound,
     ShardMoved,
     StoreError,
     TimerNotFound,
@@ -42,7 +45,7 @@ from tocsin.model.job import SAMPLE_CHARS_MAX, SAMPLES_MAX, Job, JobCounts, JobE
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.tasks import end_tasks, spawn
 from tocsin.timers.engine.context import Context
-from tocsin.timers.job_rows import JobRow, Page, read_page
+from tocsin.timers.job_rows import CallsHere, JobRow, Page, read_page
 from tocsin.timers.jobs import (
     JOBS,
     JobFinished,
@@ -74,7 +77,7 @@ _RETRY_S = 0.5
 #: Writes that were certainly not done.
 _NOT_DONE = (ShardMoved, Overloaded, RequestExpired)
 #: Answers to writes of rows that are not among the job's rows any more.
-_GONE = (TimerNotFound, TimerNotPending, TimerPending, ScheduleEnded)
+_GONE = (TimerNotFound, TimerNotPending, TimerPending, ScheduleEnded, ServiceCallNotFound, ServiceCallNotFailed)
 
 
 class _Superseded(Exception):
@@ -82,8 +85,9 @@ class _Superseded(Exception):
 
 
 class JobRunner:
-    """Works on all running jobs while `runs_here` holds: on one node of the cluster (`acts_for_all`). `fatal` is called
-    with an error that is a defect."""
+    """Works on running jobs: on those of namespaces while this node `acts_for_all`, on those of tenants while the service
+    agent runs here, which `calls` returns then. Either is one node of the cluster. `fatal` is called with an error that is a
+    defect."""
 
     def __init__(
         self,
@@ -92,15 +96,17 @@ class JobRunner:
         keys: ApiKeys,
         audit: AuditLog,
         *,
-        runs_here: Callable[[], bool],
+        acts_for_all: Callable[[], bool],
+        calls: CallsHere,
         fatal: Callable[[BaseException], None],
     ) -> None:
         self._context, self._service, self._keys, self._audit = context, service, keys, audit
-        self._runs_here, self._fatal = runs_here, fatal
+        self._acts_for_all, self._calls, self._fatal = acts_for_all, calls, fatal
         self._wake = asyncio.Event()
         self._look: asyncio.Task[None] | None = None
-        self._work: dict[str, asyncio.Task[None]] = {}
-        self._version: int | None = None
+        self._work: dict[str, tuple[Job, asyncio.Task[None]]] = {}
+        # That of the records when they were last read, and which jobs were this node's then.
+        self._seen: tuple[int, bool, bool] | None = None
 
     @property
     def running(self) -> int:
@@ -113,23 +119,24 @@ class JobRunner:
 
     async def close(self) -> None:
         """Stops; what was begun goes on at another node, or after the next start."""
-        await end_tasks(*(() if self._look is None else (self._look,)), *self._work.values())
+        await end_tasks(*(() if self._look is None else (self._look,)), *(task for _, task in self._work.values()))
 
     def changed(self) -> None:
         """A job of this node has to be begun."""
         self._wake.set()
 
+    def runs_here(self, job: Job) -> bool:
+        """Whether this node works on the job."""
+        return self._calls() is not None if job.tenant else self._acts_for_all()
+
     async def _keep_looking(self) -> None:
         while True:
             self._wake.clear()
-            if self._runs_here():
-                try:
-                    await self._begin()
-                except (StoreError, Unavailable) as error:
-                    self._context.observe(JobInterrupted("", str(error)))
-            else:
-                self._version = None
-                await end_tasks(*self._work.values())
+            await end_tasks(*(task for job, task in self._work.values() if not self.runs_here(job)))
+            try:
+                await self._begin()
+            except (StoreError, Unavailable) as error:
+                self._context.observe(JobInterrupted("", str(error)))
             try:
                 async with asyncio.timeout(_LOOK_S):
                     await self._wake.wait()
@@ -137,19 +144,26 @@ class JobRunner:
                 pass
 
     async def _begin(self) -> None:
-        """Begins the jobs that should run and do not yet, if any record of a job has changed."""
-        context = self._context
-        # First: the job of a namespace that is held by now was stored before.
-        marked = self._service.namespaces.marked()
-        version = await context.bounded(context.store.records_version(JOBS))
-        if version == self._version and not marked:
+        """Begins the jobs that should run here and do not yet, if any record of a job has changed, or which jobs are this
+        node's; where it acts for all, it also releases namespaces."""
+        context, mine = self._context, (self._acts_for_all(), self._calls() is not None)
+        if not any(mine):
+            self._seen = None
             return
-        self._version = version
+        # First: the job of a namespace that is held by now was stored before.
+        marked = self._service.namespaces.marked() if mine[0] else {}
+        seen = (await context.bounded(context.store.records_version(JOBS)), *mine)
+        if seen == self._seen and not marked:
+            return
+        self._seen = seen
         jobs = await context.bounded(every_job(context.store, context.observe))
         for job in jobs:
-            if job.state is JobState.RUNNING and job.id not in self._work:
-                self._work[job.id] = task = spawn(_Run(self, job).run(), self._fatal)
+            if job.state is JobState.RUNNING and job.id not in self._work and self.runs_here(job):
+                task = spawn(_Run(self, job).run(), self._fatal)
+                self._work[job.id] = job, task
                 task.add_done_callback(partial(self._done, job.id))
+        if not mine[0]:
+            return
         await context.bounded(purge(context.store, jobs, context.clock.now_us()))
         live = {job.id for job in jobs if job.live}
         for name, job_id in marked.items():
@@ -165,10 +179,11 @@ class JobRunner:
             self._context.observe(JobInterrupted(job_id, str(error)))
 
     def _done(self, job_id: str, task: asyncio.Task[None]) -> None:
-        self._work.pop(job_id, None)
+        job, _ = self._work.pop(job_id)
         # It may have been resumed meanwhile, or have to release its namespace.
-        self._version = None
-        self._wake.set()
+        self._seen = None
+        if job.kind is JobKind.NAMESPACE:
+            self._wake.set()
 
 
 class _Run:
@@ -176,7 +191,8 @@ class _Run:
 
     def __init__(self, runner: JobRunner, job: Job) -> None:
         self._context, self._service, self._keys = runner._context, runner._service, runner._keys
-        self._audit, self._runs_here = runner._audit, runner._runs_here
+        self._audit, self._calls = runner._audit, runner._calls
+        self._runs_here = partial(runner.runs_here, job)
         self._me = runner._context.incarnation.hex()
         self._job = job
         self._saved_us = 0
@@ -213,7 +229,7 @@ class _Run:
         began_us = self._context.clock.boottime_us()
         while True:
             try:
-                page = await read_page(self._service, self._job, cursor, self._latest_us())
+                page = await read_page(self._service, self._calls, self._job, cursor, self._latest_us())
             except Unavailable as error:
                 await self._pause_after(error)
             else:
@@ -265,7 +281,7 @@ class _Run:
                 raise _Superseded
             answers = await asyncio.gather(*map(self._write, part))
             errors = [
-                JobError(row.namespace, row.id, str(answer)[:SAMPLE_CHARS_MAX])
+                JobError(row.namespace, row.id, str(answer)[:SAMPLE_CHARS_MAX], row.tenant)
                 for row, answer in zip(part, answers, strict=True)
                 if isinstance(answer, TocsinError)
             ]
@@ -293,11 +309,11 @@ class _Run:
         while True:
             sent = False
             try:
-                op = await row.change()
-                if op is None:
+                write = await row.change()
+                if write is None:
                     return False
                 sent = True
-                await self._service.write(row.shard_id, op)
+                await write()
             except _GONE:
                 return in_doubt
             except (Unavailable, StoreError) as error:
@@ -446,5 +462,7 @@ class _Run:
                 raise
         job, counts = self._job, self._job.counts
         outcome = {name: getattr(counts, name) for name in counts.__struct_fields__}
-        self._context.observe(JobFinished(job.id, job.namespace, job.kind, job.action, job.state, **outcome))
+        self._context.observe(
+            JobFinished(job.id, job.namespace, job.tenant, job.kind, job.action, job.state, **outcome)
+        )
         await self._audit.write(AuditAction.JOB_ENDED, self._actor, job.id, {"state": job.state.value, **outcome})

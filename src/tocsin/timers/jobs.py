@@ -43,11 +43,13 @@ class JobRowsChanged(Event, frozen=True):
 
 
 class JobFinished(Event, frozen=True):
-    """A job has ended: `state` is completed or failed. `matched` rows were among those that it should change; of these it has
-    `changed` some, and `skipped` those that had ended or changed meanwhile, or were as wanted already."""
+    """A job of a namespace or of a tenant has ended: `state` is completed or failed. `matched` rows were among those that it
+    should change; of these it has `changed` some, and `skipped` those that had ended or changed meanwhile, or were as wanted
+    already."""
 
     job: str
     namespace: str
+    tenant: str
     kind: str
     action: str
     state: str
@@ -81,7 +83,7 @@ class Jobs:
 
         Raises NamespaceNotFound, NamespaceDeleting; JobRunning while another job may change the same rows; Overloaded beyond
         the greatest number of jobs at once; IdempotencyConflict if its id was used for another request."""
-        if job.namespace != EVERY:
+        if job.namespace != EVERY and not job.tenant:
             await self._namespaces.ensure_known(job.namespace)
             self._namespaces.get(job.namespace)
             self._namespaces.refuse_deleting(job.namespace)
@@ -165,8 +167,7 @@ def _used_before(job: Job) -> IdempotencyConflict:
 
 
 def _work_of(job: Job) -> str:
-    where = "all namespaces" if job.namespace == EVERY else f"namespace {job.namespace!r}"
-    return f"deletes {where}" if job.kind is JobKind.NAMESPACE else f"changes {job.kind} of {where}"
+    return f"deletes {job.where}" if job.kind is JobKind.NAMESPACE else f"changes {job.kind} of {job.where}"
 
 
 def _live(job: Job, **changes: object) -> Job:

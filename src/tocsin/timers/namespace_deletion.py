@@ -34,7 +34,7 @@ from tocsin.ports.store import (
     names_of,
 )
 from tocsin.timers.engine.rows import OpKind, WriteOp
-from tocsin.timers.job_rows import PAGE_ROWS, JobRow
+from tocsin.timers.job_rows import PAGE_ROWS, JobRow, Write
 from tocsin.timers.jobs import JOBS, Jobs, every_job
 from tocsin.timers.listing import IdListRequest, ListRequest
 from tocsin.timers.service import TimerService
@@ -130,13 +130,13 @@ class NamespaceDeletion:
         for row in page.rows:
             shard_id, live = namespaces.shard_of(self._name, row.uuid), None
             if isinstance(row, StoredRow):
-                live = JobRow(self._name, row.timer_id, shard_id, ROWS, partial(self._delete, row.uuid))
+                live = JobRow(self._name, row.timer_id, ROWS, partial(self._deletion_of, shard_id, row.uuid))
                 pending = pending or not row.namespace.endswith(NOTIFICATIONS_SUFFIX)
             found.append(Row(shard_id, row.uuid, live))
         return Rows(found, pending, page.cursor)
 
-    async def _delete(self, uuid: bytes) -> WriteOp:
-        return WriteOp(OpKind.DELETE, uuid, self._name)
+    async def _deletion_of(self, shard_id: int, uuid: bytes) -> Write:
+        return partial(self._service.write, shard_id, WriteOp(OpKind.DELETE, uuid, self._name))
 
     async def forget(self, rows: Sequence[Row]) -> None:
         """Removes what is left of the timers of these rows besides their live ones."""

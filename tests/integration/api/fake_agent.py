@@ -13,6 +13,7 @@ from tocsin.model.ids import Uuid7Source
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.ports.bus import Envelope
+from tocsin.ports.failed_calls import CallFailure, CallFailurePlace, Tenants
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.limits import AgentLimits
@@ -22,6 +23,7 @@ from tocsin.service_calls.messages import (
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
+    DismissFailure,
     Message,
     Registry,
     RetryServiceCall,
@@ -29,7 +31,7 @@ from tocsin.service_calls.messages import (
     TagServiceCall,
     UntagServiceCall,
 )
-from tocsin.service_calls.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, Tenants, TraceEntry
+from tocsin.service_calls.ports import CallFilter, CallRecord, ExecutionRecord, SearchResult, TraceEntry
 
 
 def now_us() -> int:
@@ -77,6 +79,8 @@ class FakeAgent:
         self.commands: list[tuple[Envelope, Message]] = []
         self.fault: Exception | None = None
         self.reply: Message | None = None
+        #: The failures that are listed.
+        self.failed: list[CallFailure] = []
 
     def now_us(self) -> int:
         return now_us()
@@ -138,6 +142,8 @@ class FakeAgent:
             if kept.record.status != "Failed":
                 return self._refuse(envelope, "SERVICE_CALL_NOT_FAILED")
             kept.record = kept.record._replace(status="Running")
+        elif isinstance(message, DismissFailure):
+            self.failed = [each for each in self.failed if each.service_call_id != key.service_call_id]
         else:
             assert isinstance(message, DeleteServiceCall)
             if kept.record.status not in ("Scheduled", "Retrying"):
@@ -209,6 +215,23 @@ class FakeAgent:
 
     async def of_request(self, correlation_id: str, tenants: tuple[str, ...] | None, limit: int) -> list[CallRecord]:
         return await self.page(CallFilter(tenants, correlation_id=correlation_id, limit=limit))
+
+    async def causes(
+        self, tenants: Tenants, since_us: int, before: CallFailurePlace | None, limit: int
+    ) -> list[tuple[CallFailurePlace, str]]:
+        if self.fault is not None:
+            raise self.fault
+        found = sorted(self.failed, key=lambda failure: failure.place, reverse=True)
+        return [
+            (each.place, each.failure)
+            for each in found
+            if (before is None or each.place < before)
+            and each.failed_at >= since_us
+            and (not isinstance(tenants, str) or each.tenant_id == tenants)
+        ][:limit]
+
+    async def failures(self, places: Sequence[CallFailurePlace]) -> list[CallFailure]:
+        return [each for each in self.failed if each.place in places]
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         return self.runs.get(key, [])

@@ -6,8 +6,9 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 
 from tocsin.model.failure import SEPARATOR
+from tocsin.model.failure_groups import CountedFailures, FailureGroups, Sample
 from tocsin.ports.store import FailureRow
-from tocsin.timers.failures import CountedFailures, FailureFilter, FailureGroups, Sample, key_of
+from tocsin.timers.failures import FailureFilter, Found, key_of
 
 _AT = 1_700_000_000_000_000
 
@@ -24,9 +25,9 @@ class FakeFailures:
     def __init__(self, check: Callable[[str], None]) -> None:
         self._check = check
 
-    async def groups(self, wanted: FailureFilter, by: Sequence[str], limit: int) -> FailureGroups:
+    async def groups(self, wanted: FailureFilter, by: Sequence[str], limit: int) -> FailureGroups[Found]:
         row = await self._found(wanted)
-        group = CountedFailures(key_of(row), array("q", [_AT]), [(row.place, 0, row)], Sample("POST", None, None, None))
+        group = CountedFailures(key_of(row), array("q", [_AT]), [(0, row)], Sample("POST", None, None))
         return FailureGroups([group], 0, 1, False)
 
     async def members(

@@ -57,6 +57,27 @@ async def text(server: ServerProcess, path: str) -> str:
     return answer
 
 
+async def replayed(server: ServerProcess, tenant: str) -> None:
+    """Asks this node for the tenant's failures, and for a job on them, which is worked on where the agent runs."""
+    client = Client(server.address)
+    try:
+        assert await client.post("/api/v1/failures/dismiss", {"tenant": tenant, "all": True}) == (
+            200,
+            {"dismissed": 0, "more": False},
+        )
+        job = {"tenant": tenant, "of": "failures", "action": "replay", "all": True, "dryRun": True}
+        status, answer = await client.post("/api/v1/jobs/create", job)
+        assert status == 202, answer
+
+        async def ended() -> bool:
+            _, found = await client.post("/api/v1/jobs/get", {"jobId": answer["job"]["id"]})
+            return bool(found["job"]["state"] == "completed")
+
+        await until(ended)
+    finally:
+        client.close()
+
+
 async def agents(server: ServerProcess) -> dict[str, bool | None]:
     return {shown["node"]: shown.get("agent") for shown in (await view(server))["nodes"]}
 
@@ -135,6 +156,8 @@ async def test_any_node_answers_requests_and_shows_where_the_agent_runs(tmp_path
             assert (status, got["status"]) == (200, "Scheduled")
             status, _ = await get(server, f"/api/v1/tenants/{tenant}/service-calls?limit=1")
             assert status == 200
+            await replayed(server, tenant)
+            assert "200 OK" in await text(server, f"/failures?tenant={tenant}")
             # A page of another node, too, has one id.
             assert (await text(server, "/calls")).lower().count("x-correlation-id:") == 1
         assert "tocsin_agent_running 1" in await text(one, "/metrics")

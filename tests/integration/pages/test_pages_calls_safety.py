@@ -186,13 +186,16 @@ async def test_key_of_one_tenant_sees_only_that_tenant(start: Start, tmp_path: A
     assert "none of your business" not in every
     shown = await owner.get(f"/calls?tenant={MINE}")
     assert shown.status_code == 200
-    assert [link for link in re.findall(r'<a href="(/[a-z]*)"', shown.text) if link != "/docs"] == ["/calls"]
+    links = [link for link in re.findall(r'<a href="(/[a-z]*)"', shown.text) if link != "/docs"]
+    assert links == ["/calls", "/failures", "/jobs"]
+    assert [(await owner.get(link)).status_code for link in links] == [200, 200, 200]
     assert (await owner.get(mine)).status_code == 200
     assert (await owner.post("/calls/delete", {"csrf": await token_of(owner), "tenant": MINE,
                                                "id": mine.rsplit("/", 1)[1]})).status_code == 303  # fmt: skip
     name = {"tenant": OTHERS, "id": others.rsplit("/", 1)[1], "tag": "x", "on": "yes", "url": URL, "rows": "[]"}
     for path in (f"/calls?tenant={OTHERS}", others, f"{others}/trace", f"/calls/new?tenant={OTHERS}",
-                 f"/ui/live/calls?tenant={OTHERS}", "/timers", "/nodes"):  # fmt: skip
+                 f"/ui/live/calls?tenant={OTHERS}", "/timers", "/nodes", f"/failures?tenant={OTHERS}",
+                 f"/failures/calls/group?tenant={OTHERS}", f"/failures/calls/export.csv?tenant={OTHERS}"):  # fmt: skip
         answer = await owner.get(path)
         assert answer.status_code == 403, path
         assert "none of your business" not in answer.text
@@ -201,7 +204,8 @@ async def test_key_of_one_tenant_sees_only_that_tenant(start: Start, tmp_path: A
     for path in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/ui/calls/rows",
                  "/ui/calls/equivalent", "/calls/tenants", "/calls/retry", "/calls/tenants/label",
                  "/ui/calls/delete/selected", "/ui/calls/retry/selected",
-                 f"/ui/calls/delete/matching?tenant={OTHERS}"):  # fmt: skip
+                 f"/ui/calls/delete/matching?tenant={OTHERS}", f"/calls/retry/matching?tenant={OTHERS}",
+                 "/failures/calls/replay", "/failures/calls/dismiss"):  # fmt: skip
         assert (await owner.post(path, {"csrf": await token_of(owner), **name})).status_code == 403, path
     # Under the key's own tenant, the id of another tenant's call does not exist.
     assert (await owner.get(f"/calls/{MINE}/{name['id']}")).status_code == 404
@@ -211,7 +215,8 @@ async def test_key_of_one_tenant_sees_only_that_tenant(start: Start, tmp_path: A
         assert rows.text.count("<td") == 0 and rows.text.count("<tr data-key") == 2
     reader, outsider = await signed_in(node, "tk_peek"), await signed_in(node, "tk_ns")
     assert "/calls/new" not in (await reader.get(f"/calls?tenant={MINE}")).text
-    assert (await outsider.get(f"/calls?tenant={MINE}")).status_code == 403
+    for path in ("/calls", "/failures", "/failures/calls/group", "/failures/calls/export.csv"):
+        assert (await outsider.get(f"{path}?tenant={MINE}")).status_code == 403, path
     assert 'href="/calls"' not in (await outsider.get("/timers")).text
 
 

@@ -626,7 +626,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["newest", "Failure", true], ["sample", "FailureSample", false]],
   },
   Failure: {
-    required: ["failureId", "namespace", "kind", "id", "executeAt", "failedAt", "destination", "error"],
+    required: ["failureId", "kind", "id", "executeAt", "failedAt", "destination", "error"],
     nested: [],
   },
   FailureSample: {
@@ -646,7 +646,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["job", "Job", false]],
   },
   Job: {
-    required: ["id", "namespace", "action", "of", "filter", "state", "ratePerSecond", "dryRun", "matched", "changed", "skipped", "errors", "sampleErrors", "createdAt", "updatedAt"],
+    required: ["id", "action", "of", "filter", "state", "ratePerSecond", "dryRun", "matched", "changed", "skipped", "errors", "sampleErrors", "createdAt", "updatedAt"],
     nested: [["filter", "JobFilterAnswer", false], ["sampleErrors", "JobFailure", true]],
   },
   JobFilterAnswer: {
@@ -654,7 +654,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [],
   },
   JobFailure: {
-    required: ["namespace", "id", "error"],
+    required: ["id", "error"],
     nested: [],
   },
   JobList: {

@@ -19,10 +19,10 @@ export type CallbackMethod = "POST" | "GET" | "PUT" | "PATCH" | "DELETE" | "HEAD
 export type CatchUp = "latest" | "all" | "none";
 
 /** What failed. */
-export type FailedKind = "timer" | "occurrence" | "notification";
+export type FailedKind = "timer" | "occurrence" | "notification" | "call";
 
 /** What the failures of a group have in common. */
-export type FailureGroupedBy = "namespace" | "destination" | "error" | "kind";
+export type FailureGroupedBy = "namespace" | "tenant" | "destination" | "error" | "kind";
 
 /** Why an attempt failed; docs/reference/errors.md has a remedy for each. */
 export type FailureKind = "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "TIMEOUT" | "CONNECTION_FAILED" | "CONNECTION_CLOSED" | "NAME_NOT_RESOLVED" | "TLS_FAILED" | "BAD_RESPONSE" | "EGRESS_REFUSED" | "INVALID_REQUEST" | "INVALID_SECRET" | "SHUTDOWN" | "EXPIRED" | "HTTP_STATUS" | "INTERRUPTED" | "START_TIMEOUT" | "WATCHDOG_TIMEOUT";
@@ -550,7 +550,9 @@ export interface ScheduleHistory {
 /** Which failures to group, and how. */
 export interface ListFailures {
   /** The namespace's name; `*`: all that the API key has access to. */
-  readonly namespace: string;
+  readonly namespace?: string | undefined;
+  /** The tenant whose service calls are meant, instead of a namespace; `*`: all that the API key has access to. */
+  readonly tenant?: string | undefined;
   /** Only failures since this instant. */
   readonly since?: InstantLike | undefined;
   /** What the failures of a group have in common. Default: all of these. */
@@ -562,12 +564,14 @@ export interface ListFailures {
 /** Which failures to list: those of a group, or all. */
 export interface ListFailureMembers {
   /** The namespace's name; `*`: all that the API key has access to. */
-  readonly namespace: string;
+  readonly namespace?: string | undefined;
+  /** The tenant whose service calls are meant, instead of a namespace; `*`: all that the API key has access to. */
+  readonly tenant?: string | undefined;
   /** The URL that was called, without credentials and query. */
   readonly destination?: string | undefined;
   /** The stable code of the last error, without details. */
   readonly error?: string | undefined;
-  /** What failed: a timer, or an occurrence of a schedule. */
+  /** What failed. */
   readonly kind?: FailedKind | undefined;
   /** Only failures since this instant. */
   readonly since?: InstantLike | undefined;
@@ -580,23 +584,23 @@ export interface ListFailureMembers {
 /** Which failures to remove from the list: by their ids, or those of a group. */
 export interface DismissFailures {
   /** The namespace's name. */
-  readonly namespace: string;
+  readonly namespace?: string | undefined;
+  /** The tenant whose service calls are meant, instead of a namespace. */
+  readonly tenant?: string | undefined;
   /** The failureId of each, up to 1,000. */
   readonly ids?: readonly string[] | undefined;
   /** The URL that was called, without credentials and query. */
   readonly destination?: string | undefined;
   /** The stable code of the last error, without details. */
   readonly error?: string | undefined;
-  /** What failed: a timer, or an occurrence of a schedule. */
+  /** What failed. */
   readonly kind?: FailedKind | undefined;
-  /** With `true` and no other field: all failures of the namespace. */
+  /** With `true` and no other field: all failures of it. */
   readonly all?: boolean | undefined;
 }
 
-/** A job to create. */
+/** A job to create: of a namespace or, to replay failed service calls, of a tenant. */
 export interface CreateJob {
-  /** The namespace's name; `*`: all that the API key has access to. */
-  readonly namespace: string;
   /**
    * What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
    * replay of failures.
@@ -604,6 +608,10 @@ export interface CreateJob {
   readonly action: JobAction;
   /** What is changed: timers, schedules, or failures. */
   readonly of: JobKind;
+  /** The namespace's name; `*`: all that the API key has access to. */
+  readonly namespace?: string | undefined;
+  /** The tenant whose service calls are meant, instead of a namespace; `*`: all that the API key has access to. */
+  readonly tenant?: string | undefined;
   readonly filter?: JobFilter | undefined;
   /** Must be true if the filter is empty: every row is changed. */
   readonly all?: boolean | undefined;
@@ -627,7 +635,7 @@ export interface CreateJob {
  * are.
  */
 export interface JobFilter {
-  /** A row must have all of these tags. */
+  /** A row must have all of these tags. Not of failures, but of service calls. */
   readonly tags?: readonly string[] | undefined;
   /** Prefix of the ids. */
   readonly idPrefix?: string | undefined;
@@ -655,6 +663,8 @@ export interface JobName {
 export interface ListJobs {
   /** The namespace's name; `*`: all that the API key has access to. */
   readonly namespace?: string | undefined;
+  /** The tenant whose service calls are meant, instead of a namespace; `*`: all that the API key has access to. */
+  readonly tenant?: string | undefined;
 }
 
 /** Another rate of a job. */
@@ -1288,27 +1298,30 @@ export interface FailureGroup {
   series: number[];
   /** The newest ones, at most 10. */
   newest: Failure[];
-  /** The namespace. */
+  /** The namespace; absent of service calls. */
   namespace?: string;
+  /** The tenant; of service calls only. */
+  tenant?: string;
   /** The URL that was called, without credentials and query. */
   destination?: string;
   /** The stable code of the last error, without details. */
   error?: string;
-  /** What failed: a timer, or an occurrence of a schedule. */
+  /** What failed. */
   kind?: Open<FailedKind>;
   /** The newest failure in detail. */
   sample?: FailureSample;
 }
 
-/** A failed end that nobody has dealt with. Its details are in the history of the timer or schedule. */
+/**
+ * A failed end that nobody has dealt with. Its details are in the history of the timer or schedule, or in the
+ * execution log of the service call.
+ */
 export interface Failure {
   /** Names the failure in requests. Opaque. */
   failureId: string;
-  /** The namespace. */
-  namespace: string;
-  /** What failed: a timer, or an occurrence of a schedule. */
+  /** What failed. */
   kind: Open<FailedKind>;
-  /** The id of the timer or schedule. */
+  /** The id of the timer, schedule or service call. */
   id: string;
   /** The instant of the run that failed. */
   executeAt: Instant;
@@ -1318,6 +1331,12 @@ export interface Failure {
   destination: string;
   /** The stable code of the last error, without details. */
   error: string;
+  /** The namespace; absent of service calls. */
+  namespace?: string;
+  /** The tenant; of service calls only. */
+  tenant?: string;
+  /** The display name of the service call. */
+  name?: string;
 }
 
 /** The newest failure of a group: its request and its last attempt, as far as they are kept. */
@@ -1342,7 +1361,10 @@ export interface FailurePage {
 export interface DismissedFailures {
   /** How many failures. Ids that were not listed any more count, too. */
   dismissed: number;
-  /** Whether there may be more of the group: at most 50,000 are read. Repeat the request. */
+  /**
+   * Whether there may be more of the group: at most 50,000 are read, and of service calls 5,000 dismissed. Repeat
+   * the request.
+   */
   more: boolean;
 }
 
@@ -1351,12 +1373,10 @@ export interface JobAnswer {
   job: Job;
 }
 
-/** A job, and how far it is. */
+/** A job of a namespace or of a tenant, and how far it is. */
 export interface Job {
   /** The job's id. */
   id: string;
-  /** The namespace's name; `*`: all that the API key has access to. */
-  namespace: string;
   /**
    * What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
    * replay of failures.
@@ -1385,6 +1405,10 @@ export interface Job {
   createdAt: Instant;
   /** An RFC 3339 instant with a time zone. */
   updatedAt: Instant;
+  /** The namespace's name; `*`: all that the API key has access to. */
+  namespace?: string;
+  /** The tenant whose service calls are meant, instead of a namespace; `*`: all that the API key has access to. */
+  tenant?: string;
   /** By how much shift moves the instants: a duration, with - to an earlier one. */
   shiftBy?: string;
   /** The http or https URL to call. Responses redact its secrets. */
@@ -1407,7 +1431,7 @@ export interface Job {
 export interface JobFilterAnswer {
   /** An RFC 3339 instant with a time zone. */
   createdBefore: string;
-  /** A row must have all of these tags. */
+  /** A row must have all of these tags. Not of failures, but of service calls. */
   tags?: string[];
   /** Prefix of the ids. */
   idPrefix?: string;
@@ -1423,11 +1447,12 @@ export interface JobFilterAnswer {
   kind?: Open<FailedKind>;
 }
 
-/** A row that could not be changed, and why. */
+/** A row that could not be changed, and why. It has a namespace or a tenant. */
 export interface JobFailure {
-  namespace: string;
   id: string;
   error: string;
+  namespace?: string;
+  tenant?: string;
 }
 
 /** Jobs, newest first: those that have not ended, and the newest 200 of those that ended in the last 30 days. */

@@ -15,11 +15,14 @@ from tocsin.model.errors import (
     TocsinError,
     TooManyTags,
 )
+from tocsin.model.failure import FAILURE_RETENTION_US
 from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import INSTANT_MAX, US_PER_SECOND
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus, Envelope, InvalidMessage
+from tocsin.ports.failed_calls import Tenants
+from tocsin.service_calls.api.failures import CallFailures
 from tocsin.service_calls.api.validation import (
     CORRELATION_ID_CHARS_MAX,
     CallRules,
@@ -45,7 +48,6 @@ from tocsin.service_calls.ports import (
     CallRecord,
     ExecutionRecord,
     PagePosition,
-    Tenants,
     TenantSecrets,
     TraceEntry,
 )
@@ -104,12 +106,15 @@ class ServiceCalls:
         new_id: Callable[[], str],
         rules: InputRules,
         check_request: CheckRequest,
+        failure_retention_us: int = FAILURE_RETENTION_US,
     ) -> None:
         self._bus = bus
         self._queries = queries
         self._secrets = secrets
         self._context = context
         self._rules = CallRules(context.limits, rules, check_request)
+        #: Those that failed.
+        self.failures = CallFailures(queries, self._command, context.clock, failure_retention_us)
         #: The limits in force.
         self.limits = context.limits
         #: Returns a new id for a call or a tenant.

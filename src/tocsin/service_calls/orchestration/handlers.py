@@ -10,9 +10,11 @@ from tocsin.service_calls.background import AgentContext, Periodic
 from tocsin.service_calls.events import CallRescued, CommandHandled
 from tocsin.service_calls.messages import (
     CallKey,
+    CallStatus,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
+    DismissFailure,
     DueTimeReached,
     ExecutionFailed,
     ExecutionInterrupted,
@@ -33,7 +35,14 @@ from tocsin.service_calls.ports import WAITING, ServiceCall, ServiceCallStore
 SUBSCRIBER = "orchestration"
 #: Streams and metrics show it next to the subscriber's name, so it must differ.
 RESPONDER = "orchestration-commands"
-COMMANDS = (SubmitServiceCall, TagServiceCall, UntagServiceCall, DeleteServiceCall, RetryServiceCall)
+COMMANDS = (
+    SubmitServiceCall,
+    TagServiceCall,
+    UntagServiceCall,
+    DeleteServiceCall,
+    RetryServiceCall,
+    DismissFailure,
+)
 EVENTS = (DueTimeReached, ExecutionStarted, ExecutionSucceeded, ExecutionFailed, ExecutionInterrupted)
 
 
@@ -185,11 +194,17 @@ class Orchestration:
                     reason = f"the service call is {call.status.value} already"
                     return _refused(command, "SERVICE_CALL_NOT_SCHEDULED", reason)
                 unit.delete(command.key, messages, command.envelope.id)
-            case RetryServiceCall():
+            case DismissFailure(execution_id=execution_id):
+                step = service_call.dismiss(call, execution_id)
+                if step is not None:
+                    unit.take(command.key, step, command.envelope.id)
+            case RetryServiceCall(execution_id=execution_id):
                 limits = self._context.limits
-                step = service_call.retry(call, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
+                step = service_call.retry(call, execution_id, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
                 if step is None:
                     reason = f"the service call is {call.status.value}; only a Failed one can be retried"
+                    if call.status is CallStatus.FAILED:
+                        reason = "the service call has been attempted again since"
                     return _refused(command, "SERVICE_CALL_NOT_FAILED", reason)
                 unit.take(command.key, step, command.envelope.id)
             case _:

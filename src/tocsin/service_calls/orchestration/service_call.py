@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from tocsin.model.answer import RETRIED_4XX, retry_after_at
+from tocsin.model.failure import joined_failure
 from tocsin.model.redaction import redact_url
 from tocsin.model.retry import next_attempt_at
 from tocsin.service_calls.limits import AgentLimits
@@ -106,6 +107,7 @@ def _order(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits:
         outcome=None,
         execution_id=execution_id,
         executions=call.executions + 1,
+        failure=None,
         watch_at=now_us + limits.watchdog_grace_us,
     )
     return Step(after, (ServiceCallRunning(call.service_call_id, execution_id), _start(call, execution_id)))
@@ -192,13 +194,30 @@ def watch(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: 
     return Step(after, (check, _start(call, call.execution_id)))
 
 
-def retry(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits: AgentLimits) -> Step | None:
-    """A client retries a Failed call: another execution in the same log, at once; None if the call has not failed. Attempts
-    go on counting, so that after another failure the retry policy allows what is left of it."""
+def retry(
+    call: ServiceCall,
+    execution_id: str | None = None,
+    *,
+    now_us: int,
+    new_id: Callable[[], str],
+    limits: AgentLimits,
+) -> Step | None:
+    """A client retries a Failed call: another execution in the same log, at once; None if the call has not failed, or not
+    with this execution. Attempts go on counting, so that after another failure the retry policy allows what is left of
+    it."""
     if call.status is not CallStatus.FAILED:
+        return None
+    if execution_id not in (None, call.execution_id):
         return None
     awaited = msgspec.structs.replace(call, next_attempt_at=now_us, finished_at=None)
     return _order(awaited, now_us=now_us, new_id=new_id, limits=limits)
+
+
+def dismiss(call: ServiceCall, execution_id: str) -> Step | None:
+    """The failure of this execution leaves the list; None if it is not listed."""
+    if call.failure is None or call.execution_id != execution_id:
+        return None
+    return Step(msgspec.structs.replace(call, failure=None), ())
 
 
 def delete(call: ServiceCall) -> tuple[Message, ...] | None:
@@ -249,13 +268,25 @@ def _attempt_failed(
     after = msgspec.structs.replace(call, attempts=call.attempts + 1, outcome=CallOutcome(response, error))
     key, next_at = call.service_call_id, None if verdict.final else _next_attempt_at(after, at_us, verdict)
     if next_at is None:
-        after = msgspec.structs.replace(after, status=CallStatus.FAILED, finished_at=at_us, watch_at=None)
+        after = msgspec.structs.replace(
+            after,
+            status=CallStatus.FAILED,
+            finished_at=at_us,
+            watch_at=None,
+            failure=_failure_of(call, error, response),
+        )
         return Step(after, (ServiceCallFailed(key, error, response),))
     after = msgspec.structs.replace(
         after, status=CallStatus.RETRYING, next_attempt_at=next_at, watch_at=next_at + limits.watchdog_grace_us
     )
     retrying = ServiceCallRetrying(key, after.attempts, Instant(next_at), error, response)
     return Step(after, (retrying, ScheduleTimer(key, Instant(next_at))))
+
+
+def _failure_of(call: ServiceCall, error: ErrorMeta, response: ResponseMeta | None) -> str:
+    """Destination and error, by which failed calls are grouped: as those of timers."""
+    code = f"HTTP_{response.status}" if response is not None and error.kind == "HTTP_STATUS" else error.kind
+    return joined_failure(call.request_spec.url, code)
 
 
 def _next_attempt_at(call: ServiceCall, ended_at_us: int, verdict: FailureVerdict) -> int | None:

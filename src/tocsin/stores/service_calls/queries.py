@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from tocsin.model.instants import format_instant
+from tocsin.ports.failed_calls import CallFailure, CallFailurePlace, Tenants
 from tocsin.service_calls.messages import CallKey, CallStatus
 from tocsin.service_calls.ports import (
     CallFilter,
@@ -14,9 +15,9 @@ from tocsin.service_calls.ports import (
     ExecutionRecord,
     PagePosition,
     SearchResult,
-    Tenants,
     TraceEntry,
 )
+from tocsin.stores.service_calls.failures import read_causes, read_failures
 from tocsin.stores.service_calls.service_calls import TAGS
 from tocsin.stores.service_calls.statements import KEY, Database, Query, Row, Session, json_of
 
@@ -292,6 +293,14 @@ class SqlCallQueries:
             return {status: (counted.get(status, 0), looked_at >= SEARCHED_MAX) for status in CallStatus}
 
         return await self._database.read(work)
+
+    async def causes(
+        self, tenants: Tenants, since_us: int, before: CallFailurePlace | None, limit: int
+    ) -> list[tuple[CallFailurePlace, str]]:
+        return await read_causes(self._database, tenants, since_us, before, limit)
+
+    async def failures(self, places: Sequence[CallFailurePlace]) -> list[CallFailure]:
+        return await read_failures(self._database, places)
 
     async def executions(self, key: CallKey) -> list[ExecutionRecord]:
         rows = await self._database.read(lambda session: EXECUTIONS.fetch(session, tenant=key[0], call=key[1]))

@@ -101,7 +101,8 @@ class EngineLimits:
         FAILURE_RETENTION_US,
         "How long failed timers and failed occurrences of schedules are listed as failures, and kept at least. Higher "
         "values leave more time to replay them, for about 300 bytes of disk each beside the timer itself. Namespaces "
-        'with `history: "none"` list no failures.',
+        'with `history: "none"` list no failures. Failed service calls are listed as long, while `agent.retention` keeps '
+        "them.",
         topic=Topic.RETENTION,
     )
     occurrences_kept: int = setting(

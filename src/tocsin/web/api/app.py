@@ -113,7 +113,7 @@ class Api:
         families: list[object] = [
             TimerHandlers(service, parser, limits, traces),
             ScheduleHandlers(Schedules(service), parser, traces),
-            FailureHandlers(service, parts.rules, audit),
+            FailureHandlers(service, parts.rules, audit, agent),
             JobHandlers(parts.jobs, parts.rules, audit),
             NamespaceHandlers(service, parser, audit, parts.jobs),
             KeyHandlers(api_keys, audit),
@@ -205,7 +205,7 @@ class Api:
         if route is None and not disabled:
             raise MethodNotAllowed(scope["method"], found.allowed)
         if route is None or (self._relay is not None and route.operation.of_agent and not self._has_agent()):
-            return await self._relayed(scope, headers, receive, correlation_id)
+            return await self._relayed(scope, headers, await self._any_body(scope, headers, receive), correlation_id)
         operation, client = route.operation, scope.get("client")
         request = AsgiRequest(
             headers, correlation_id, client, self.proxies, parameters=found.parameters, path=scope["path"]
@@ -216,6 +216,11 @@ class Api:
             request.query = read_query(scope["query_string"], operation)
         if operation.request is not None:
             request.body = await self._body(route, headers, receive)
+        if not self._has_agent() and route.names_tenant(request):
+            if self._relay is None and self._agent is None:
+                raise RouteNotFound("the service agent is disabled: this server has timers only")
+            if self._relay is not None:
+                return await self._relayed(scope, headers, request.body, correlation_id)
         request.now_us = self._clock.now_us()
         return self.response(route, request, await _result(route, request))
 
@@ -234,17 +239,18 @@ class Api:
     def _has_agent(self) -> bool:
         return self._agent is not None and self._agent() is not None
 
-    async def _relayed(
-        self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, correlation_id: str
-    ) -> Response:
-        """The response of the node that runs the service agent. This node checks key and Host header, by its own settings and
-        with the client's address; the other node checks the key again, and everything else."""
+    async def _any_body(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+        """The body of a request that another node checks. This one checks key and Host header, by its own settings and with
+        the client's address."""
+        self._gate.authenticate(headers, scope.get("client"), scope)
+        announced, limits = headers.get(b"content-length"), self.limits
+        return await read_body(receive, announced, limits.request_bytes_max, limits.request_read_timeout_s)
+
+    async def _relayed(self, scope: Scope, headers: dict[bytes, bytes], body: bytes, correlation_id: str) -> Response:
+        """The response of the node that runs the service agent, which checks the key again, and everything else."""
         assert self._relay is not None
-        limits, client = self.limits, scope.get("client")
-        self._gate.authenticate(headers, client, scope)
-        announced = headers.get(b"content-length")
-        body = await read_body(receive, announced, limits.request_bytes_max, limits.request_read_timeout_s)
-        answer = await relay_request(self._relay, scope, body, correlation_id, self._gate.address(client, headers))
+        address = self._gate.address(scope.get("client"), headers)
+        answer = await relay_request(self._relay, scope, body, correlation_id, address)
         if answer is None:
             raise RouteNotFound("no node runs the service agent: this cluster has timers only")
         return Response(*answer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from tocsin.model.access import EVERY, Role
 from tocsin.model.errors import InvalidInput
@@ -15,9 +15,10 @@ from tocsin.timers.jobs import Jobs
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import jobs as wire
-from tocsin.web.http.access import require_namespace
+from tocsin.web.http.access import require_namespace, require_tenant
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.repeated import refuse_key
+from tocsin.web.http.tenants import scope_errors
 
 _visible = partial(Operation, reach=Reach.VISIBLE)
 
@@ -29,12 +30,13 @@ class JobHandlers:
         self._requests = wire.JobRequests(jobs, rules, audit)
         self._rules = rules
 
-    @Operation("createJob", "/api/v1/jobs/create", Role.WRITE, Reach.NAMESPACE, status=202)
+    @Operation("createJob", "/api/v1/jobs/create", Role.WRITE, Reach.NAMESPACE_OR_TENANT, status=202)
     async def create(self, request: ApiRequest, sent: wire.CreateJob) -> wire.JobAnswer:
         """The server changes all rows that match, one by one and at the rate asked; the job is durable when the response
         arrives. Rows that are created later stay as they are, those that change meanwhile are changed if they still match,
         and shift leaves timers alone that were changed or called since. One job at a time changes the timers, or the
-        schedules, of a namespace. The namespace `*` is all namespaces, and needs an admin key without limits."""
+        schedules, of a namespace. The namespace `*` is all namespaces, and needs an admin key without limits. With a tenant
+        instead, failed service calls are retried; `*` is all tenants."""
         refuse_key(request.headers)
         return _answer(await self._requests.create(sent, request.key, request.actor, request.now_us))
 
@@ -45,13 +47,17 @@ class JobHandlers:
 
     @_visible("listJobs", "/api/v1/jobs/list", Role.READ, body_optional=True)
     async def list(self, request: ApiRequest, sent: wire.ListJobs) -> wire.JobList:
-        """Lists the jobs of the namespaces that the key has access to."""
-        if errors := bad_fields(sent, self._rules):
+        """Lists the jobs of the namespaces and tenants that the key has access to."""
+        errors, named = bad_fields(sent, self._rules), UNSET not in (sent.namespace, sent.tenant)
+        if errors := errors + (scope_errors(sent.namespace, sent.tenant) if named else []):
             raise InvalidInput(*errors)
-        namespace = EVERY if sent.namespace is UNSET else sent.namespace
-        if namespace != EVERY and request.key is not None:
+        namespace = "" if isinstance(sent.namespace, UnsetType) else sent.namespace
+        tenant = "" if isinstance(sent.tenant, UnsetType) else sent.tenant.lower()
+        if namespace not in ("", EVERY):
             require_namespace(request.key, Role.READ, namespace)
-        return wire.JobList([*map(wire.job_view, await self._requests.visible(namespace, request.key))])
+        if tenant not in ("", EVERY):
+            require_tenant(request.key, Role.READ, tenant)
+        return wire.JobList([*map(wire.job_view, await self._requests.visible(namespace, tenant, request.key))])
 
     @_visible("pauseJob", "/api/v1/jobs/pause", Role.WRITE)
     async def pause(self, request: ApiRequest, sent: wire.JobName) -> wire.JobAnswer:

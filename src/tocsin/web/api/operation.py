@@ -21,6 +21,8 @@ class Reach(Enum):
     OPEN = "open"
     #: The namespace that the body names as `namespace` or `name`; of a batch, which its handler checks, each item's.
     NAMESPACE = "namespace"
+    #: The namespace that the body names, or else its tenant, which the handler checks: then the service agent serves it.
+    NAMESPACE_OR_TENANT = "namespace or tenant"
     #: The tenant that the path names as `tenantId`.
     TENANT = "tenant"
     #: The tenant that the body names; the handler checks it.

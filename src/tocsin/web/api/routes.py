@@ -69,6 +69,13 @@ class Route:
             request, self.read(request, request.body or (b"{}" if self.operation.body_optional else b""))
         )
 
+    def names_tenant(self, request: ApiRequest) -> bool:
+        """Whether the request is about a tenant instead of a namespace. Raises the errors of `read`."""
+        if self.operation.reach is not Reach.NAMESPACE_OR_TENANT:
+            return False
+        sent = self.read(request, request.body)
+        return sent.tenant is not UNSET and sent.namespace is UNSET
+
     def read(self, request: ApiRequest, body: bytes) -> Any:
         """The decoded body, if the caller may do this in the namespace that it names. Raises InvalidInput, MalformedBody,
         Forbidden."""
@@ -149,7 +156,8 @@ def _text(name: str, value: bytes) -> str:
 
 class Routes(Paths["Route | None"]):
     """All routes. An operation without a handler is disabled: its path exists without a route. `direct` has those whose
-    complete requests need no ASGI call, by path: they have nothing but a JSON body of limited size."""
+    complete requests need no ASGI call, by path: they have nothing but a JSON body of limited size, and this node serves
+    them."""
 
     def __init__(self, families: Sequence[object], limits: ApiLimits, *, metrics_open: bool) -> None:
         super().__init__()
@@ -179,7 +187,11 @@ class Routes(Paths["Route | None"]):
 
 
 def _scope_of(operation: Operation) -> str | None:
-    if operation.reach is not Reach.NAMESPACE or operation.request is None or operation.batch:
+    if (
+        operation.reach not in (Reach.NAMESPACE, Reach.NAMESPACE_OR_TENANT)
+        or operation.request is None
+        or operation.batch
+    ):
         return None
     return "namespace" if "namespace" in operation.request.__struct_fields__ else "name"
 
@@ -187,7 +199,7 @@ def _scope_of(operation: Operation) -> str | None:
 def _is_direct(operation: Operation) -> bool:
     return (
         operation.method == "POST"
-        and operation.reach is not Reach.OPEN
+        and operation.reach not in (Reach.OPEN, Reach.NAMESPACE_OR_TENANT)
         and not (operation.batch or operation.body_optional or operation.any_query or operation.of_agent)
     )
 

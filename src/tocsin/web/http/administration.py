@@ -23,7 +23,6 @@ from tocsin.ports.audit import AuditLog
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.instants import format_instant, optional_instant, read_instant
-from tocsin.web.http.jobs import JobId
 from tocsin.web.http.wire import (
     ON_FAILURE,
     ON_MISSED,
@@ -33,6 +32,7 @@ from tocsin.web.http.wire import (
     Hook,
     HookAnswer,
     Instant,
+    JobId,
     NamespaceName,
     RequestStruct,
     ResponseStruct,

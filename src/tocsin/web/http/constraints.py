@@ -18,6 +18,7 @@ from msgspec import UNSET
 
 from tocsin.model.access import EVERY
 from tocsin.model.errors import FieldError
+from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.validation import CONTENT_TYPE_CHARS_MAX, InputLimits, InputRules, new_text_reason, text_reason
 from tocsin.service_calls.limits import AgentLimits
@@ -138,8 +139,19 @@ AHEAD = Constraint(DURATION_SCHEMA, ("execute_ahead_max",))
 INTERVAL = Constraint(DURATION_SCHEMA, ("retry_duration_max",))
 RETENTION = Constraint(DURATION_SCHEMA, ("retention_max",))
 #: Either case is accepted; the canonical form is lower case.
-UUID7 = Constraint(
-    {"pattern": r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"}
+_UUID7 = "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}"
+UUID7 = Constraint({"pattern": rf"^{_UUID7}$"})
+
+
+def _tenant_reason(_: InputRules, value: str) -> str | None:
+    return (
+        None if is_uuid7(value.lower()) else "is not a UUID of version 7, such as 01890a5d-ac96-774b-bcce-b302099a8057"
+    )
+
+
+TENANT = Constraint(UUID7.schema, (), _tenant_reason)
+TENANT_OR_EVERY = Constraint(
+    {"pattern": rf"^(\*|{_UUID7})$"}, (), lambda rules, value: None if value == EVERY else _tenant_reason(rules, value)
 )
 NAME = Constraint({"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}, (), InputRules.namespace)
 NAME_OR_EVERY = Constraint(

@@ -16,21 +16,22 @@ from tocsin.model.access import EVERY, ApiKey, Role
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput, JobNotFound
 from tocsin.model.failure import DESTINATION_CHARS_MAX
+from tocsin.model.failure_groups import FailedKind
 from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.job import ACTIONS, RATE_DEFAULT, RATE_MAX, JobAction, JobKind, JobState, RowFilter
 from tocsin.model.redaction import redact_url, withheld
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
-from tocsin.timers.failures import FailedKind
 from tocsin.timers.jobs import Jobs
 from tocsin.web.http import constraints as limits
-from tocsin.web.http.access import require_namespace, require_service
+from tocsin.web.http.access import require_namespace, require_service, require_tenant
 from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.failures import kind_errors
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
 from tocsin.web.http.repeated import bad_key
-from tocsin.web.http.wire import CallbackUrl, Instant, ListedNamespace, RequestStruct, ResponseStruct, about
+from tocsin.web.http.tenants import ListedTenant, scope_errors
+from tocsin.web.http.wire import CallbackUrl, Instant, JobId, ListedNamespace, RequestStruct, ResponseStruct, about
 
-JobId = Annotated[str, about("The job's id.", "5f2b8c1d9e3a7f6045c2d1ab"), limits.text(64)]
 Rate = Annotated[
     int,
     about(f"Rows a second that the job changes at most, in the whole cluster. Default {RATE_DEFAULT}.", RATE_DEFAULT),
@@ -43,7 +44,9 @@ Action = Annotated[
         "replay of failures."
     ),
 ]
-Tags = Annotated[list[str], about("A row must have all of these tags."), limits.TAGS]
+Tags = Annotated[
+    list[str], about("A row must have all of these tags. Not of failures, but of service calls."), limits.TAGS
+]
 IdPrefix = Annotated[str, about("Prefix of the ids."), limits.ID_PREFIX]
 Destination = Annotated[
     str,
@@ -90,10 +93,11 @@ class JobFilter(RequestStruct):
     kind: FailureKind | UnsetType = UNSET
 
 
-class CreateJob(RequestStruct):
-    """A job to create."""
+class CreateJob(RequestStruct, kw_only=True):
+    """A job to create: of a namespace or, to replay failed service calls, of a tenant."""
 
-    namespace: ListedNamespace
+    namespace: ListedNamespace | UnsetType = UNSET
+    tenant: ListedTenant | UnsetType = UNSET
     action: Action
     of: Annotated[JobKind, about("What is changed: timers, schedules, or failures.")]
     filter: JobFilter | UnsetType = UNSET
@@ -132,12 +136,14 @@ class ListJobs(RequestStruct):
     namespace: Annotated[ListedNamespace | UnsetType, about("Only jobs of this namespace, and of all together.")] = (
         UNSET
     )
+    tenant: Annotated[ListedTenant | UnsetType, about("Only jobs of this tenant, and of all tenants together.")] = UNSET
 
 
-class JobFailure(ResponseStruct):
-    """A row that could not be changed, and why."""
+class JobFailure(ResponseStruct, omit_defaults=True, kw_only=True):
+    """A row that could not be changed, and why. It has a namespace or a tenant."""
 
-    namespace: str
+    namespace: str | UnsetType = UNSET
+    tenant: str | UnsetType = UNSET
     id: str
     error: str
 
@@ -156,10 +162,11 @@ class JobFilterAnswer(ResponseStruct, omit_defaults=True):
 
 
 class Job(ResponseStruct, kw_only=True):
-    """A job, and how far it is."""
+    """A job of a namespace or of a tenant, and how far it is."""
 
     id: JobId
-    namespace: ListedNamespace
+    namespace: ListedNamespace | UnsetType = UNSET
+    tenant: ListedTenant | UnsetType = UNSET
     action: Action
     of: Annotated[JobKind, about("What it changes. A namespace is deleted with all that is in it.")]
     filter: JobFilterAnswer
@@ -204,7 +211,8 @@ def job_view(job: model.Job) -> Job:
     wanted, counts = job.filter, job.counts
     return Job(
         id=job.id,
-        namespace=job.namespace,
+        namespace=UNSET if job.tenant else job.namespace,
+        tenant=job.tenant or UNSET,
         action=job.action,
         of=job.kind,
         filter=JobFilterAnswer(
@@ -224,7 +232,10 @@ def job_view(job: model.Job) -> Job:
         changed=counts.changed,
         skipped=counts.skipped,
         errors=counts.errors,
-        sample_errors=[JobFailure(each.namespace, each.id, each.error) for each in job.samples],
+        sample_errors=[
+            JobFailure(namespace=each.namespace or UNSET, tenant=each.tenant or UNSET, id=each.id, error=each.error)
+            for each in job.samples
+        ],
         created_at=format_instant(job.created_at),
         updated_at=format_instant(job.updated_at),
         shift_by=shift_text(job.shift_by_us) if job.shift_by_us else UNSET,
@@ -252,10 +263,9 @@ class JobRequests:
 
     async def create(self, sent: CreateJob, key: ApiKey | None, actor: Actor, now_us: int) -> model.Job:
         """Creates a job, or finds the one that an earlier request with its idempotency key has created."""
-        if sent.namespace == EVERY:
-            require_service(key, Role.ADMIN)
-        else:
-            require_namespace(key, Role.WRITE, sent.namespace)
+        if errors := scope_errors(sent.namespace, sent.tenant):
+            raise InvalidInput(*errors)
+        _permit(sent, key)
         wanted = self._new(sent, actor, now_us)
         job = await self._jobs.create(wanted)
         if job.created_at == wanted.created_at:
@@ -271,11 +281,18 @@ class JobRequests:
             raise JobNotFound(f"there is no job {job_id!r} in the namespaces of this key")
         return job
 
-    async def visible(self, namespace: str, key: ApiKey | None) -> list[model.Job]:
-        """The jobs that the key covers, newest first; those of one namespace, and of all together, unless it is `*`."""
-        wanted = {namespace, EVERY}
-        jobs = [job for job in await self._jobs.list() if may(key, Role.READ, job)]
-        return jobs if namespace == EVERY else [job for job in jobs if job.namespace in wanted]
+    async def visible(self, namespace: str, tenant: str, key: ApiKey | None) -> list[model.Job]:
+        """The jobs that the key covers, newest first: all of them, or those of a namespace or tenant, and of all
+        together; `*` is each."""
+        wanted = [job for job in await self._jobs.list() if may(key, Role.READ, job)]
+        if not (namespace or tenant):
+            return wanted
+        return [
+            job
+            for job in wanted
+            if (tenant and job.tenant and (tenant == job.tenant or EVERY in (tenant, job.tenant)))
+            or (namespace and not job.tenant and (namespace == job.namespace or EVERY in (namespace, job.namespace)))
+        ]
 
     async def pause(self, job_id: str, key: ApiKey | None, actor: Actor) -> model.Job:
         """Pauses the job."""
@@ -321,21 +338,29 @@ class JobRequests:
         elif sent.action not in ACTIONS[sent.of]:
             known = ", ".join(ACTIONS[sent.of])
             errors.append(FieldError("action", f"is none of {sent.of}; give one of: {known}"))
+        if sent.tenant is not UNSET and sent.of is not JobKind.FAILURES:
+            errors.append(FieldError("of", "is of a namespace; with a tenant, only failures can be replayed"))
         if row_filter.is_empty and sent.all is not True:
-            reason = "is empty; give a filter, or all: true to change every row of the namespace"
+            reason = "is empty; give a filter, or all: true to change every row"
             errors.append(FieldError("filter", reason))
         shift_us = self._shift_us(sent, errors)
         if sent.url is UNSET if sent.action is JobAction.SET_URL else sent.action is not JobAction.REPLAY and sent.url:
             reason = "is missing" if sent.url is UNSET else "belongs to the actions setUrl and replay; leave it out"
             errors.append(FieldError("url", reason))
+        elif sent.url is not UNSET and sent.tenant is not UNSET:
+            errors.append(FieldError("url", "does not apply to service calls, which keep their request; leave it out"))
         elif sent.url is not UNSET and withheld(sent.url, None):
             errors.append(FieldError("url", "has [redacted] in it; give the whole URL"))
         if errors:
             raise InvalidInput(*errors)
-        key = None if sent.idempotency_key is UNSET else f"{sent.namespace} {sent.idempotency_key}"
+        tenant = "" if isinstance(sent.tenant, UnsetType) else sent.tenant.lower()
+        namespace = "" if isinstance(sent.namespace, UnsetType) else sent.namespace
+        # No namespace has a slash.
+        scope = f"tenant/{tenant}" if tenant else namespace
+        key = None if sent.idempotency_key is UNSET else f"{scope} {sent.idempotency_key}"
         return model.Job(
             job_id(key),
-            sent.namespace,
+            namespace,
             sent.of,
             sent.action,
             # Twice the same shift would be another one.
@@ -352,6 +377,7 @@ class JobRequests:
             url="" if sent.url is UNSET else sent.url,
             dry_run=sent.dry_run is True,
             match_max=None if sent.match_max is UNSET else sent.match_max,
+            tenant=tenant,
         )
 
     def _filter(self, sent: CreateJob, now_us: int, errors: list[FieldError]) -> RowFilter:
@@ -371,8 +397,10 @@ class JobRequests:
                 for name, value in of_timers.items()
                 if value not in (None, UNSET)
             ]
-        if sent.of is JobKind.FAILURES and wanted.tags is not UNSET:
-            found.append(FieldError("tags", "does not apply to failures; leave it out"))
+        if sent.of is JobKind.FAILURES and sent.tenant is UNSET and wanted.tags is not UNSET:
+            found.append(FieldError("tags", "does not apply to failures of a namespace; leave it out"))
+        if sent.of is JobKind.FAILURES:
+            found += kind_errors(sent.tenant, wanted.kind)
         if sent.of is not JobKind.FAILURES and wanted.kind is not UNSET:
             found.append(FieldError("kind", "applies to failures only; leave it out"))
         errors += [FieldError(f"filter.{each.path}", each.reason) for each in found]
@@ -425,14 +453,25 @@ def may(key: ApiKey | None, role: Role, job: model.Job) -> bool:
         return True
     if role is Role.WRITE and job.kind is JobKind.NAMESPACE:
         return key.allows(Role.ADMIN, None)
-    if job.namespace == EVERY:
+    if EVERY in (job.namespace, job.tenant):
         return key.allows(Role.ADMIN if role is Role.WRITE else role, None)
-    return key.allows(role, job.namespace)
+    return key.allows_tenant(role, job.tenant) if job.tenant else key.allows(role, job.namespace)
+
+
+def _permit(sent: CreateJob, key: ApiKey | None) -> None:
+    """Raises Forbidden unless the key may create the job."""
+    if EVERY in (sent.namespace, sent.tenant):
+        require_service(key, Role.ADMIN)
+    elif not isinstance(sent.tenant, UnsetType):
+        require_tenant(key, Role.WRITE, sent.tenant)
+    elif not isinstance(sent.namespace, UnsetType):
+        require_namespace(key, Role.WRITE, sent.namespace)
 
 
 def _details(sent: CreateJob) -> dict[str, Detail]:
     given: dict[str, Detail | UnsetType] = {
         "namespace": sent.namespace,
+        "tenant": sent.tenant,
         "action": sent.action.value,
         "of": sent.of.value,
         "filter": UNSET if sent.filter is UNSET else msgspec.json.encode(sent.filter).decode(),

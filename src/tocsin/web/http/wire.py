@@ -30,6 +30,7 @@ NamespaceName = Annotated[str, about("The namespace's name.", "default"), limits
 ListedNamespace = Annotated[
     str, about("The namespace's name; `*`: all that the API key has access to.", "default"), limits.NAME_OR_EVERY
 ]
+JobId = Annotated[str, about("The job's id.", "5f2b8c1d9e3a7f6045c2d1ab"), limits.text(64)]
 TimerId = Annotated[str, about("The timer's id, unique in its namespace.", "order-17-reminder"), limits.ID]
 NewTimerId = Annotated[TimerId, limits.NEW_ID]
 #: The id's alias: `id` and `timerId` mean the same in every request. The OpenAPI document describes one of them.

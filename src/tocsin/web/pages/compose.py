@@ -29,6 +29,7 @@ from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
 from tocsin.web.pages.counts import Counts
+from tocsin.web.pages.failures.calls import CallFailurePages
 from tocsin.web.pages.failures.failures import FailurePages
 from tocsin.web.pages.finding import Finder
 from tocsin.web.pages.jobs import Jobs
@@ -123,6 +124,7 @@ def compose(
         ScheduleEditing(site),
         ScheduleActions(site, schedule),
         FailurePages(site),
+        CallFailurePages(site),
         Jobs(site),
         Shell(site),
         Finder(site),

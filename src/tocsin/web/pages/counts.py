@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 from tocsin.model.errors import TocsinError
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.model.timer import Status
+from tocsin.ports.failed_calls import Tenants
 from tocsin.service_calls.api.service_calls import ServiceCalls
-from tocsin.service_calls.ports import Tenants
 from tocsin.tasks import Refreshed
 from tocsin.timers.listing import ListRequest, Scope
 from tocsin.timers.schedules import ScheduleListRequest, Schedules, ScheduleView, has_failed

@@ -69,7 +69,7 @@ class Jobs(Part):
     async def table(self, context: RequestContext) -> Response:
         """The jobs that the principal may see, newest first."""
         self._permit(context)
-        jobs = await self._requests.visible(context.scope or EVERY, context.principal.key)
+        jobs = await self._requests.visible(context.scope, "", context.principal.key)
         return self._pages.page(
             "jobs/list.html",
             context,
@@ -166,8 +166,9 @@ class Jobs(Part):
         return await self._requests.get(context.request.path_params["id"], context.principal.key)
 
     def _permit(self, context: RequestContext) -> None:
-        """Raises Forbidden for a principal without any namespace."""
-        if not context.principal.may_somewhere(Role.READ):
+        """Raises Forbidden for a principal without any namespace or tenant."""
+        principal = context.principal
+        if not (principal.may_somewhere(Role.READ) or principal.may_call_somewhere(Role.READ)):
             context.permit(Role.READ)
 
     async def _form(self, context: RequestContext, form: dict[str, str], problem: Exception | None = None) -> Response:
@@ -200,9 +201,8 @@ def what(job: Job) -> str:
     """What the job does, in a sentence without its end."""
     if job.kind is JobKind.NAMESPACE:
         return f"Delete namespace {job.namespace}"
-    where = "all namespaces" if job.namespace == EVERY else f"namespace {job.namespace}"
     by = f" by {shift_text(job.shift_by_us)}" if job.shift_by_us else ""
-    return f"{ACTIONS[job.kind][job.action]} {_ROWS[job.kind]} of {where}{by}"
+    return f"{ACTIONS[job.kind][job.action]} {_ROWS[job.kind]} of {job.where}{by}"
 
 
 def job_path(job: Job) -> str:
@@ -252,7 +252,7 @@ def _same_again(counted: Job) -> wire.CreateJob:
         "kind": row_filter.kind,
     }
     body: dict[str, Any] = {
-        "namespace": counted.namespace,
+        **({"tenant": counted.tenant} if counted.tenant else {"namespace": counted.namespace}),
         "of": counted.kind,
         "action": counted.action,
         "filter": {name: value for name, value in wanted.items() if value},

@@ -51,6 +51,10 @@ def _is_admin(principal: Principal, _role: str) -> bool:
     return principal.may(Role.ADMIN)
 
 
+def _may_anywhere(principal: Principal, role: str) -> bool:
+    return principal.may_somewhere(role) or principal.may_call_somewhere(role)
+
+
 #: What people work with, and what they work on, by the heading of the group.
 NAVIGATION = {
     "": (
@@ -60,10 +64,8 @@ NAVIGATION = {
         NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
     ),
     "Trouble": (
-        NavigationEntry(
-            "/failures", "Failures", "failures", Principal.may_somewhere, scoped=True, number="/ui/failures"
-        ),
-        NavigationEntry("/jobs", "Jobs", "jobs", Principal.may_somewhere, scoped=True),
+        NavigationEntry("/failures", "Failures", "failures", _may_anywhere, scoped=True, number="/ui/failures"),
+        NavigationEntry("/jobs", "Jobs", "jobs", _may_anywhere, scoped=True),
     ),
     "System": (
         NavigationEntry("/nodes", "Nodes", "nodes", Principal.may),

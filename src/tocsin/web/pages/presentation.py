@@ -15,12 +15,12 @@ import msgspec
 
 from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.failure import failure_of, split_failure
+from tocsin.model.failure_groups import FailedKind, GroupKey
 from tocsin.model.instants import US_PER_DAY, US_PER_SECOND
 from tocsin.model.redaction import redact_url
 from tocsin.model.timer import LoggedAttempt, RawBody, Status, Timer
 from tocsin.model.validation import is_deeper_than
 from tocsin.model.visible import visible
-from tocsin.timers.failures import FailedKind, GroupKey
 from tocsin.timers.service import TimerView
 from tocsin.web.http.instants import format_instant, parse_instant
 
@@ -235,8 +235,9 @@ def instants_in(text: str) -> list[tuple[str, int | None]]:
 
 
 def failures_path(key: GroupKey) -> str:
-    """The page of a group of failures of one namespace."""
-    return f"/failures/group?{urlencode({name: value for name, value in key._asdict().items() if value is not None})}"
+    """The page of a group of failures of one namespace, or of one tenant."""
+    pages = "/failures" if key.tenant is None else "/failures/calls"
+    return f"{pages}/group?{urlencode({name: value for name, value in key._asdict().items() if value is not None})}"
 
 
 def failures_like(timer: Timer) -> str:

@@ -22,24 +22,29 @@ from tocsin_client._values import UNSET, Instant, Unset
 
 
 class AsyncFailures(Part):
-    """Timers and occurrences of schedules that failed, until they are dismissed."""
+    """Timers, occurrences of schedules and, of a tenant instead of a namespace, service calls that failed, until they are
+    dismissed."""
 
     async def list(
         self,
-        namespace: str = "*",
+        namespace: str | Unset = UNSET,
         *,
+        tenant: str | Unset = UNSET,
         since: Instant | Unset = UNSET,
         group_by: Sequence[FailureGroupedBy] | Unset = UNSET,
         limit: int | Unset = UNSET,
     ) -> FailureList:
-        """Groups of failures with the same cause, those with most failures first."""
-        wanted = ListFailures(namespace=namespace, since=since, group_by=group_by, limit=limit)
+        """Groups of failures with the same cause, those with most failures first; without namespace and tenant, those of all
+        namespaces."""
+        namespace = _listed(namespace, tenant)
+        wanted = ListFailures(namespace=namespace, tenant=tenant, since=since, group_by=group_by, limit=limit)
         return await self._run(self._ask("listFailures", FailureList.from_json, wanted.to_json()))
 
     def members(
         self,
-        namespace: str = "*",
+        namespace: str | Unset = UNSET,
         *,
+        tenant: str | Unset = UNSET,
         destination: str | Unset = UNSET,
         error: str | Unset = UNSET,
         kind: FailedKind | Unset = UNSET,
@@ -50,7 +55,8 @@ class AsyncFailures(Part):
 
         def fetch(cursor: str | None) -> Steps[tuple[list[Failure], str | None]]:
             query = ListFailureMembers(
-                namespace=namespace,
+                namespace=_listed(namespace, tenant),
+                tenant=tenant,
                 destination=destination,
                 error=error,
                 kind=kind,
@@ -65,8 +71,9 @@ class AsyncFailures(Part):
 
     async def dismiss(
         self,
-        namespace: str,
+        namespace: str | Unset = UNSET,
         *,
+        tenant: str | Unset = UNSET,
         ids: Sequence[str] | Unset = UNSET,
         destination: str | Unset = UNSET,
         error: str | Unset = UNSET,
@@ -74,5 +81,12 @@ class AsyncFailures(Part):
         all: bool | Unset = UNSET,
     ) -> DismissedFailures:
         """Removes failures from the list: by their ids, those of a group, or all. Repeat it while the answer has `more`."""
-        wanted = DismissFailures(namespace=namespace, ids=ids, destination=destination, error=error, kind=kind, all=all)
+        wanted = DismissFailures(
+            namespace=namespace, tenant=tenant, ids=ids, destination=destination, error=error, kind=kind, all=all
+        )
         return await self._run(self._ask("dismissFailures", DismissedFailures.from_json, wanted.to_json()))
+
+
+def _listed(namespace: str | Unset, tenant: str | Unset) -> str | Unset:
+    """The namespace of a list: all of them, unless something is named."""
+    return "*" if namespace is UNSET and tenant is UNSET else namespace

@@ -55,10 +55,10 @@ CallbackMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HE
 CatchUp: TypeAlias = Literal["latest", "all", "none"]
 
 #: What failed.
-FailedKind: TypeAlias = Literal["timer", "occurrence", "notification"]
+FailedKind: TypeAlias = Literal["timer", "occurrence", "notification", "call"]
 
 #: What the failures of a group have in common.
-FailureGroupedBy: TypeAlias = Literal["namespace", "destination", "error", "kind"]
+FailureGroupedBy: TypeAlias = Literal["namespace", "tenant", "destination", "error", "kind"]
 
 #: Why an attempt failed; docs/reference/errors.md has a remedy for each.
 FailureKind: TypeAlias = Literal[
@@ -990,7 +990,9 @@ class ListFailures:
     """Which failures to group, and how."""
 
     #: The namespace's name; `*`: all that the API key has access to.
-    namespace: str
+    namespace: str | Unset = UNSET
+    #: The tenant whose service calls are meant, instead of a namespace; `*`: all that the API key has access to.
+    tenant: str | Unset = UNSET
     #: Only failures since this instant.
     since: Instant | Unset = UNSET
     #: What the failures of a group have in common. Default: all of these.
@@ -1000,9 +1002,11 @@ class ListFailures:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
-        sent: dict[str, JsonValue] = {
-            "namespace": self.namespace,
-        }
+        sent: dict[str, JsonValue] = {}
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        if self.tenant is not UNSET:
+            sent["tenant"] = self.tenant
         if self.since is not UNSET:
             sent["since"] = instant_text("since", self.since)
         if self.group_by is not UNSET:
@@ -1017,12 +1021,14 @@ class ListFailureMembers:
     """Which failures to list: those of a group, or all."""
 
     #: The namespace's name; `*`: all that the API key has access to.
-    namespace: str
+    namespace: str | Unset = UNSET
+    #: The tenant whose service calls are meant, instead of a namespace; `*`: all that the API key has access to.
+    tenant: str | Unset = UNSET
     #: The URL that was called, without credentials and query.
     destination: str | Unset = UNSET
     #: The stable code of the last error, without details.
     error: str | Unset = UNSET
-    #: What failed: a timer, or an occurrence of a schedule.
+    #: What failed.
     kind: FailedKind | Unset = UNSET
     #: Only failures since this instant.
     since: Instant | Unset = UNSET
@@ -1033,9 +1039,11 @@ class ListFailureMembers:
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
-        sent: dict[str, JsonValue] = {
-            "namespace": self.namespace,
-        }
+        sent: dict[str, JsonValue] = {}
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        if self.tenant is not UNSET:
+            sent["tenant"] = self.tenant
         if self.destination is not UNSET:
             sent["destination"] = self.destination
         if self.error is not UNSET:
@@ -1056,23 +1064,27 @@ class DismissFailures:
     """Which failures to remove from the list: by their ids, or those of a group."""
 
     #: The namespace's name.
-    namespace: str
+    namespace: str | Unset = UNSET
+    #: The tenant whose service calls are meant, instead of a namespace.
+    tenant: str | Unset = UNSET
     #: The failureId of each, up to 1,000.
     ids: Sequence[str] | Unset = UNSET
     #: The URL that was called, without credentials and query.
     destination: str | Unset = UNSET
     #: The stable code of the last error, without details.
     error: str | Unset = UNSET
-    #: What failed: a timer, or an occurrence of a schedule.
+    #: What failed.
     kind: FailedKind | Unset = UNSET
-    #: With `true` and no other field: all failures of the namespace.
+    #: With `true` and no other field: all failures of it.
     all: bool | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
-        sent: dict[str, JsonValue] = {
-            "namespace": self.namespace,
-        }
+        sent: dict[str, JsonValue] = {}
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        if self.tenant is not UNSET:
+            sent["tenant"] = self.tenant
         if self.ids is not UNSET:
             sent["ids"] = list_json("ids", self.ids)
         if self.destination is not UNSET:
@@ -1088,15 +1100,17 @@ class DismissFailures:
 
 @dataclass(kw_only=True, slots=True)
 class CreateJob:
-    """A job to create."""
+    """A job to create: of a namespace or, to replay failed service calls, of a tenant."""
 
-    #: The namespace's name; `*`: all that the API key has access to.
-    namespace: str
     #: What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
     #: replay of failures.
     action: JobAction
     #: What is changed: timers, schedules, or failures.
     of: JobKind
+    #: The namespace's name; `*`: all that the API key has access to.
+    namespace: str | Unset = UNSET
+    #: The tenant whose service calls are meant, instead of a namespace; `*`: all that the API key has access to.
+    tenant: str | Unset = UNSET
     filter: JobFilter | Mapping[str, Any] | Unset = UNSET
     #: Must be true if the filter is empty: every row is changed.
     all: bool | Unset = UNSET
@@ -1116,10 +1130,13 @@ class CreateJob:
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {
-            "namespace": self.namespace,
             "action": self.action,
             "of": self.of,
         }
+        if self.namespace is not UNSET:
+            sent["namespace"] = self.namespace
+        if self.tenant is not UNSET:
+            sent["tenant"] = self.tenant
         if self.filter is not UNSET:
             sent["filter"] = object_json("filter", self.filter, JobFilter)
         if self.all is not UNSET:
@@ -1144,7 +1161,7 @@ class JobFilter:
     """Which rows a job changes: pending timers, schedules that have not ended, or failures that are listed, that match
     all of it. It is checked again when each change becomes durable. Rows created after the job stay as they are."""
 
-    #: A row must have all of these tags.
+    #: A row must have all of these tags. Not of failures, but of service calls.
     tags: Sequence[str] | Unset = UNSET
     #: Prefix of the ids.
     id_prefix: str | Unset = UNSET
@@ -1204,12 +1221,16 @@ class ListJobs:
 
     #: The namespace's name; `*`: all that the API key has access to.
     namespace: str | Unset = UNSET
+    #: The tenant whose service calls are meant, instead of a namespace; `*`: all that the API key has access to.
+    tenant: str | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
         sent: dict[str, JsonValue] = {}
         if self.namespace is not UNSET:
             sent["namespace"] = self.namespace
+        if self.tenant is not UNSET:
+            sent["tenant"] = self.tenant
         return sent
 
 
@@ -2351,13 +2372,15 @@ class FailureGroup:
     series: list[int]
     #: The newest ones, at most 10.
     newest: list[Failure]
-    #: The namespace.
+    #: The namespace; absent of service calls.
     namespace: str | None = None
+    #: The tenant; of service calls only.
+    tenant: str | None = None
     #: The URL that was called, without credentials and query.
     destination: str | None = None
     #: The stable code of the last error, without details.
     error: str | None = None
-    #: What failed: a timer, or an occurrence of a schedule.
+    #: What failed.
     kind: FailedKind | str | None = None
     #: The newest failure in detail.
     sample: FailureSample | None = None
@@ -2372,6 +2395,7 @@ class FailureGroup:
             series=source["series"],
             newest=[Failure.from_json(each) for each in source["newest"]],
             namespace=source.get("namespace"),
+            tenant=source.get("tenant"),
             destination=source.get("destination"),
             error=source.get("error"),
             kind=source.get("kind"),
@@ -2381,15 +2405,14 @@ class FailureGroup:
 
 @dataclass(kw_only=True, slots=True)
 class Failure:
-    """A failed end that nobody has dealt with. Its details are in the history of the timer or schedule."""
+    """A failed end that nobody has dealt with. Its details are in the history of the timer or schedule, or in the
+    execution log of the service call."""
 
     #: Names the failure in requests. Opaque.
     failure_id: str
-    #: The namespace.
-    namespace: str
-    #: What failed: a timer, or an occurrence of a schedule.
+    #: What failed.
     kind: FailedKind | str
-    #: The id of the timer or schedule.
+    #: The id of the timer, schedule or service call.
     id: str
     #: The instant of the run that failed.
     execute_at: datetime
@@ -2399,19 +2422,27 @@ class Failure:
     destination: str
     #: The stable code of the last error, without details.
     error: str
+    #: The namespace; absent of service calls.
+    namespace: str | None = None
+    #: The tenant; of service calls only.
+    tenant: str | None = None
+    #: The display name of the service call.
+    name: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Failure:
         """Reads an answer. Members that this version does not know are ignored."""
         return cls(
             failure_id=source["failureId"],
-            namespace=source["namespace"],
             kind=source["kind"],
             id=source["id"],
             execute_at=parse_instant(source["executeAt"]),
             failed_at=source["failedAt"],
             destination=source["destination"],
             error=source["error"],
+            namespace=source.get("namespace"),
+            tenant=source.get("tenant"),
+            name=source.get("name"),
         )
 
 
@@ -2460,7 +2491,8 @@ class DismissedFailures:
 
     #: How many failures. Ids that were not listed any more count, too.
     dismissed: int
-    #: Whether there may be more of the group: at most 50,000 are read. Repeat the request.
+    #: Whether there may be more of the group: at most 50,000 are read, and of service calls 5,000 dismissed. Repeat the
+    #: request.
     more: bool
 
     @classmethod
@@ -2488,12 +2520,10 @@ class JobAnswer:
 
 @dataclass(kw_only=True, slots=True)
 class Job:
-    """A job, and how far it is."""
+    """A job of a namespace or of a tenant, and how far it is."""
 
     #: The job's id.
     id: str
-    #: The namespace's name; `*`: all that the API key has access to.
-    namespace: str
     #: What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
     #: replay of failures.
     action: JobAction | str
@@ -2520,6 +2550,10 @@ class Job:
     created_at: datetime
     #: An RFC 3339 instant with a time zone.
     updated_at: datetime
+    #: The namespace's name; `*`: all that the API key has access to.
+    namespace: str | None = None
+    #: The tenant whose service calls are meant, instead of a namespace; `*`: all that the API key has access to.
+    tenant: str | None = None
     #: By how much shift moves the instants: a duration, with - to an earlier one.
     shift_by: str | None = None
     #: The http or https URL to call. Responses redact its secrets.
@@ -2542,7 +2576,6 @@ class Job:
         """Reads an answer. Members that this version does not know are ignored."""
         return cls(
             id=source["id"],
-            namespace=source["namespace"],
             action=source["action"],
             of=source["of"],
             filter=JobFilterAnswer.from_json(source["filter"]),
@@ -2556,6 +2589,8 @@ class Job:
             sample_errors=[JobFailure.from_json(each) for each in source["sampleErrors"]],
             created_at=parse_instant(source["createdAt"]),
             updated_at=parse_instant(source["updatedAt"]),
+            namespace=source.get("namespace"),
+            tenant=source.get("tenant"),
             shift_by=source.get("shiftBy"),
             url=source.get("url"),
             match_max=source.get("matchMax"),
@@ -2573,7 +2608,7 @@ class JobFilterAnswer:
 
     #: An RFC 3339 instant with a time zone.
     created_before: str
-    #: A row must have all of these tags.
+    #: A row must have all of these tags. Not of failures, but of service calls.
     tags: list[str] | None = None
     #: Prefix of the ids.
     id_prefix: str | None = None
@@ -2605,19 +2640,21 @@ class JobFilterAnswer:
 
 @dataclass(kw_only=True, slots=True)
 class JobFailure:
-    """A row that could not be changed, and why."""
+    """A row that could not be changed, and why. It has a namespace or a tenant."""
 
-    namespace: str
     id: str
     error: str
+    namespace: str | None = None
+    tenant: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> JobFailure:
         """Reads an answer. Members that this version does not know are ignored."""
         return cls(
-            namespace=source["namespace"],
             id=source["id"],
             error=source["error"],
+            namespace=source.get("namespace"),
+            tenant=source.get("tenant"),
         )
 
 

@@ -29,10 +29,11 @@ class Jobs(Part):
 
     def create(
         self,
-        namespace: str,
+        namespace: str | Unset,
         action: JobAction,
         of: JobKind,
         *,
+        tenant: str | Unset = UNSET,
         filter: JobFilter | Mapping[str, Any] | Unset = UNSET,
         all: bool | Unset = UNSET,
         shift_by: str | Unset = UNSET,
@@ -43,9 +44,11 @@ class Jobs(Part):
         idempotency_key: str | Unset = UNSET,
     ) -> Job:
         """Creates a job, which goes on without the client. An empty `filter` needs `all`. `shift_by` is a duration such as
-        `2h` or `-2h`. JobRunning: another job may change the same rows."""
+        `2h` or `-2h`. With a `tenant`, whose failed service calls are replayed, `namespace` is UNSET. JobRunning: another job
+        may change the same rows."""
         wanted = CreateJob(
             namespace=namespace,
+            tenant=tenant,
             action=action,
             of=of,
             filter=filter,
@@ -63,9 +66,9 @@ class Jobs(Part):
         """How far the job is, or how it ended. JobNotFound: there is none, or it ended more than 30 days ago."""
         return self._job("getJob", JobName(job_id=job_id).to_json())
 
-    def list(self, namespace: str | Unset = UNSET) -> builtins.list[Job]:
-        """The jobs that the key may see, newest first: of all namespaces, or of one and those of all together."""
-        wanted = ListJobs(namespace=namespace)
+    def list(self, namespace: str | Unset = UNSET, *, tenant: str | Unset = UNSET) -> builtins.list[Job]:
+        """The jobs that the key may see, newest first: all of them, or those of a namespace or tenant and of all together."""
+        wanted = ListJobs(namespace=namespace, tenant=tenant)
         return (self._run(self._ask("listJobs", JobList.from_json, wanted.to_json()))).jobs
 
     def pause(self, job_id: str) -> Job:

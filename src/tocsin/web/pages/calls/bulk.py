@@ -1,4 +1,4 @@
-"""Deletes any number of waiting calls, or retries failed ones, from an open page."""
+"""Deletes any number of waiting calls, or retries failed ones, from an open page; all that match by a job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from starlette.responses import Response
+import msgspec
+from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import (
@@ -17,13 +18,20 @@ from tocsin.model.errors import (
     ServiceCallNotScheduled,
     TocsinError,
 )
+from tocsin.model.job import JobAction, JobKind
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import CallRecord
+from tocsin.web.http import jobs as wire
+from tocsin.web.http.jobs import JobRequests
+from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.bulk import Target, sent_ids, step
 from tocsin.web.pages.calls.listing import CallList
-from tocsin.web.pages.calls.presentation import key_of, path, waits
+from tocsin.web.pages.calls.presentation import STAR, key_of, path, waits
 from tocsin.web.pages.context import RequestContext, whole_number
+from tocsin.web.pages.jobs import job_path
 from tocsin.web.pages.site import CallPart, Site, route
+
+_job_reader = JsonReader(wire.CreateJob)
 
 
 class CallBulk(CallPart):
@@ -32,6 +40,7 @@ class CallBulk(CallPart):
     def __init__(self, site: Site, lists: CallList) -> None:
         super().__init__(site)
         self._lists = lists
+        self._jobs = JobRequests(site.jobs, site.rules, site.audit)
 
     @route("GET", "/ui/calls/delete")
     async def delete_dialog(self, context: RequestContext) -> Response:
@@ -70,6 +79,23 @@ class CallBulk(CallPart):
         listing = await self._lists.find(context, replace(filters, rows=rows))
         found = [row.call for row in listing.rows if waits(row.call) and row.call.submitted_at <= until_us]
         return await self._step(context, found, 0, self._deleting(context), listing.cursor)
+
+    @route("POST", "/calls/retry/matching")
+    async def retry_matching(self, context: RequestContext) -> Response:
+        """Begins a dry run of the job that retries all failures that match the filters in the query; its page asks first."""
+        filters = await self._lists.filters(context)
+        tags = [*filters.tags, *((STAR,) if filters.starred else ())]
+        body = {
+            "tenant": filters.scope,
+            "of": JobKind.FAILURES,
+            "action": JobAction.REPLAY,
+            "dryRun": True,
+            "all": True,
+            **({"filter": {"tags": tags}} if tags else {}),
+        }
+        sent = _job_reader.read(msgspec.json.encode(body))
+        job = await self._jobs.create(sent, context.principal.key, context.actor, context.now_us)
+        return RedirectResponse(job_path(job), 303)
 
     @route("POST", "/ui/calls/retry/selected")
     async def retry_selected(self, context: RequestContext) -> Response:

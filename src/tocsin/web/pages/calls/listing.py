@@ -63,6 +63,11 @@ class CallFilters(ListFilters):
         """Whether the search text is a call's id; any other text is a part of a name."""
         return is_uuid7(self.search.lower())
 
+    @property
+    def names_failures(self) -> bool:
+        """Whether it lists the failed calls of which a job can retry all: its filters have neither names nor instants."""
+        return self.view == "failed" and not (self.search or self.range)
+
     def request(self, now_us: int) -> PageRequest:
         """The equivalent API request, unchecked."""
         status = self.views[self.view][1]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tocsin.model.failure import destination_of, short_error
+from tocsin.model.failure_groups import GroupKey
 from tocsin.statistics.counting import PATH_CHARS_MAX
 from tocsin.statistics.outages import Outage
 from tocsin.statistics.slots import OTHER_DESTINATIONS, OTHER_NAMESPACES, Failures, Slot, split_place
-from tocsin.timers.failures import GroupKey
 from tocsin.web.http.instants import format_instant
 from tocsin.web.pages.outages import RUNBOOK, was, why
 from tocsin.web.pages.overview.band import Link, Part, spark
@@ -140,7 +140,7 @@ def _calls(failing: Mapping[str, Failures]) -> list[Incident]:
                 count(failures.exhausted or failures.failures),
                 "failed this hour" if failures.exhausted else "executions failed, retried",
                 "Show",
-                f"/calls?view={'failed' if failures.exhausted else 'retrying'}",
+                "/failures" if failures.exhausted else "/calls?view=retrying",
                 at=failures.last_at,
             )
         )

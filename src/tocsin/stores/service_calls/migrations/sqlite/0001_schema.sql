@@ -34,6 +34,8 @@ CREATE TABLE service_calls (
   traceparent TEXT,
   -- Who is notified of its end.
   hooks TEXT,
+  -- Destination and error of a failed call, until it is retried or its failure is dismissed.
+  failure TEXT,
   CONSTRAINT pk_service_calls PRIMARY KEY (tenant_id, service_call_id),
   CONSTRAINT ck_service_calls_status CHECK (status IN ('Scheduled', 'Running', 'Retrying', 'Succeeded', 'Failed'))
 ) STRICT;
@@ -52,6 +54,11 @@ CREATE INDEX idx_service_calls_finished_at ON service_calls (finished_at) WHERE 
 CREATE INDEX idx_service_calls_correlation_id ON service_calls (correlation_id, tenant_id, submitted_at, service_call_id);
 -- All calls, over all tenants.
 CREATE INDEX idx_service_calls_newest ON service_calls (submitted_at, service_call_id);
+-- Failures, the newest first, of a tenant and of all; counted from the index alone.
+CREATE INDEX idx_service_calls_failures ON service_calls (tenant_id, finished_at, service_call_id, failure)
+  WHERE failure IS NOT NULL;
+CREATE INDEX idx_service_calls_all_failures ON service_calls (finished_at, service_call_id, tenant_id, failure)
+  WHERE failure IS NOT NULL;
 
 CREATE TABLE service_call_tags (
   tenant_id TEXT NOT NULL,

@@ -9,7 +9,10 @@ import dev.tocsin.client.model.ListFailureMembers;
 import dev.tocsin.client.model.ListFailures;
 import java.util.concurrent.CompletableFuture;
 
-/** Timers and occurrences of schedules that failed, until they are dismissed; for programs that do not block. */
+/**
+ * Timers, occurrences of schedules and, of a tenant instead of a namespace, service calls that failed, until they are dismissed;
+ * for programs that do not block.
+ */
 public final class AsyncFailures {
     private final Flows flows;
 

@@ -46,7 +46,7 @@ public final class AsyncJobs {
     /**
      * Lists the jobs that the key may see, newest first.
      *
-     * @param wanted of which namespace
+     * @param wanted of which namespace or tenant
      * @return the jobs
      */
     public CompletableFuture<List<Job>> list(ListJobs wanted) {

@@ -7,7 +7,7 @@ import dev.tocsin.client.model.FailureList;
 import dev.tocsin.client.model.ListFailureMembers;
 import dev.tocsin.client.model.ListFailures;
 
-/** Timers and occurrences of schedules that failed, until they are dismissed. */
+/** Timers, occurrences of schedules and, of a tenant instead of a namespace, service calls that failed, until dismissed. */
 public final class Failures {
     private final AsyncFailures async;
 

@@ -42,7 +42,7 @@ public final class Jobs {
     /**
      * Lists the jobs that the key may see, newest first.
      *
-     * @param wanted of which namespace
+     * @param wanted of which namespace or tenant
      * @return the jobs
      */
     public List<Job> list(ListJobs wanted) {

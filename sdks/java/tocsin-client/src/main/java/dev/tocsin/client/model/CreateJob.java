@@ -7,12 +7,14 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A job to create.
+ * A job to create: of a namespace or, to replay failed service calls, of a tenant.
  *
- * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
  * @param action What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of
  * schedules; replay of failures.
  * @param of What is changed: timers, schedules, or failures.
+ * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
+ * @param tenant The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+ * key has access to.
  * @param filter filter
  * @param all Must be true if the filter is empty: every row is changed.
  * @param shiftBy By how much shift moves the instants: a duration, with - to an earlier one.
@@ -23,9 +25,10 @@ import java.util.Map;
  * @param idempotencyKey Makes the request safe to repeat: the same key answers the same job.
  */
 public record CreateJob(
-        String namespace,
         JobAction action,
         JobKind of,
+        Field<String> namespace,
+        Field<String> tenant,
         Field<JobFilter> filter,
         Field<Boolean> all,
         Field<String> shiftBy,
@@ -38,15 +41,13 @@ public record CreateJob(
     /**
      * Starts with the required members; the others are absent.
      *
-     * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
      * @param action What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of
      * schedules; replay of failures.
      * @param of What is changed: timers, schedules, or failures.
      * @return the request
      */
-    public static CreateJob of(String namespace, JobAction action, JobKind of) {
+    public static CreateJob of(JobAction action, JobKind of) {
         return new CreateJob(
-                namespace,
                 action,
                 of,
                 Field.absent(),
@@ -56,7 +57,75 @@ public record CreateJob(
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent());
+    }
+
+    /**
+     * The namespace's name; <code>*</code>: all that the API key has access to.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateJob namespace(String value) {
+        return namespace(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
+     * @return a copy with it
+     */
+    public CreateJob namespace(Field<String> namespace) {
+        return new CreateJob(
+                action,
+                of,
+                namespace,
+                tenant,
+                filter,
+                all,
+                shiftBy,
+                url,
+                ratePerSecond,
+                dryRun,
+                matchMax,
+                idempotencyKey);
+    }
+
+    /**
+     * The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+     * key has access to.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateJob tenant(String value) {
+        return tenant(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param tenant The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+     * key has access to.
+     * @return a copy with it
+     */
+    public CreateJob tenant(Field<String> tenant) {
+        return new CreateJob(
+                action,
+                of,
+                namespace,
+                tenant,
+                filter,
+                all,
+                shiftBy,
+                url,
+                ratePerSecond,
+                dryRun,
+                matchMax,
+                idempotencyKey);
     }
 
     /**
@@ -77,9 +146,10 @@ public record CreateJob(
      */
     public CreateJob filter(Field<JobFilter> filter) {
         return new CreateJob(
-                namespace,
                 action,
                 of,
+                namespace,
+                tenant,
                 filter,
                 all,
                 shiftBy,
@@ -108,9 +178,10 @@ public record CreateJob(
      */
     public CreateJob all(Field<Boolean> all) {
         return new CreateJob(
-                namespace,
                 action,
                 of,
+                namespace,
+                tenant,
                 filter,
                 all,
                 shiftBy,
@@ -139,9 +210,10 @@ public record CreateJob(
      */
     public CreateJob shiftBy(Field<String> shiftBy) {
         return new CreateJob(
-                namespace,
                 action,
                 of,
+                namespace,
+                tenant,
                 filter,
                 all,
                 shiftBy,
@@ -170,9 +242,10 @@ public record CreateJob(
      */
     public CreateJob url(Field<String> url) {
         return new CreateJob(
-                namespace,
                 action,
                 of,
+                namespace,
+                tenant,
                 filter,
                 all,
                 shiftBy,
@@ -201,9 +274,10 @@ public record CreateJob(
      */
     public CreateJob ratePerSecond(Field<Long> ratePerSecond) {
         return new CreateJob(
-                namespace,
                 action,
                 of,
+                namespace,
+                tenant,
                 filter,
                 all,
                 shiftBy,
@@ -232,9 +306,10 @@ public record CreateJob(
      */
     public CreateJob dryRun(Field<Boolean> dryRun) {
         return new CreateJob(
-                namespace,
                 action,
                 of,
+                namespace,
+                tenant,
                 filter,
                 all,
                 shiftBy,
@@ -263,9 +338,10 @@ public record CreateJob(
      */
     public CreateJob matchMax(Field<Long> matchMax) {
         return new CreateJob(
-                namespace,
                 action,
                 of,
+                namespace,
+                tenant,
                 filter,
                 all,
                 shiftBy,
@@ -294,9 +370,10 @@ public record CreateJob(
      */
     public CreateJob idempotencyKey(Field<String> idempotencyKey) {
         return new CreateJob(
-                namespace,
                 action,
                 of,
+                namespace,
+                tenant,
                 filter,
                 all,
                 shiftBy,
@@ -314,9 +391,10 @@ public record CreateJob(
      */
     public Json toJson() {
         Map<String, Json> sent = new LinkedHashMap<>();
-        sent.put("namespace", Json.of(namespace));
         sent.put("action", action.toJson());
         sent.put("of", of.toJson());
+        namespace.putInto(sent, "namespace", Json::of);
+        tenant.putInto(sent, "tenant", Json::of);
         filter.putInto(sent, "filter", JobFilter::toJson);
         all.putInto(sent, "all", Json::of);
         shiftBy.putInto(sent, "shiftBy", Json::of);

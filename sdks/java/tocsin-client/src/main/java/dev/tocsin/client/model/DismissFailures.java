@@ -11,14 +11,16 @@ import java.util.Map;
  * Which failures to remove from the list: by their ids, or those of a group.
  *
  * @param namespace The namespace's name.
+ * @param tenant The tenant whose service calls are meant, instead of a namespace.
  * @param ids The failureId of each, up to 1,000.
  * @param destination The URL that was called, without credentials and query.
  * @param error The stable code of the last error, without details.
- * @param kind What failed: a timer, or an occurrence of a schedule.
- * @param all With <code>true</code> and no other field: all failures of the namespace.
+ * @param kind What failed.
+ * @param all With <code>true</code> and no other field: all failures of it.
  */
 public record DismissFailures(
-        String namespace,
+        Field<String> namespace,
+        Field<String> tenant,
         Field<List<String>> ids,
         Field<String> destination,
         Field<String> error,
@@ -28,17 +30,71 @@ public record DismissFailures(
     /**
      * Starts with the required members; the others are absent.
      *
-     * @param namespace The namespace's name.
      * @return the request
      */
-    public static DismissFailures of(String namespace) {
+    public static DismissFailures of() {
         return new DismissFailures(
-                namespace,
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent());
+    }
+
+    /**
+     * The namespace's name.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public DismissFailures namespace(String value) {
+        return namespace(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param namespace The namespace's name.
+     * @return a copy with it
+     */
+    public DismissFailures namespace(Field<String> namespace) {
+        return new DismissFailures(
+                namespace,
+                tenant,
+                ids,
+                destination,
+                error,
+                kind,
+                all);
+    }
+
+    /**
+     * The tenant whose service calls are meant, instead of a namespace.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public DismissFailures tenant(String value) {
+        return tenant(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param tenant The tenant whose service calls are meant, instead of a namespace.
+     * @return a copy with it
+     */
+    public DismissFailures tenant(Field<String> tenant) {
+        return new DismissFailures(
+                namespace,
+                tenant,
+                ids,
+                destination,
+                error,
+                kind,
+                all);
     }
 
     /**
@@ -60,6 +116,7 @@ public record DismissFailures(
     public DismissFailures ids(Field<List<String>> ids) {
         return new DismissFailures(
                 namespace,
+                tenant,
                 ids,
                 destination,
                 error,
@@ -86,6 +143,7 @@ public record DismissFailures(
     public DismissFailures destination(Field<String> destination) {
         return new DismissFailures(
                 namespace,
+                tenant,
                 ids,
                 destination,
                 error,
@@ -112,6 +170,7 @@ public record DismissFailures(
     public DismissFailures error(Field<String> error) {
         return new DismissFailures(
                 namespace,
+                tenant,
                 ids,
                 destination,
                 error,
@@ -120,7 +179,7 @@ public record DismissFailures(
     }
 
     /**
-     * What failed: a timer, or an occurrence of a schedule.
+     * What failed.
      *
      * @param value its value
      * @return a copy with it
@@ -132,12 +191,13 @@ public record DismissFailures(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param kind What failed: a timer, or an occurrence of a schedule.
+     * @param kind What failed.
      * @return a copy with it
      */
     public DismissFailures kind(Field<FailedKind> kind) {
         return new DismissFailures(
                 namespace,
+                tenant,
                 ids,
                 destination,
                 error,
@@ -146,7 +206,7 @@ public record DismissFailures(
     }
 
     /**
-     * With <code>true</code> and no other field: all failures of the namespace.
+     * With <code>true</code> and no other field: all failures of it.
      *
      * @param value its value
      * @return a copy with it
@@ -158,12 +218,13 @@ public record DismissFailures(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param all With <code>true</code> and no other field: all failures of the namespace.
+     * @param all With <code>true</code> and no other field: all failures of it.
      * @return a copy with it
      */
     public DismissFailures all(Field<Boolean> all) {
         return new DismissFailures(
                 namespace,
+                tenant,
                 ids,
                 destination,
                 error,
@@ -178,7 +239,8 @@ public record DismissFailures(
      */
     public Json toJson() {
         Map<String, Json> sent = new LinkedHashMap<>();
-        sent.put("namespace", Json.of(namespace));
+        namespace.putInto(sent, "namespace", Json::of);
+        tenant.putInto(sent, "tenant", Json::of);
         ids.putInto(sent, "ids", each -> Json.array(each, Json::of));
         destination.putInto(sent, "destination", Json::of);
         error.putInto(sent, "error", Json::of);

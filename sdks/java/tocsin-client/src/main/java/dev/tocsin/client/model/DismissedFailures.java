@@ -7,7 +7,8 @@ import dev.tocsin.client.Json;
  * What was dismissed.
  *
  * @param dismissed How many failures. Ids that were not listed any more count, too.
- * @param more Whether there may be more of the group: at most 50,000 are read. Repeat the request.
+ * @param more Whether there may be more of the group: at most 50,000 are read, and of service calls 5,000
+ * dismissed. Repeat the request.
  */
 public record DismissedFailures(
         long dismissed,

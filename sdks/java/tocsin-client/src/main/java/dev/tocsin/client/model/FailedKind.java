@@ -19,6 +19,9 @@ public record FailedKind(String value) implements OpenEnum {
     /** notification. */
     public static final FailedKind NOTIFICATION = new FailedKind("notification");
 
+    /** call. */
+    public static final FailedKind CALL = new FailedKind("call");
+
     /**
      * Reads a value, known or not.
      *

@@ -15,10 +15,11 @@ import org.jspecify.annotations.Nullable;
  * @param lastAt When the last one failed.
  * @param series How many failed in each of 24 equal parts of the time from the first one to now.
  * @param newest The newest ones, at most 10.
- * @param namespace The namespace. Null if absent.
+ * @param namespace The namespace; absent of service calls. Null if absent.
+ * @param tenant The tenant; of service calls only. Null if absent.
  * @param destination The URL that was called, without credentials and query. Null if absent.
  * @param error The stable code of the last error, without details. Null if absent.
- * @param kind What failed: a timer, or an occurrence of a schedule. Null if absent.
+ * @param kind What failed. Null if absent.
  * @param sample The newest failure in detail. Null if absent.
  */
 public record FailureGroup(
@@ -28,6 +29,7 @@ public record FailureGroup(
         List<Long> series,
         List<Failure> newest,
         @Nullable String namespace,
+        @Nullable String tenant,
         @Nullable String destination,
         @Nullable String error,
         @Nullable FailedKind kind,
@@ -47,6 +49,7 @@ public record FailureGroup(
                 source.read("series", json -> json.asList(Json::asLong)),
                 source.read("newest", json -> json.asList(Failure::fromJson)),
                 source.readOptional("namespace", Json::asString),
+                source.readOptional("tenant", Json::asString),
                 source.readOptional("destination", Json::asString),
                 source.readOptional("error", Json::asString),
                 source.readOptional("kind", FailedKind::fromJson),

@@ -13,6 +13,9 @@ public record FailureGroupedBy(String value) implements OpenEnum {
     /** namespace. */
     public static final FailureGroupedBy NAMESPACE = new FailureGroupedBy("namespace");
 
+    /** tenant. */
+    public static final FailureGroupedBy TENANT = new FailureGroupedBy("tenant");
+
     /** destination. */
     public static final FailureGroupedBy DESTINATION = new FailureGroupedBy("destination");
 

@@ -8,10 +8,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A job, and how far it is.
+ * A job of a namespace or of a tenant, and how far it is.
  *
  * @param id The job's id.
- * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
  * @param action What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of
  * schedules; replay of failures.
  * @param of What it changes. A namespace is deleted with all that is in it.
@@ -26,6 +25,9 @@ import org.jspecify.annotations.Nullable;
  * @param sampleErrors The first ten of them.
  * @param createdAt An RFC 3339 instant with a time zone.
  * @param updatedAt An RFC 3339 instant with a time zone.
+ * @param namespace The namespace's name; <code>*</code>: all that the API key has access to. Null if absent.
+ * @param tenant The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+ * key has access to. Null if absent.
  * @param shiftBy By how much shift moves the instants: a duration, with - to an earlier one. Null if absent.
  * @param url The http or https URL to call. Responses redact its secrets. Null if absent.
  * @param matchMax The job fails instead of changing more rows, for example than a dry run has counted. Null if absent.
@@ -37,7 +39,6 @@ import org.jspecify.annotations.Nullable;
  */
 public record Job(
         String id,
-        String namespace,
         JobAction action,
         JobKind of,
         JobFilterAnswer filter,
@@ -51,6 +52,8 @@ public record Job(
         List<JobFailure> sampleErrors,
         Instant createdAt,
         Instant updatedAt,
+        @Nullable String namespace,
+        @Nullable String tenant,
         @Nullable String shiftBy,
         @Nullable String url,
         @Nullable Long matchMax,
@@ -69,7 +72,6 @@ public record Job(
     public static Job fromJson(Json source) {
         return new Job(
                 source.read("id", Json::asString),
-                source.read("namespace", Json::asString),
                 source.read("action", JobAction::fromJson),
                 source.read("of", JobKind::fromJson),
                 source.read("filter", JobFilterAnswer::fromJson),
@@ -83,6 +85,8 @@ public record Job(
                 source.read("sampleErrors", json -> json.asList(JobFailure::fromJson)),
                 source.read("createdAt", Values::toInstant),
                 source.read("updatedAt", Values::toInstant),
+                source.readOptional("namespace", Json::asString),
+                source.readOptional("tenant", Json::asString),
                 source.readOptional("shiftBy", Json::asString),
                 source.readOptional("url", Json::asString),
                 source.readOptional("matchMax", Json::asLong),

@@ -2,18 +2,21 @@
 package dev.tocsin.client.model;
 
 import dev.tocsin.client.Json;
+import org.jspecify.annotations.Nullable;
 
 /**
- * A row that could not be changed, and why.
+ * A row that could not be changed, and why. It has a namespace or a tenant.
  *
- * @param namespace namespace
  * @param id id
  * @param error error
+ * @param namespace namespace Null if absent.
+ * @param tenant tenant Null if absent.
  */
 public record JobFailure(
-        String namespace,
         String id,
-        String error) {
+        String error,
+        @Nullable String namespace,
+        @Nullable String tenant) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -23,8 +26,9 @@ public record JobFailure(
      */
     public static JobFailure fromJson(Json source) {
         return new JobFailure(
-                source.read("namespace", Json::asString),
                 source.read("id", Json::asString),
-                source.read("error", Json::asString));
+                source.read("error", Json::asString),
+                source.readOptional("namespace", Json::asString),
+                source.readOptional("tenant", Json::asString));
     }
 }

@@ -14,7 +14,7 @@ import java.util.Map;
  * listed, that match all of it. It is checked again when each change becomes durable. Rows created
  * after the job stay as they are.
  *
- * @param tags A row must have all of these tags.
+ * @param tags A row must have all of these tags. Not of failures, but of service calls.
  * @param idPrefix Prefix of the ids.
  * @param destination A part of the callback's host and path; case does not matter. Of failures: the destination of a
  * group.
@@ -52,7 +52,7 @@ public record JobFilter(
     }
 
     /**
-     * A row must have all of these tags.
+     * A row must have all of these tags. Not of failures, but of service calls.
      *
      * @param value its value
      * @return a copy with it
@@ -64,7 +64,7 @@ public record JobFilter(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param tags A row must have all of these tags.
+     * @param tags A row must have all of these tags. Not of failures, but of service calls.
      * @return a copy with it
      */
     public JobFilter tags(Field<List<String>> tags) {

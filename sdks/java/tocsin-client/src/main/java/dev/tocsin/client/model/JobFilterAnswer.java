@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
  * The filter of a job, with all instants resolved.
  *
  * @param createdBefore An RFC 3339 instant with a time zone.
- * @param tags A row must have all of these tags. Null if absent.
+ * @param tags A row must have all of these tags. Not of failures, but of service calls. Null if absent.
  * @param idPrefix Prefix of the ids. Null if absent.
  * @param destination A part of the callback's host and path; case does not matter. Of failures: the destination of a
  * group. Null if absent.

@@ -12,15 +12,18 @@ import java.util.Map;
  * Which failures to list: those of a group, or all.
  *
  * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
+ * @param tenant The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+ * key has access to.
  * @param destination The URL that was called, without credentials and query.
  * @param error The stable code of the last error, without details.
- * @param kind What failed: a timer, or an occurrence of a schedule.
+ * @param kind What failed.
  * @param since Only failures since this instant.
  * @param limit Maximum number of failures on the page. Default 100.
  * @param cursor <code>nextCursor</code> of the previous page.
  */
 public record ListFailureMembers(
-        String namespace,
+        Field<String> namespace,
+        Field<String> tenant,
         Field<String> destination,
         Field<String> error,
         Field<FailedKind> kind,
@@ -31,18 +34,76 @@ public record ListFailureMembers(
     /**
      * Starts with the required members; the others are absent.
      *
-     * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
      * @return the request
      */
-    public static ListFailureMembers in(String namespace) {
+    public static ListFailureMembers all() {
         return new ListFailureMembers(
-                namespace,
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent());
+    }
+
+    /**
+     * The namespace's name; <code>*</code>: all that the API key has access to.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListFailureMembers namespace(String value) {
+        return namespace(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
+     * @return a copy with it
+     */
+    public ListFailureMembers namespace(Field<String> namespace) {
+        return new ListFailureMembers(
+                namespace,
+                tenant,
+                destination,
+                error,
+                kind,
+                since,
+                limit,
+                cursor);
+    }
+
+    /**
+     * The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+     * key has access to.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListFailureMembers tenant(String value) {
+        return tenant(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param tenant The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+     * key has access to.
+     * @return a copy with it
+     */
+    public ListFailureMembers tenant(Field<String> tenant) {
+        return new ListFailureMembers(
+                namespace,
+                tenant,
+                destination,
+                error,
+                kind,
+                since,
+                limit,
+                cursor);
     }
 
     /**
@@ -64,6 +125,7 @@ public record ListFailureMembers(
     public ListFailureMembers destination(Field<String> destination) {
         return new ListFailureMembers(
                 namespace,
+                tenant,
                 destination,
                 error,
                 kind,
@@ -91,6 +153,7 @@ public record ListFailureMembers(
     public ListFailureMembers error(Field<String> error) {
         return new ListFailureMembers(
                 namespace,
+                tenant,
                 destination,
                 error,
                 kind,
@@ -100,7 +163,7 @@ public record ListFailureMembers(
     }
 
     /**
-     * What failed: a timer, or an occurrence of a schedule.
+     * What failed.
      *
      * @param value its value
      * @return a copy with it
@@ -112,12 +175,13 @@ public record ListFailureMembers(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param kind What failed: a timer, or an occurrence of a schedule.
+     * @param kind What failed.
      * @return a copy with it
      */
     public ListFailureMembers kind(Field<FailedKind> kind) {
         return new ListFailureMembers(
                 namespace,
+                tenant,
                 destination,
                 error,
                 kind,
@@ -145,6 +209,7 @@ public record ListFailureMembers(
     public ListFailureMembers since(Field<Instant> since) {
         return new ListFailureMembers(
                 namespace,
+                tenant,
                 destination,
                 error,
                 kind,
@@ -172,6 +237,7 @@ public record ListFailureMembers(
     public ListFailureMembers limit(Field<Long> limit) {
         return new ListFailureMembers(
                 namespace,
+                tenant,
                 destination,
                 error,
                 kind,
@@ -199,6 +265,7 @@ public record ListFailureMembers(
     public ListFailureMembers cursor(Field<String> cursor) {
         return new ListFailureMembers(
                 namespace,
+                tenant,
                 destination,
                 error,
                 kind,
@@ -214,7 +281,8 @@ public record ListFailureMembers(
      */
     public Json toJson() {
         Map<String, Json> sent = new LinkedHashMap<>();
-        sent.put("namespace", Json.of(namespace));
+        namespace.putInto(sent, "namespace", Json::of);
+        tenant.putInto(sent, "tenant", Json::of);
         destination.putInto(sent, "destination", Json::of);
         error.putInto(sent, "error", Json::of);
         kind.putInto(sent, "kind", FailedKind::toJson);

@@ -13,12 +13,15 @@ import java.util.Map;
  * Which failures to group, and how.
  *
  * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
+ * @param tenant The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+ * key has access to.
  * @param since Only failures since this instant.
  * @param groupBy What the failures of a group have in common. Default: all of these.
  * @param limit Maximum number of groups. Default 50.
  */
 public record ListFailures(
-        String namespace,
+        Field<String> namespace,
+        Field<String> tenant,
         Field<Instant> since,
         Field<List<FailureGroupedBy>> groupBy,
         Field<Long> limit) {
@@ -26,15 +29,67 @@ public record ListFailures(
     /**
      * Starts with the required members; the others are absent.
      *
-     * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
      * @return the request
      */
-    public static ListFailures in(String namespace) {
+    public static ListFailures all() {
         return new ListFailures(
-                namespace,
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent());
+    }
+
+    /**
+     * The namespace's name; <code>*</code>: all that the API key has access to.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListFailures namespace(String value) {
+        return namespace(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
+     * @return a copy with it
+     */
+    public ListFailures namespace(Field<String> namespace) {
+        return new ListFailures(
+                namespace,
+                tenant,
+                since,
+                groupBy,
+                limit);
+    }
+
+    /**
+     * The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+     * key has access to.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListFailures tenant(String value) {
+        return tenant(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param tenant The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+     * key has access to.
+     * @return a copy with it
+     */
+    public ListFailures tenant(Field<String> tenant) {
+        return new ListFailures(
+                namespace,
+                tenant,
+                since,
+                groupBy,
+                limit);
     }
 
     /**
@@ -56,6 +111,7 @@ public record ListFailures(
     public ListFailures since(Field<Instant> since) {
         return new ListFailures(
                 namespace,
+                tenant,
                 since,
                 groupBy,
                 limit);
@@ -80,6 +136,7 @@ public record ListFailures(
     public ListFailures groupBy(Field<List<FailureGroupedBy>> groupBy) {
         return new ListFailures(
                 namespace,
+                tenant,
                 since,
                 groupBy,
                 limit);
@@ -104,6 +161,7 @@ public record ListFailures(
     public ListFailures limit(Field<Long> limit) {
         return new ListFailures(
                 namespace,
+                tenant,
                 since,
                 groupBy,
                 limit);
@@ -116,7 +174,8 @@ public record ListFailures(
      */
     public Json toJson() {
         Map<String, Json> sent = new LinkedHashMap<>();
-        sent.put("namespace", Json.of(namespace));
+        namespace.putInto(sent, "namespace", Json::of);
+        tenant.putInto(sent, "tenant", Json::of);
         since.putInto(sent, "since", Values::toJson);
         groupBy.putInto(sent, "groupBy", each -> Json.array(each, FailureGroupedBy::toJson));
         limit.putInto(sent, "limit", Json::of);

@@ -10,9 +10,12 @@ import java.util.Map;
  * Which jobs are listed.
  *
  * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
+ * @param tenant The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+ * key has access to.
  */
 public record ListJobs(
-        Field<String> namespace) {
+        Field<String> namespace,
+        Field<String> tenant) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -21,6 +24,7 @@ public record ListJobs(
      */
     public static ListJobs all() {
         return new ListJobs(
+                Field.absent(),
                 Field.absent());
     }
 
@@ -42,7 +46,32 @@ public record ListJobs(
      */
     public ListJobs namespace(Field<String> namespace) {
         return new ListJobs(
-                namespace);
+                namespace,
+                tenant);
+    }
+
+    /**
+     * The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+     * key has access to.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListJobs tenant(String value) {
+        return tenant(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param tenant The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
+     * key has access to.
+     * @return a copy with it
+     */
+    public ListJobs tenant(Field<String> tenant) {
+        return new ListJobs(
+                namespace,
+                tenant);
     }
 
     /**
@@ -53,6 +82,7 @@ public record ListJobs(
     public Json toJson() {
         Map<String, Json> sent = new LinkedHashMap<>();
         namespace.putInto(sent, "namespace", Json::of);
+        tenant.putInto(sent, "tenant", Json::of);
         return Json.object(sent);
     }
 }

@@ -1,0 +1,54 @@
+"""The failures of service calls, for what works on them from outside of the service agent: jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+#: One tenant, several, or all of them (None).
+Tenants = str | tuple[str, ...] | None
+
+
+class CallFailurePlace(NamedTuple):
+    """The place of a failure in the order of all: by instant (microseconds), call and tenant."""
+
+    failed_at: int
+    service_call_id: str
+    tenant_id: str
+
+
+class CallFailure(NamedTuple):
+    """A failed service call that nobody has dealt with. `due_at` is the instant of its last attempt, `execution_id` that
+    attempt's execution, and `failure` destination and error (`tocsin.model.failure`). Instants are microseconds."""
+
+    tenant_id: str
+    service_call_id: str
+    failed_at: int
+    failure: str
+    name: str
+    due_at: int
+    execution_id: str
+    tags: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> CallFailurePlace:
+        """Its place in the order of all."""
+        return CallFailurePlace(self.failed_at, self.service_call_id, self.tenant_id)
+
+
+class FailedCalls(Protocol):
+    """The service agent, where it runs."""
+
+    async def failures(
+        self, tenants: Tenants, limit: int, cursor: str | None
+    ) -> tuple[Sequence[CallFailure], str | None]:
+        """A page of failures, newest first, and the cursor of the next one if one may follow. Raises StoreError and
+        InvalidInput for a bad cursor."""
+
+    def cursor_behind(self, failure: CallFailure) -> str:
+        """The cursor of a page that begins behind this failure."""
+
+    async def retry_failure(self, failure: CallFailure, correlation_id: str) -> None:
+        """Makes another attempt of the call, under the same `webhook-id`, unless there has been one since it failed.
+        Raises ServiceCallNotFound, ServiceCallNotFailed; BusOverloaded if nothing was accepted, otherwise Unavailable,
+        after which it may be called again."""
