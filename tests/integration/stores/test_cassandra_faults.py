@@ -15,6 +15,7 @@ from tests.support.cassandra import CassandraServer
 from tests.support.completions import Noted
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port
+from tocsin.administration import put_namespace
 from tocsin.model.errors import (
     ConfigError,
     DefiniteFailure,
@@ -25,6 +26,7 @@ from tocsin.model.errors import (
     StoreUnavailable,
 )
 from tocsin.model.ids import timer_uuid
+from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
 from tocsin.ports.http import Exchange, Invocation
 from tocsin.ports.observer import PartitionSizeMeasured
@@ -299,6 +301,7 @@ async def test_a_claim_that_takes_effect_after_its_owner_woke_makes_no_deleted_t
     """The owner was silent for so long that another node compared its counter and sent a claim, which arrives later."""
     other = CassandraStore(url, CassandraOptions(scope=f"{request.node.name}/"))
     await other.open(None)
+    assert await put_namespace(store, Namespace("n", 1, 0, 0), create=True)
     # The shard belongs to the first of these names while both are alive.
     owner, heir = _Owner(store, "a"), _Owner(other, "b")
     held, let_go, write = asyncio.Event(), asyncio.Event(), other._open.write
