@@ -119,6 +119,8 @@ class Assembly:
         self._history_rule = history_rule
         self._failure_retention_us = failure_retention_us
         self._hooks_of, self._refusal_of = hooks_of, refusal_of
+        # Namespaces that take changes, as far as this batch has asked.
+        self._open: set[str] = set()
         self._fetched: Fetched = {} if fetched is None else fetched
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
         self._row_bytes_max, self._client_bytes_max = room.bytes_max, room.bytes_max - room.reserve_bytes
@@ -184,11 +186,7 @@ class Assembly:
     def _resolve(self, op: WriteOp) -> WriteAnswer:
         """Adds the operation's effect to the batch; returns its answer."""
         uuid, kind, window, batch = op.uuid, op.kind, self._window, self._batch
-        if (
-            kind in _CHANGES
-            and type(op.change) is not Replan
-            and (refused := self._refusal_of(op.namespace)) is not None
-        ):
+        if op.namespace not in self._open and (refused := self._refused(op)) is not None:
             return refused
         if kind is OpKind.CREATE:
             assert op.timer is not None
@@ -259,6 +257,13 @@ class Assembly:
         reason = f"bad_record: {present.timer.last_error}"[:REASON_CHARS_MAX]
         batch.events.append(TimerSuspended(window.shard_id, uuid, reason))
         return self._write(row, reason)
+
+    def _refused(self, op: WriteOp) -> TocsinError | None:
+        """Why a client's change is not made in its namespace; None if it is."""
+        refused = self._refusal_of(op.namespace)
+        if refused is None:
+            self._open.add(op.namespace)
+        return refused if op.kind in _CHANGES and type(op.change) is not Replan else None
 
     def _replay(self, op: WriteOp) -> WriteAnswer:
         uuid, window, batch = op.uuid, self._window, self._batch
