@@ -120,6 +120,24 @@ async def test_a_missing_keyspace_is_created_only_by_those_who_may(shared_cassan
     assert "does not exist; `tocsin migrate` creates it" in str(error)
 
 
+async def test_a_table_that_another_node_is_creating_is_waited_for(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, reads = CassandraClient.read, 0
+
+    async def too_soon(client: CassandraClient, *arguments: Any, **options: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        if reads == 1:
+            raise DefiniteFailure("Invalid query: table tocsin does not exist")
+        return await read(client, *arguments, **options)
+
+    monkeypatch.setattr(CassandraClient, "read", too_soon)
+    store = CassandraStore(url)
+    assert await store.open(4) == 4
+    await store.close()
+
+
 async def test_a_keyspace_without_commit_log_is_refused_unless_permitted(shared_cassandra: CassandraServer) -> None:
     url = shared_cassandra.new_url()
     store = CassandraStore(url)

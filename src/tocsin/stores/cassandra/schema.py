@@ -65,6 +65,7 @@ async def prepare(client: CassandraClient, total_shards: int | None, *, create: 
                 raise StoreUnavailable(f"{client.place} does not exist; `tocsin migrate` creates it")
             await _create(client)
         await _check_columns(client)
+        await _until_readable(client)
         if client.options.durable:
             await _check_keyspace(client)
         return await _fix_total_shards(client, total_shards)
@@ -168,6 +169,21 @@ async def _agreed(client: CassandraClient) -> None:
             raise StoreUnavailable(
                 f"{client.place}: the nodes do not agree on the schema; see `nodetool describecluster`"
             )
+        # There is no notification.
+        await asyncio.sleep(_POLL_S)
+
+
+async def _until_readable(client: CassandraClient) -> None:
+    """Waits for a table that another node is creating: the server lists it a moment before statements can name it."""
+    deadline = time.monotonic() + _DDL_TIMEOUT_S
+    while True:
+        try:
+            await client.read(_GET, client.partition(META), _LAYOUT_KEY, serial=True)
+        except DefiniteFailure as error:
+            if "does not exist" not in str(error) or time.monotonic() >= deadline:
+                raise
+        else:
+            return
         # There is no notification.
         await asyncio.sleep(_POLL_S)
 

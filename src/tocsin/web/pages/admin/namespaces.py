@@ -257,7 +257,7 @@ class Namespaces(Part):
         schedules, more = await self._service.list_schedules(name, request, lambda view: view)
         return {
             "deletable": True,
-            "numbers": (await self._numbers.of([name], context.now_us)).get(name),
+            "numbers": await self._numbers.of_one(name, context.now_us),
             "schedules_known": f"{len(schedules)}{'+' if more else ''}" if schedules else "",
         }
 

@@ -71,6 +71,13 @@ class NumberSource:
         recent = {name: known for name, (at, known) in self._known.items() if at > now_us - _KEPT_US}
         return {name: recent[name] for name in names if name in recent}
 
+    async def of_one(self, name: str, now_us: int) -> NamespaceNumbers | None:
+        """The numbers of one namespace, counted now and not kept; None while the store does not respond."""
+        try:
+            return await self._count(name, now_us)
+        except TocsinError:
+            return None
+
     async def _count(self, name: str, now_us: int) -> NamespaceNumbers:
         hour = ListRequest(name, _PENDING, execute_after=now_us, execute_before=now_us + _HOUR_US)
         day = ListRequest(name, _FAILED, execute_after=now_us - US_PER_DAY, execute_before=now_us)
