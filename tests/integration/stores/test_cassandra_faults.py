@@ -120,9 +120,7 @@ async def test_a_missing_keyspace_is_created_only_by_those_who_may(shared_cassan
     assert "does not exist; `tocsin migrate` creates it" in str(error)
 
 
-async def test_a_table_that_another_node_is_creating_is_waited_for(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_table_that_another_node_is_creating_is_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     read, reads = CassandraClient.read, 0
 
     async def too_soon(client: CassandraClient, *arguments: Any, **options: Any) -> Any:
