@@ -64,9 +64,9 @@ T = TypeVar("T")
 
 #: How often the runner looks for jobs of other nodes: one small read.
 _LOOK_S = 2.0
-#: Writes at once: those of a quarter of a second, so that a client's write waits for few of them in its batch, and each batch
-#: has enough for its fixed cost; with high rates at most so many.
-_SLICES_PER_SECOND, _SLICE_ROWS_MAX = 4, 500
+#: Writes at once: those of a twentieth of a second, and at most so many, so that clients' writes and due timers wait for few
+#: of them, while each batch has enough for its fixed cost.
+_SLICES_PER_SECOND, _SLICE_ROWS_MAX = 20, 100
 #: Clients' writes that may wait at this node when a slice is begun; and how often, and with which pause, it waits for fewer.
 _CLIENTS_WAITING_MAX, _CLIENTS_CHECKS_MAX, _CLIENTS_CHECK_S = 100, 50, 0.02
 #: How often the place is stored.
