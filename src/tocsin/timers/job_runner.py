@@ -376,9 +376,11 @@ class _Run:
         return ""
 
     async def _delete_page(self, deletion: NamespaceDeletion, rows: list[Row]) -> None:
-        """Deletes the live rows, and then forgets all, at the job's rate."""
-        while rows:
-            part, rows = rows[: self._slice_rows], rows[self._slice_rows :]
+        """Deletes the live rows at the job's rate, and then forgets all: the whole page at once, as each shard's part costs a
+        transaction."""
+        left = rows
+        while left:
+            part, left = left[: self._slice_rows], left[self._slice_rows :]
             live = [row.live for row in part if row.live is not None]
             if live:
                 await self._change(live)
@@ -386,11 +388,11 @@ class _Run:
                 await self._until_due(ended)
                 counts = self._job.counts.plus(JobCounts(matched=ended, changed=ended))
                 self._job = msgspec.structs.replace(self._job, counts=counts)
-            if not self._runs_here():
-                raise _Superseded
-            await self._repeated(partial(deletion.forget, part))
             if self._is_save_due():
                 await self._save()
+        if not self._runs_here():
+            raise _Superseded
+        await self._repeated(partial(deletion.forget, rows))
 
     async def _repeated(self, call: Callable[[], Awaitable[T]]) -> T:
         """The result of the call, made again until it neither finds something unavailable nor fails in the store."""
