@@ -13,6 +13,7 @@ LEASE = "tocsin.timers.engine.lease:NodeLease."
 OWNERSHIP = "tocsin.timers.engine.ownership:Ownership."
 DISPATCHER = "tocsin.timers.engine.dispatcher:Dispatcher."
 _RARE = "tests/simulation/test_rare_interleavings.py::"
+_REGRESSION = "tests/simulation/test_simulation.py::test_seeds_that_failed_once_pass"
 _SUPERVISOR = "tests/unit/test_supervisor.py::"
 _USES_OWN = """
 if state.owner == context.incarnation:
@@ -142,6 +143,18 @@ MUTATIONS = [
         6,
         replace(LEASE + "_beat_now", "sent", by="done", in_="self._last_ok = ..."),
         caught_by=_RARE + "test_node_lease_begins_when_the_heartbeat_is_sent",
+    ),
+    mutation(
+        "a stopping node begins attempts that outlast it",
+        25,
+        replace(DISPATCHER + "_ends_in_time", "until_us is None", by="True"),
+        caught_by=_REGRESSION,
+    ),
+    mutation(
+        "the row of an ended node that has come back takes the shards",
+        25,
+        replace("tocsin.timers.engine.membership:Membership.successor", "self._sightings[i][1] >= 0", by="True"),
+        caught_by=_REGRESSION,
     ),
     mutation(
         "heartbeats overtake one another",
