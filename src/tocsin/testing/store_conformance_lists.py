@@ -176,12 +176,13 @@ class ListConformance(StoreSuite):
         await put(store, row(900, 1, namespace=schedules_of("default")))
         done = finished(row(901, 2, namespace=schedules_of("other")))
         await store.apply([ShardBatch(0, 1, ALICE, history=[done])])
-        both = await listed(store, ListQuery(("default", "none", "other"), SHARDS, ALL, limit=limit))
-        assert len(both) == 18 * len(SHARDS)
+        shards = SHARDS if limit > 1 else SHARDS[:2]
+        both = await listed(store, ListQuery(("default", "none", "other"), shards, ALL, limit=limit))
+        assert len(both) == 18 * len(shards)
         assert {each.namespace for each in both} == {"default", "other"}
-        assert await listed(store, ListQuery(None, SHARDS, ALL, limit=limit)) == both
-        assert await listed(store, ListQuery((), SHARDS, ALL, limit=limit)) == []
-        query = ListQuery(None, SHARDS, PENDING, ("even",), "a-1", execute_after=1, limit=limit, scan_rows_max=5)
+        assert await listed(store, ListQuery(None, shards, ALL, limit=limit)) == both
+        assert await listed(store, ListQuery((), shards, ALL, limit=limit)) == []
+        query = ListQuery(None, shards, PENDING, ("even",), "a-1", execute_after=1, limit=limit, scan_rows_max=5)
         assert await listed(store, query) == [
             each
             for each in both
