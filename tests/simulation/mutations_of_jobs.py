@@ -46,7 +46,7 @@ MUTATIONS = [
     ),
     _caught(
         "a job ignores its rate",
-        drop(RUN + "_until_due", "self._next_us - clock.boottime_us()"),
+        drop(RUN + "_rows_due", "next_us - clock.boottime_us()"),
         "test_pause_holds_a_job_and_the_rate_bounds_it",
     ),
     _caught(

@@ -64,9 +64,9 @@ T = TypeVar("T")
 
 #: How often the runner looks for jobs of other nodes: one small read.
 _LOOK_S = 2.0
-#: Writes at once: those of a twentieth of a second, and at most so many, so that clients' writes and due timers wait for few
-#: of them, while each batch has enough for its fixed cost.
-_SLICES_PER_SECOND, _SLICE_ROWS_MAX = 20, 100
+#: Slices of writes begin at least so long after one another, and one that is late has the rows of at most so long, and at
+#: most so many: clients' writes and due timers wait for few of them, while each batch has enough for its fixed cost.
+_SLICE_INTERVAL_US, _SLICE_MAX_US, _SLICE_ROWS_MAX = 10_000, 50_000, 100
 #: Clients' writes that may wait at this node when a slice is begun; and how often, and with which pause, it waits for fewer.
 _CLIENTS_WAITING_MAX, _CLIENTS_CHECKS_MAX, _CLIENTS_CHECK_S = 100, 50, 0.02
 #: How often the place is stored.
@@ -196,8 +196,8 @@ class _Run:
         self._me = runner._context.incarnation.hex()
         self._job = job
         self._saved_us = 0
-        # When the next slice may begin, in boot time.
-        self._next_us = 0
+        # Up to when the rate has been used, in boot time.
+        self._used_to_us = runner._context.clock.boottime_us()
 
     async def run(self) -> None:
         """Returns when the job has ended, is paused, or belongs to another node. While a page is changed, the next one is
@@ -245,7 +245,9 @@ class _Run:
             if room <= 0:
                 await self._end(JobState.FAILED, f"more rows match than matchMax, which is {job.match_max}")
                 return False
-            size = min(room, len(rows) if job.dry_run else self._slice_rows)
+            size = min(room, len(rows))
+            if not job.dry_run:
+                size = await self._rows_due(size)
             await self._change(rows[:size])
             rows = rows[size:]
             if self._is_save_due():
@@ -257,11 +259,6 @@ class _Run:
         if self._is_save_due():
             await self._save()
         return True
-
-    @property
-    def _slice_rows(self) -> int:
-        """Rows that are changed at once."""
-        return max(min(self._job.rate_per_second // _SLICES_PER_SECOND, _SLICE_ROWS_MAX), 1)
 
     def _move_to(self, cursor: str | None) -> None:
         """Goes on behind the cursor, before which everything is done."""
@@ -276,9 +273,6 @@ class _Run:
         """Does the writes of some rows at once, and adds what became of them, when all are answered."""
         job, counts = self._job, JobCounts(matched=len(part))
         if not job.dry_run:
-            await self._until_due(len(part))
-            if not self._runs_here():
-                raise _Superseded
             answers = await asyncio.gather(*map(self._write, part))
             errors = [
                 JobError(row.namespace, row.id, str(answer)[:SAMPLE_CHARS_MAX], row.tenant)
@@ -292,16 +286,24 @@ class _Run:
         self._job = msgspec.structs.replace(self._job, counts=job.counts.plus(counts))
         self._move_to(part[-1].cursor)
 
-    async def _until_due(self, rows: int) -> None:
-        """Waits until so many rows may be changed at the job's rate, and while many clients' writes wait."""
-        clock = self._context.clock
-        await asyncio.sleep(max(self._next_us - clock.boottime_us(), 0) / 1e6)
+    async def _rows_due(self, wanted: int) -> int:
+        """How many of the wanted rows may be changed at once: those that are due at the job's rate, for which it waits, also
+        while many clients' writes wait. A slice that took long is followed by a larger one; what is beyond that is not caught
+        up."""
+        clock, row_us = self._context.clock, US_PER_SECOND // self._job.rate_per_second
+        next_us = self._used_to_us + max(_SLICE_INTERVAL_US, row_us)
+        await asyncio.sleep(max(next_us - clock.boottime_us(), 0) / 1e6)
         for _ in range(_CLIENTS_CHECKS_MAX):
             if self._service.writes_waiting <= _CLIENTS_WAITING_MAX:
                 break
             await asyncio.sleep(_CLIENTS_CHECK_S)
-        # From now on: what was not used is not caught up.
-        self._next_us = clock.boottime_us() + rows * US_PER_SECOND // self._job.rate_per_second
+        if not self._runs_here():
+            raise _Superseded
+        now_us = clock.boottime_us()
+        used_us = max(self._used_to_us, now_us - max(_SLICE_MAX_US, row_us))
+        rows = max(min((now_us - used_us) // row_us, _SLICE_ROWS_MAX, wanted), 1)
+        self._used_to_us = used_us + rows * row_us
+        return rows
 
     async def _write(self, row: JobRow) -> bool | TocsinError:
         """Changes a row: whether it did, or why it could not. Repeated until the outcome is known."""
@@ -380,12 +382,12 @@ class _Run:
         transaction."""
         left = rows
         while left:
-            part, left = left[: self._slice_rows], left[self._slice_rows :]
+            size = await self._rows_due(len(left))
+            part, left = left[:size], left[size:]
             live = [row.live for row in part if row.live is not None]
             if live:
                 await self._change(live)
             if ended := len(part) - len(live):
-                await self._until_due(ended)
                 counts = self._job.counts.plus(JobCounts(matched=ended, changed=ended))
                 self._job = msgspec.structs.replace(self._job, counts=counts)
             if self._is_save_due():
