@@ -68,7 +68,7 @@ class Window:
 
     def _console(self, message: ConsoleMessage) -> None:
         # Failed and superseded requests are logged to the console too; the tests check responses themselves.
-        expected = ("Failed to load resource", "htmx:afterRequest", "htmx:sendAbort")
+        expected = ("Failed to load resource", "Response Status Error", "htmx:afterRequest", "htmx:send")
         if message.type == "error" and not message.text.startswith(expected):
             self.complaints.append(f"{self.page.url}: {message.text}")
 

@@ -1,13 +1,12 @@
-"""Bulk cancel of more timers than one request accepts: the selected ones, or all that match."""
+"""Many timers at once: those that are selected, by one request, or all that match, by a job."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Locator, Route, expect
+from playwright.async_api import expect
 
 from tests.e2e.browser import Window
 from tests.e2e.conftest import in_new_namespace, serving
@@ -22,8 +21,8 @@ URL = "http://127.0.0.1:9/hook"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerProcess]:
-    """A server that accepts twenty timers per request; each test has a namespace of its own."""
-    async with serving(tmp_path_factory.mktemp("bulk"), TOCSIN_UI_CANCEL_TIMERS_MAX="20") as running:
+    """A server that accepts seventy timers per request; each test has a namespace of its own."""
+    async with serving(tmp_path_factory.mktemp("bulk"), TOCSIN_UI_SELECTED_MAX="70") as running:
         yield running
 
 
@@ -41,19 +40,6 @@ async def create(api: Api, *ids: str) -> None:
     assert (await api("timers/batch/create", timers=timers))[0] == 200
 
 
-async def about_to_cancel_seventy(shown: Window, api: Api) -> tuple[Locator, Locator]:
-    """Opens the dialog for seventy timers. Returns it and its button to cancel them."""
-    page = shown.page
-    await create(api, *(f"t{number:02d}" for number in range(70)))
-    await shown.go(f"/timers?namespace={api.namespace}&rows=100")
-    await page.get_by_label("Select all rows shown").check()
-    await page.get_by_role("button", name="Cancel selected…").click()
-    dialog = page.locator("#dialog")
-    go = dialog.get_by_role("button", name="Cancel 70 timers")
-    await expect(go).to_be_visible()
-    return dialog, go
-
-
 async def pending(api: Api) -> list[str]:
     """The ids of the pending timers, by due time."""
     return [
@@ -61,7 +47,7 @@ async def pending(api: Api) -> list[str]:
     ]
 
 
-async def test_selected_timers_are_canceled_in_slices(shown: Window, api: Api) -> None:
+async def test_selected_timers_are_canceled(shown: Window, api: Api) -> None:
     page = shown.page
     await create(api, *(f"t{number:02d}" for number in range(70)), "kept")
     await shown.go(f"/timers?namespace={api.namespace}&rows=100")
@@ -113,46 +99,30 @@ async def test_all_matching_timers_are_canceled_by_a_job_that_counts_them_first(
     assert sorted(await pending(api)) == ["a-late", "b0", "b1", "b2", "b3", "b4"]
 
 
-async def test_bulk_cancel_can_be_stopped_and_reports_its_progress(shown: Window, api: Api) -> None:
+async def test_more_than_one_request_accepts_are_refused_with_what_to_do(shown: Window, api: Api) -> None:
     page = shown.page
-    dialog, go = await about_to_cancel_seventy(shown, api)
-    blocked, proceed = asyncio.Event(), asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        blocked.set()
-        await proceed.wait()
-        await route.continue_()
-
-    await page.route("**/ui/cancel/selected", hold)
-    await go.click()
-    await blocked.wait()
-    await expect(dialog.get_by_role("heading")).to_have_text("Canceling 70 timers")
-    await expect(dialog).to_contain_text("0 of 70 canceled")
-    await shown.picture("bulk-running")
-    await dialog.get_by_role("button", name="Stop").click()
-    proceed.set()
-    await expect(dialog.get_by_role("heading")).to_have_text("20 of 70 canceled")
-    await expect(dialog).to_contain_text("Stopped. The other timers are unchanged.")
-    assert len(await pending(api)) == 50
+    await create(api, *(f"t{number:02d}" for number in range(71)))
+    await shown.go(f"/timers?namespace={api.namespace}&rows=100")
+    await page.get_by_label("Select all rows shown").check()
+    await page.get_by_role("button", name="Cancel selected…").click()
+    await expect(page.locator("#toasts")).to_contain_text(
+        "71 timers are too many for one request; the maximum is 70. Select fewer, or all that match, which a job changes"
+    )
+    await expect(page.locator("#picked-count")).to_have_text("71 timers selected")
 
 
-async def test_bulk_cancel_continues_after_a_failed_step(shown: Window, api: Api) -> None:
+async def test_request_without_a_response_can_be_repeated(shown: Window, api: Api) -> None:
     page = shown.page
-    dialog, go = await about_to_cancel_seventy(shown, api)
-    passed = 0
-
-    async def fail(route: Route) -> None:
-        nonlocal passed
-        passed += 1
-        await (route.continue_() if passed <= 2 else route.abort())
-
-    await page.route("**/ui/cancel/selected", fail)
-    await go.click()
-    await expect(dialog.get_by_role("heading")).to_have_text("40 of 70 canceled")
-    await expect(dialog).to_contain_text("Then the server did not respond.")
+    await create(api, "a", "b")
+    await shown.go(f"/timers?namespace={api.namespace}")
+    await page.get_by_label("Select all rows shown").check()
+    await page.get_by_role("button", name="Cancel selected…").click()
+    dialog = page.locator("#dialog")
+    await expect(dialog.get_by_role("heading")).to_have_text("Cancel 2 timers?")
+    await page.route("**/timers/cancel-many", lambda route: route.abort())
+    await dialog.get_by_role("button", name="Cancel 2 timers").click()
+    await expect(page.locator("#toasts")).to_contain_text("The server does not respond.")
     await page.unroute_all()
-    await dialog.get_by_role("button", name="Count again").click()
-    # The selection is the one with which the dialog was opened.
-    await dialog.get_by_role("button", name="Cancel 30 timers").click()
-    await expect(dialog.get_by_role("heading")).to_have_text("30 of 30 canceled")
+    await dialog.get_by_role("button", name="Cancel 2 timers").click()
+    await expect(dialog.get_by_role("heading")).to_have_text("2 of 2 canceled")
     assert await pending(api) == []

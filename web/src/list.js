@@ -1,5 +1,4 @@
 // The list: selection, bulk actions and filters.
-import { openBulk } from "./bulk.js";
 import { fieldInstant, fieldText } from "./times.js";
 
 const boxes = () => [...document.querySelectorAll("#results tbody .pick input")];
@@ -33,17 +32,6 @@ function showPicked() {
 function unpick() {
   for (const box of boxes()) box.checked = false;
   showPicked();
-}
-
-// Opens the dialog for the selected rows, or for all calls that match the filters, whether shown or not.
-async function changeMany(event) {
-  const button = event.target.closest?.("#cancel-picked, #again-picked, #pick-matching");
-  // All timers that match are a job, whose form is a page of its own.
-  if (!button?.dataset.bulk) return;
-  const every = button.id === "pick-matching";
-  const ids = every ? null : boxes().filter((box) => box.checked).map((box) => box.value);
-  event.preventDefault();
-  await openBulk(button.dataset.bulk, ids, unpick);
 }
 
 let lastPicked = null;
@@ -148,7 +136,7 @@ export function startList() {
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-act='unpick']")) unpick();
   });
-  document.addEventListener("click", changeMany, { capture: true });
+  document.addEventListener("tocsin:many", unpick);
   // A filter that is changed while a tab is loading applies to that tab.
   document.addEventListener("click", (event) => {
     const tab = event.target.closest?.(".tabs a");

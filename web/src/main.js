@@ -82,7 +82,7 @@ document.addEventListener("tocsin:toast", (event) => showToast(event.detail.text
 document.addEventListener("htmx:sendError", () => showToast("The server does not respond. The page shows earlier data.", "failed"));
 document.addEventListener("htmx:afterSwap", (event) => {
   showTimes(event.target);
-  if (event.target.id === "dialog-body") document.getElementById("dialog").showModal();
+  if (event.target.id === "dialog-body" && !event.target.parentElement.open) event.target.parentElement.showModal();
 });
 
 document.addEventListener("htmx:oobAfterSwap", (event) => showTimes(event.target));

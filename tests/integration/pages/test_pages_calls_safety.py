@@ -167,11 +167,11 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start, tmp_path: A
         assert "/calls/new" not in shown.text, page
     name = {"csrf": await token_of(reader, f"/calls?tenant={MINE}"), "tenant": MINE, "id": path.rsplit("/", 1)[1]}
     key = f"{MINE}/{name['id']}"
-    name |= {"star": key, "ids": f'["{key}"]', "label": "Shop", "tag": "x", "url": URL}
+    name |= {"star": key, "label": "Shop", "tag": "x", "url": URL}
     for action in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/calls/tenants",
-                   "/calls/retry", "/calls/tenants/label", "/ui/calls/delete/selected", "/ui/calls/retry/selected",
-                   f"/ui/calls/delete/matching?tenant={MINE}", "/ui/calls/delete/matching"):  # fmt: skip
-        assert (await reader.post(action, name)).status_code == 403, action
+                   "/calls/retry", "/calls/tenants/label", "/calls/delete-many", "/calls/retry-many"):  # fmt: skip
+        many = {"id": key} if action.endswith("-many") else {}
+        assert (await reader.post(action, {**name, **many})).status_code == 403, action
     assert (await reader.get(f"/calls/new?tenant={MINE}")).status_code == 403
     assert "scheduled" in (await reader.get(path)).text
 
@@ -199,14 +199,13 @@ async def test_key_of_one_tenant_sees_only_that_tenant(start: Start, tmp_path: A
         answer = await owner.get(path)
         assert answer.status_code == 403, path
         assert "none of your business" not in answer.text
-    star = {"star": f"{OTHERS}/{name['id']}", "ids": f'["{OTHERS}/{name["id"]}"]', "label": "Mine"}
-    name |= star
+    name |= {"star": f"{OTHERS}/{name['id']}", "label": "Mine"}
     for path in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/ui/calls/rows",
                  "/ui/calls/equivalent", "/calls/tenants", "/calls/retry", "/calls/tenants/label",
-                 "/ui/calls/delete/selected", "/ui/calls/retry/selected",
-                 f"/ui/calls/delete/matching?tenant={OTHERS}", f"/calls/retry/matching?tenant={OTHERS}",
+                 "/calls/delete-many", "/calls/retry-many", f"/calls/retry/matching?tenant={OTHERS}",
                  "/failures/calls/replay", "/failures/calls/dismiss"):  # fmt: skip
-        assert (await owner.post(path, {"csrf": await token_of(owner), **name})).status_code == 403, path
+        many = {"id": name["star"]} if path.endswith("-many") else {}
+        assert (await owner.post(path, {"csrf": await token_of(owner), **name, **many})).status_code == 403, path
     # Under the key's own tenant, the id of another tenant's call does not exist.
     assert (await owner.get(f"/calls/{MINE}/{name['id']}")).status_code == 404
     for scope in (MINE, "*"):

@@ -292,7 +292,7 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
         "/timers/new": {"url": "http://127.0.0.1:9/", "delay": "1h"},
         "/timers/edit": {"url": "http://127.0.0.1:9/", "when": "keep"},
         "/timers/cancel-many": {"confirmed": "yes", "id": "default/t"},
-        "/ui/cancel/selected": {"ids": '["default/t"]', "confirmed": "yes"},
+        "/timers/replay-many": {"confirmed": "yes", "id": "default/t"},
         "/failures/dismiss": {"confirmed": "yes"},
         "/jobs/new": {"of": "timers", "action": "cancel", "all": "yes"},
         "/namespaces/new": {"name": "x"},
@@ -300,7 +300,7 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
         "/namespaces/rotate": {"name": "default"},
     }.items():
         assert (await reader.post(path, {**name, **fields})).status_code == 403, path
-    for path in ("/timers/new", "/timers/edit?namespace=default&id=t", "/ui/cancel?namespace=default", "/jobs/new"):
+    for path in ("/timers/new", "/timers/edit?namespace=default&id=t", "/jobs/new"):
         assert (await reader.get(path)).status_code == 403, path
     assert "pending" in (await reader.get("/timers/default/t")).text
 
@@ -375,38 +375,31 @@ async def test_unknown_paths_get_the_apis_errors(node: Node) -> None:
     assert (await browser.client.put("/timers")).status_code in (403, 405)
 
 
-async def test_bulk_cancel_step_refuses_invalid_input(start: Start) -> None:
-    node = await start(ui_cancel_timers_max=3)
+async def test_selected_timers_are_asked_about_and_changed_without_scripts(start: Start) -> None:
+    node = await start(ui_selected_max=3)
     browser = node.browser()
     for number in range(4):
         await browser.create(f"t{number}")
-    confirmed = {"namespace": "default", "confirmed": "yes"}
-    selected = "/ui/cancel/selected"
-    for path, fields in (
-        (selected, {"ids": '["default/t0", "default/t1", "default/t2", "default/t3"]'}),
-        (selected, {"ids": '["default/t0", 1]'}),
-        (selected, {"ids": "t0"}),
-        (selected, {}),
-    ):
-        assert (await browser.post(path, {**confirmed, **fields}, **{"hx-request": "true"})).status_code == 400, (
-            path,
-            fields,
-        )
-    assert (await browser.client.post(selected, data={**confirmed, "ids": '["default/t0"]'})).status_code == 403
-    answer = (
-        await browser.post(
-            selected, {**confirmed, "ids": '["default/t1", "default/t1", "default/nobody", "default/t0"]'}
-        )
-    ).json()
-    assert (answer["pending"], answer["other"], answer["refused"], answer["cursor"]) == (2, 1, [], None)
-    assert "2 timers" in (await browser.get("/timers")).text
+    path, ids = "/timers/cancel-many", [f"default/t{number}" for number in range(4)]
+    for wrong, words in (({"id": ids}, "4 timers are too many"), ({}, "no timer is selected")):
+        answer = await browser.post(path, {"confirmed": "yes", **wrong})
+        assert (answer.status_code, words in answer.text.lower()) == (400, True)
+    assert (await browser.client.post(path, data={"confirmed": "yes", "id": ids[0]})).status_code == 403
+    some = {"id": ["default/t1", "default/t1", "default/nobody", "default/t0"], "back": "/timers?q=t"}
+    asked = (await browser.post(path, some)).text
+    for words in ("Cancel 2 timers?", "1 of the selected timers has already finished", 'href="/timers?q=t"'):
+        assert words in asked
+    assert re.findall(r'name="id" value="([^"]+)"', asked) == ["default/t1", "default/t0"]
+    assert "2 of 3 canceled" in (await browser.post(path, {**some, "confirmed": "yes"})).text
+    assert "None of the selected timers is pending" in (await browser.post(path, some)).text
+    assert "2 of 3 replayed" in (await browser.post("/timers/replay-many", {**some, "confirmed": "yes"})).text
+    assert "4 timers" in (await browser.get("/timers")).text
 
 
 async def test_the_form_of_a_job_escapes_its_filters(node: Node) -> None:
     browser = node.browser()
-    for path in ("/ui/cancel", "/jobs/new"):
-        shown = await browser.get(path, params={"namespace": "default", "q": HOSTILE, "tag": HOSTILE, "from": HOSTILE})
-        assert HOSTILE not in shown.text
+    sent = {"namespace": "default", "q": HOSTILE, "tag": HOSTILE, "from": HOSTILE}
+    assert HOSTILE not in (await browser.get("/jobs/new", params=sent)).text
 
 
 async def test_edit_keeps_redacted_secrets(node: Node) -> None:

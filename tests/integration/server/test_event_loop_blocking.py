@@ -130,8 +130,8 @@ class Browser:
     def api(self, target: str, body: bytes) -> tuple[int, bytes]:
         return self.send("POST", target, body, **{"content-type": "application/json"})
 
-    def form(self, target: str, fields: dict[str, str], raw: bytes = b"") -> tuple[int, bytes]:
-        body = urlencode({"csrf": self._csrf, **fields}).encode() + b"&" + raw
+    def form(self, target: str, fields: dict[str, Any], raw: bytes = b"") -> tuple[int, bytes]:
+        body = urlencode({"csrf": self._csrf, **fields}, doseq=True).encode() + b"&" + raw
         headers = {"content-type": "application/x-www-form-urlencoded", "origin": self._url}
         return self.send("POST", target, body, **headers)
 
@@ -206,9 +206,8 @@ def lists(browser: Browser) -> Iterator[tuple[str, int, Callable[[], tuple[int, 
         ("rows that are none", 400, "/ui/rows", {**of_large, "rows": "[" * 120_000}),
         ("too many calls", 400, "/ui/calls/rows", {**of_tenant, "rows": unknown}),
         ("calls that are none", 400, "/ui/calls/rows", {**of_tenant, "rows": "[" * 120_000}),
-        ("cancel", 200, "/ui/cancel/selected", {**of_large, "ids": json.dumps(ids)}),
-        ("cancel nothing", 400, "/ui/cancel/selected", {**of_large, "ids": digits}),
-        ("delete calls", 200, f"/ui/calls/delete/matching?tenant={TENANT}", {"created_before": digits}),
+        ("cancel", 200, "/timers/cancel-many", {"id": ids}),
+        ("cancel nothing", 200, "/timers/cancel-many", {"id": digits}),
     ):
         yield name, expected, partial(browser.form, target, fields)
 

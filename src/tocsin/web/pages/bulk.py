@@ -1,28 +1,42 @@
-"""Bulk actions on timers and calls from an open page: step by step, so that the page shows progress and can stop.
-
-A step takes some ids, or the next rows that match the filters of a list. It counts those that the action applies to, and with
-`confirmed=yes` changes them.
-"""
+"""Actions on many selected timers or calls: asked about first, then done by one request. More are changed by a job."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-import msgspec
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.pages import Pages
 from tocsin.web.pages.presentation import host_and_path
 
-#: Names of a bulk action that are shown; the rest is counted.
-NAMED_MAX = 8
-#: Concurrent changes of a bulk action.
+#: Those whose names are shown; the rest is counted.
+_NAMED_MAX = 8
+#: Destinations that are shown.
+_HOSTS_MAX = 4
+#: Concurrent changes.
 _PER_TURN = 100
-_ids_decoder = msgspec.json.Decoder(list[str])
+
+
+class Action(NamedTuple):
+    """An action and its words. Of each pair the first is about one timer or call, the second about several."""
+
+    path: str
+    noun: str
+    verb: str
+    done: str
+    means: tuple[str, str]
+    #: Why it does not apply to some of those that are selected.
+    other: tuple[str, str]
+    none: str
+    #: What follows when it is done.
+    after: str
+    #: Whether it takes something away.
+    takes: bool = False
 
 
 class Target(NamedTuple):
@@ -37,67 +51,67 @@ class Target(NamedTuple):
 class NotDone(NamedTuple):
     """What could not be changed, and why."""
 
-    id: str
+    target: Target
     reason: str
 
 
-async def change_all(
-    ids: Sequence[str], change: Callable[[str], Awaitable[object]], reason: Callable[[TocsinError], str]
-) -> list[NotDone]:
-    """Changes each. Returns those that could not be changed, in the order of the ids."""
-    refused: list[NotDone] = []
-    for start in range(0, len(ids), _PER_TURN):
-        turn = ids[start : start + _PER_TURN]
-        outcomes = await asyncio.gather(*map(change, turn), return_exceptions=True)
-        for one, outcome in zip(turn, outcomes, strict=True):
-            if isinstance(outcome, TocsinError):
-                refused.append(NotDone(one, reason(outcome)))
-            elif isinstance(outcome, BaseException):
-                raise outcome
-    return refused
-
-
-def distinct(ids: Iterable[str], most: int, noun: str) -> list[str]:
-    """The distinct ids. Raises InvalidInput if they are too many."""
-    found = list(dict.fromkeys(ids))
+def selected(context: RequestContext, action: Action, most: int) -> list[str]:
+    """The distinct ids of the form. Raises InvalidInput if they are none or too many."""
+    found = list(dict.fromkeys(context.form.all("id")))
+    if not found:
+        raise InvalidInput(FieldError("", f"no {action.noun} is selected"))
     if len(found) > most:
-        raise InvalidInput(FieldError("", f"{len(found)} {noun}s are too many for one request; the maximum is {most}"))
+        wrong = f"{len(found)} {action.noun}s are too many for one request; the maximum is {most}"
+        raise InvalidInput(FieldError("", f"{wrong}. Select fewer, or all that match, which a job changes"))
     return found
 
 
-def sent_ids(context: RequestContext, most: int, noun: str) -> list[str]:
-    """The distinct ids of the field `ids`, a JSON array. Raises InvalidInput."""
-    try:
-        sent = _ids_decoder.decode(context.form.exact("ids"))
-    except msgspec.DecodeError:
-        raise InvalidInput(FieldError("ids", "is not a list of ids")) from None
-    return distinct(sent, most, noun)
-
-
-async def step(
+async def ask_or_change(
+    pages: Pages,
     context: RequestContext,
+    action: Action,
     targets: Sequence[Target],
     other: int,
     change: Callable[[str], Awaitable[object]],
     reason: Callable[[TocsinError], str],
-    cursor: str | None = None,
 ) -> Response:
-    """Counts the targets, and changes them if that is confirmed. In the response `pending` counts them, and `other` what the
-    action does not apply to; `refused` lists those that could not be changed."""
-    by_id = {target.id: target for target in targets}
-    refused = await change_all([*by_id], change, reason) if context.form.get("confirmed") == "yes" else []
-    return JSONResponse(
-        {
-            "pending": len(targets),
-            "other": other,
-            "named": [target.name for target in targets[:NAMED_MAX]],
-            "hosts": hosts(target.url for target in targets),
-            "refused": [[by_id[one.id].name, by_id[one.id].path, one.reason] for one in refused],
-            "cursor": cursor,
-        }
+    """Shows what the action would change, and to how many of those selected it does not apply; if that is confirmed, changes
+    the targets and shows the result. A page, or a dialog's content for a script."""
+    confirmed = context.form.get("confirmed") == "yes"
+    refused = await _change(targets, change, reason) if confirmed else []
+    back, lists = context.form.exact("back"), f"/{action.noun}s"
+    response = pages.page(
+        "bulk.html",
+        context,
+        title=f"{action.verb} {action.noun}s",
+        action=action,
+        targets=targets,
+        other=other,
+        confirmed=confirmed,
+        refused=refused,
+        hosts=Counter(host_and_path(target.url)[0] for target in targets).most_common(),
+        named_max=_NAMED_MAX,
+        hosts_max=_HOSTS_MAX,
+        back=back if back.partition("?")[0] == lists else lists,
     )
+    if confirmed:
+        response.headers["hx-trigger"] = "tocsin:many"
+    return response
 
 
-def hosts(urls: Iterable[str]) -> list[tuple[str, int]]:
-    """The hosts of the URLs, and how often each occurs; the most common first."""
-    return Counter(host_and_path(url)[0] for url in urls).most_common()
+async def _change(
+    targets: Sequence[Target],
+    change: Callable[[str], Awaitable[object]],
+    reason: Callable[[TocsinError], str],
+) -> list[NotDone]:
+    """Changes each. Returns those that could not be changed, in their order."""
+    refused: list[NotDone] = []
+    for start in range(0, len(targets), _PER_TURN):
+        turn = targets[start : start + _PER_TURN]
+        outcomes = await asyncio.gather(*(change(target.id) for target in turn), return_exceptions=True)
+        for target, outcome in zip(turn, outcomes, strict=True):
+            if isinstance(outcome, TocsinError):
+                refused.append(NotDone(target, reason(outcome)))
+            elif isinstance(outcome, BaseException):
+                raise outcome
+    return refused

@@ -43,10 +43,10 @@ class UiLimits:
         "How long a list of timers searches for matches before it shows what it found; an open page continues on its "
         "own. Higher values show more at once and answer later.",
     )
-    cancel_timers_max: int = setting(
+    selected_max: int = setting(
         1_000,
-        "Timers that one request of the pages' bulk action cancels. Higher values need fewer requests, each of which "
-        "takes longer.",
+        "Selected timers or calls that one request of the pages cancels, deletes, replays or retries; more are changed by a "
+        "job. With higher values such a request takes longer.",
     )
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.

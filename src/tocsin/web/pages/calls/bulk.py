@@ -1,18 +1,15 @@
-"""Deletes any number of waiting calls, or retries failed ones, from an open page; all that match by a job."""
+"""Deletes selected calls that wait, or retries failed ones; all that match by a job."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import (
-    FieldError,
-    InvalidInput,
     ServiceCallNotFailed,
     ServiceCallNotFound,
     ServiceCallNotScheduled,
@@ -24,61 +21,69 @@ from tocsin.service_calls.ports import CallRecord
 from tocsin.web.http import jobs as wire
 from tocsin.web.http.jobs import JobRequests
 from tocsin.web.http.reading import JsonReader
-from tocsin.web.pages.bulk import Target, sent_ids, step
+from tocsin.web.pages.bulk import Action, Target, ask_or_change, selected
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.presentation import STAR, key_of, path, waits
-from tocsin.web.pages.context import RequestContext, whole_number
+from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.jobs import job_path
 from tocsin.web.pages.site import CallPart, Site, route
 
 _job_reader = JsonReader(wire.CreateJob)
 
 
+_DELETE = Action(
+    "/calls/delete-many",
+    "call",
+    "Delete",
+    "deleted",
+    ("It is not sent, and no record of it is kept.", "They are not sent, and no record of them is kept."),
+    ("has already started", "have already started"),
+    "None of the selected calls waits, so there is nothing to delete.",
+    "None of them is sent.",
+    takes=True,
+)
+_RETRY = Action(
+    "/calls/retry-many",
+    "call",
+    "Retry",
+    "retried",
+    (
+        "It is sent again at once, under the same webhook-id.",
+        "They are sent again at once, under the same webhook-ids.",
+    ),
+    ("has not failed", "have not failed"),
+    "None of the selected calls has failed, so there is nothing to retry.",
+    "They are running until they succeed or fail.",
+)
+
+
 class CallBulk(CallPart):
-    """The dialogs, and the steps that their script requests."""
+    """Each asks first, and then changes the calls, or begins a job that does."""
 
     def __init__(self, site: Site, lists: CallList) -> None:
         super().__init__(site)
         self._lists = lists
         self._jobs = JobRequests(site.jobs, site.rules, site.audit)
 
-    @route("GET", "/ui/calls/delete")
-    async def delete_dialog(self, context: RequestContext) -> Response:
-        """The dialog that the script fills in. With `all=yes` it is about all waiting calls that match the filters."""
-        return await self._dialog(context, "delete", every=context.query.get("all") == "yes")
+    @route("POST", _DELETE.path)
+    async def delete_many(self, context: RequestContext) -> Response:
+        """Deletes those of the selected calls that wait."""
 
-    @route("GET", "/ui/calls/retry")
-    async def retry_dialog(self, context: RequestContext) -> Response:
-        """The dialog that the script fills in."""
-        return await self._dialog(context, "retry", every=False)
+        async def delete(key: str) -> None:
+            tenant, _, call_id = key.partition("/")
+            await context.calls.delete(tenant, call_id, context.correlation_id)
 
-    async def _dialog(self, context: RequestContext, kind: str, *, every: bool) -> Response:
-        filters = await self._lists.filters(context)
-        return self._pages.page(
-            "bulk.html", context, noun="call", filters=filters, every=every, kind=kind, limits=self._limits
-        )
+        return await self._change(context, _DELETE, waits, delete)
 
-    @route("POST", "/ui/calls/delete/selected")
-    async def delete_selected(self, context: RequestContext) -> Response:
-        """Counts or deletes the waiting calls among `ids`, a JSON array of tenants and ids."""
-        found, other = await self._selected(context, waits)
-        return await self._step(context, found, other, self._deleting(context))
+    @route("POST", _RETRY.path)
+    async def retry_many(self, context: RequestContext) -> Response:
+        """Retries those of the selected calls that have failed."""
 
-    @route("POST", "/ui/calls/delete/matching")
-    async def delete_matching(self, context: RequestContext) -> Response:
-        """Counts or deletes the next waiting calls that match the filters in the query and were submitted by
-        `created_before`, the instant (microseconds) at which the dialog was opened."""
-        filters = await self._lists.filters(context)
-        if not self._lists.permit(context, filters.scope):
-            context.permit_tenant(Role.WRITE, filters.scope)
-        created_before = context.form.get("created_before")
-        if not created_before.isdecimal():
-            raise InvalidInput(FieldError("created_before", "is not an instant in microseconds"))
-        until_us = whole_number(created_before)
-        rows = min(self._limits.cancel_timers_max, self._limits.list_rows_max)
-        listing = await self._lists.find(context, replace(filters, rows=rows))
-        found = [row.call for row in listing.rows if waits(row.call) and row.call.submitted_at <= until_us]
-        return await self._step(context, found, 0, self._deleting(context), listing.cursor)
+        async def retry(key: str) -> None:
+            tenant, _, call_id = key.partition("/")
+            await context.calls.retry(tenant, call_id, context.correlation_id)
+
+        return await self._change(context, _RETRY, lambda call: call.status == CallStatus.FAILED, retry)
 
     @route("POST", "/calls/retry/matching")
     async def retry_matching(self, context: RequestContext) -> Response:
@@ -97,23 +102,15 @@ class CallBulk(CallPart):
         job = await self._jobs.create(sent, context.principal.key, context.actor, context.now_us)
         return RedirectResponse(job_path(job), 303)
 
-    @route("POST", "/ui/calls/retry/selected")
-    async def retry_selected(self, context: RequestContext) -> Response:
-        """Counts or retries the failed calls among `ids`, a JSON array of tenants and ids."""
-        found, other = await self._selected(context, lambda call: call.status == CallStatus.FAILED)
-
-        async def retry(key: str) -> None:
-            tenant, _, call_id = key.partition("/")
-            await context.calls.retry(tenant, call_id, context.correlation_id)
-
-        return await self._step(context, found, other, retry)
-
-    async def _selected(
-        self, context: RequestContext, applies: Callable[[CallRecord], bool]
-    ) -> tuple[list[CallRecord], int]:
-        """The calls among the form's ids that the action applies to, and how many it does not apply to. Raises InvalidInput,
-        and Forbidden for a tenant whose calls the principal may not change."""
-        keys = sent_ids(context, self._limits.cancel_timers_max, "call")
+    async def _change(
+        self,
+        context: RequestContext,
+        action: Action,
+        applies: Callable[[CallRecord], bool],
+        change: Callable[[str], Awaitable[object]],
+    ) -> Response:
+        """Raises InvalidInput, and Forbidden for a tenant whose calls the principal may not change."""
+        keys = selected(context, action, self._limits.selected_max)
         by_tenant: dict[str, list[str]] = {}
         for key in keys:
             tenant, _, call_id = key.partition("/")
@@ -122,33 +119,16 @@ class CallBulk(CallPart):
             context.permit_tenant(Role.WRITE, tenant)
         read = [context.calls.get_many(tenant, ids) for tenant, ids in by_tenant.items()]
         calls = {key_of(call): call for some in await asyncio.gather(*read) for call in some.values()}
-        found = [calls[key] for key in keys if key in calls and applies(calls[key])]
-        return found, len(keys) - len(found)
-
-    def _deleting(self, context: RequestContext) -> Callable[[str], Awaitable[object]]:
-        async def delete(key: str) -> None:
-            tenant, _, call_id = key.partition("/")
-            await context.calls.delete(tenant, call_id, context.correlation_id)
-
-        return delete
-
-    async def _step(
-        self,
-        context: RequestContext,
-        calls: list[CallRecord],
-        other: int,
-        change: Callable[[str], Awaitable[object]],
-        cursor: str | None = None,
-    ) -> Response:
         targets = [
-            Target(key_of(call), call.name, path(call.tenant_id, call.service_call_id), call.request_spec.url)
-            for call in calls
+            Target(key, call.name, path(call.tenant_id, call.service_call_id), call.request_spec.url)
+            for key in keys
+            if (call := calls.get(key)) and applies(call)
         ]
-        return await step(context, targets, other, change, _reason, cursor)
+        return await ask_or_change(self._pages, context, action, targets, len(keys) - len(targets), change, _reason)
 
 
 def _reason(error: TocsinError) -> str:
-    """Why a bulk action failed on a call, as a phrase that follows its name."""
+    """Why the action failed on a call, as a phrase that follows its name."""
     if isinstance(error, ServiceCallNotScheduled):
         return "has already started"
     if isinstance(error, ServiceCallNotFailed):
