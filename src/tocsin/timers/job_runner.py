@@ -66,7 +66,7 @@ T = TypeVar("T")
 _LOOK_S = 2.0
 #: Slices of writes begin at least so long after one another, and one that is late has the rows of at most so long, and at
 #: most so many: clients' writes and due timers wait for few of them, while each batch has enough for its fixed cost.
-_SLICE_INTERVAL_US, _SLICE_MAX_US, _SLICE_ROWS_MAX = 10_000, 50_000, 100
+_SLICE_INTERVAL_US, _SLICE_MAX_US, _SLICE_ROWS_MAX = 10_000, 20_000, 100
 #: Clients' writes that may wait at this node when a slice is begun; and how often, and with which pause, it waits for fewer.
 _CLIENTS_WAITING_MAX, _CLIENTS_CHECKS_MAX, _CLIENTS_CHECK_S = 100, 50, 0.02
 #: How often the place is stored.
