@@ -236,7 +236,7 @@ def test_statistics_count_calls_and_changes_per_tenant() -> None:
     calls(ServiceCallChanged("Running", "a", ID, "c", 2_000))
     calls(ServiceCallChanged("Succeeded", "a", ID, "c"))
     for status in ("Retrying", "Failed"):
-        calls(ExecutionFinished("TIMEOUT", "a", ID, "c", ID, "http://x:80", 10))
+        calls(ExecutionFinished("HTTP_STATUS", "a", ID, "c", ID, "http://x:80", 10, 503))
         calls(ServiceCallChanged(status, "a", ID, "c"))
     counts = statistics.present.calls
     assert (counts.submitted, counts.succeeded, counts.failed) == (1, 1, 1)
@@ -244,7 +244,7 @@ def test_statistics_count_calls_and_changes_per_tenant() -> None:
     assert half is not None
     assert 1.9 <= half <= 3
     failing = statistics.present.calls_failing[failing_place("", "http://x:80")]
-    assert (failing.failures, failing.exhausted, failing.last_error) == (2, 1, "TIMEOUT")
+    assert (failing.failures, failing.exhausted, failing.last_error) == (2, 1, "HTTP_503")
     assert (calls.change_counter("A").created, calls.change_counter("a").changed) == (1, 4)
     assert (calls.change_counter("b").created, calls.change_counter("b").changed) == (0, 1)
     calls(CommandHandled("TagServiceCall", "accepted", "c", ID, "c"))

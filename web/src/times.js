@@ -67,6 +67,8 @@ export function showTimes(within = document) {
     put(element, element.dataset.form === "minute" ? formatted(ms).slice(11, 16) : formatted(ms));
   }
   for (const element of within.querySelectorAll("[data-zone]")) put(element, element.dataset.zone === "name" ? (utc ? "UTC" : zoneName) : zoneWords());
+  // In the reader's own zone both times of an instant are the same.
+  for (const table of within.querySelectorAll("table[data-of-zone]")) table.toggleAttribute("data-own", table.dataset.ofZone === shownZone());
   count(within);
 }
 

@@ -148,7 +148,7 @@ class ExecutionNotSent(AgentEvent, frozen=True):
 
 
 class ExecutionFinished(AgentEvent, frozen=True):
-    """An execution ended. `result` is `succeeded` or the kind of the error."""
+    """An execution ended. `result` is `succeeded` or the kind of the error; `status` is that of a response."""
 
     result: str
     tenant_id: str
@@ -157,6 +157,7 @@ class ExecutionFinished(AgentEvent, frozen=True):
     execution_id: str
     destination: str
     duration_us: int
+    status: int | None = None
     counter = Counter(
         "tocsin_agent_executions", "Finished executions, by result: succeeded, or the kind of the error.", ("result",)
     )

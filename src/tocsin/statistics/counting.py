@@ -172,6 +172,8 @@ def _place(namespace: str, destination: str, path: str = "") -> str:
 
 _ACCEPTED = "accepted"
 _SUCCEEDED = "succeeded"
+#: The kind of error whose status says more.
+_HTTP_STATUS = "HTTP_STATUS"
 #: Failed executions remembered until their calls fail or are retried.
 _FAILED_MAX = 4_096
 #: Tenants whose changes are counted for open pages; beyond it the counter that was idle longest starts over.
@@ -252,7 +254,8 @@ class CallStatistics:
 
     def _finished(self, event: agent_events.ExecutionFinished) -> None:
         if event.result != _SUCCEEDED:
-            self._statistics.call_failed(event.destination, event.result, exhausted=False)
+            error = f"HTTP_{event.status}" if event.result == _HTTP_STATUS else event.result
+            self._statistics.call_failed(event.destination, error, exhausted=False)
             self._failed[event.tenant_id, event.service_call_id] = event.destination
             if len(self._failed) > _FAILED_MAX:
                 self._failed.popitem(last=False)

@@ -240,7 +240,7 @@ class Executor:
         for order, (end, _) in zip(batch, ends, strict=True):
             self._release(order)
             result = "succeeded" if end.error_message is None else end.error_message.partition(": ")[0]
-            self._context.observe(ExecutionFinished(result, *order.about, order.duration_us))
+            self._context.observe(ExecutionFinished(result, *order.about, order.duration_us, end.response_status))
         self._admit()
 
 

@@ -130,7 +130,7 @@ def _end(call: CallRecord, at_us: int) -> TimelineEntry:
     status = f"response {result.status}" if result is not None and result.status is not None else ""
     if call.status == CallStatus.SUCCEEDED:
         return TimelineEntry(at_us, "Succeeded", "done", status)
-    reason = "" if result is None else result.error_kind
+    reason = "" if result is None or result.status is not None else result.error_kind
     return TimelineEntry(at_us, "Failed", "failed", ", ".join(filter(None, (reason, status))))
 
 

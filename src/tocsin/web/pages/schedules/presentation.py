@@ -108,7 +108,7 @@ def source_words(run: Run) -> str:
 
 def counted(counts: Mapping[str, int]) -> str:
     """Numbers of occurrences by outcome, such as `41 completed, 1 failed`."""
-    return ", ".join(f"{count(number)} {name}" for name, number in sorted(counts.items())) or "none yet"
+    return ", ".join(f"{count(number)} {name}" for name, number in sorted(counts.items())) or "none has ended yet"
 
 
 def missed_words(missed: Mapping[str, int]) -> list[str]:
