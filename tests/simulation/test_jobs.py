@@ -22,8 +22,8 @@ from tocsin.model.errors import (
 from tocsin.model.job import Job, JobAction, JobCounts, JobKind, JobState, RowFilter
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Changes, Timer, decode_record
+from tocsin.ports.agent_calls import CallFailure, Tenants
 from tocsin.ports.audit import NoAudit
-from tocsin.ports.failed_calls import CallFailure, Tenants
 from tocsin.ports.store import FailureRow
 from tocsin.timers import job_rows
 from tocsin.timers.engine.limits import EngineLimits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from typing import Any
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
@@ -25,9 +25,9 @@ from tocsin.web.http import jobs as wire
 from tocsin.web.http.jobs import JobRequests
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.bulk import Target, sent_ids, step
-from tocsin.web.pages.calls.listing import CallList
-from tocsin.web.pages.calls.presentation import STAR, key_of, path, waits
-from tocsin.web.pages.context import RequestContext, whole_number
+from tocsin.web.pages.calls.listing import CallFilters, CallList
+from tocsin.web.pages.calls.presentation import key_of, path, waits
+from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.jobs import job_path
 from tocsin.web.pages.site import CallPart, Site, route
 
@@ -44,18 +44,18 @@ class CallBulk(CallPart):
 
     @route("GET", "/ui/calls/delete")
     async def delete_dialog(self, context: RequestContext) -> Response:
-        """The dialog that the script fills in. With `all=yes` it is about all waiting calls that match the filters."""
-        return await self._dialog(context, "delete", every=context.query.get("all") == "yes")
+        """The dialog that the script fills in."""
+        return await self._dialog(context, "delete")
 
     @route("GET", "/ui/calls/retry")
     async def retry_dialog(self, context: RequestContext) -> Response:
         """The dialog that the script fills in."""
-        return await self._dialog(context, "retry", every=False)
+        return await self._dialog(context, "retry")
 
-    async def _dialog(self, context: RequestContext, kind: str, *, every: bool) -> Response:
+    async def _dialog(self, context: RequestContext, kind: str) -> Response:
         filters = await self._lists.filters(context)
         return self._pages.page(
-            "bulk.html", context, noun="call", filters=filters, every=every, kind=kind, limits=self._limits
+            "bulk.html", context, noun="call", filters=filters, every=False, kind=kind, limits=self._limits
         )
 
     @route("POST", "/ui/calls/delete/selected")
@@ -64,35 +64,29 @@ class CallBulk(CallPart):
         found, other = await self._selected(context, waits)
         return await self._step(context, found, other, self._deleting(context))
 
-    @route("POST", "/ui/calls/delete/matching")
+    @route("POST", "/calls/delete/matching")
     async def delete_matching(self, context: RequestContext) -> Response:
-        """Counts or deletes the next waiting calls that match the filters in the query and were submitted by
-        `created_before`, the instant (microseconds) at which the dialog was opened."""
+        """Begins a dry run of the job that deletes all waiting calls that match the filters in the query; its page asks."""
         filters = await self._lists.filters(context)
-        if not self._lists.permit(context, filters.scope):
-            context.permit_tenant(Role.WRITE, filters.scope)
-        created_before = context.form.get("created_before")
-        if not created_before.isdecimal():
-            raise InvalidInput(FieldError("created_before", "is not an instant in microseconds"))
-        until_us = whole_number(created_before)
-        rows = min(self._limits.cancel_timers_max, self._limits.list_rows_max)
-        listing = await self._lists.find(context, replace(filters, rows=rows))
-        found = [row.call for row in listing.rows if waits(row.call) and row.call.submitted_at <= until_us]
-        return await self._step(context, found, 0, self._deleting(context), listing.cursor)
+        return await self._begin(context, filters, JobKind.CALLS, JobAction.DELETE, filters.deletes(context.now_us))
 
     @route("POST", "/calls/retry/matching")
     async def retry_matching(self, context: RequestContext) -> Response:
         """Begins a dry run of the job that retries all failures that match the filters in the query; its page asks first."""
         filters = await self._lists.filters(context)
-        tags = [*filters.tags, *((STAR,) if filters.starred else ())]
-        body = {
-            "tenant": filters.scope,
-            "of": JobKind.FAILURES,
-            "action": JobAction.REPLAY,
-            "dryRun": True,
-            "all": True,
-            **({"filter": {"tags": tags}} if tags else {}),
-        }
+        return await self._begin(context, filters, JobKind.FAILURES, JobAction.REPLAY, filters.retries)
+
+    async def _begin(
+        self,
+        context: RequestContext,
+        filters: CallFilters,
+        of: JobKind,
+        action: JobAction,
+        wanted: dict[str, Any] | None,
+    ) -> Response:
+        if wanted is None:
+            raise InvalidInput(FieldError("", f"no job changes just the calls of this list: {of} can't be selected so"))
+        body = {"tenant": filters.scope, "of": of, "action": action, "dryRun": True, "all": True, "filter": wanted}
         sent = _job_reader.read(msgspec.json.encode(body))
         job = await self._jobs.create(sent, context.principal.key, context.actor, context.now_us)
         return RedirectResponse(job_path(job), 303)
@@ -138,13 +132,12 @@ class CallBulk(CallPart):
         calls: list[CallRecord],
         other: int,
         change: Callable[[str], Awaitable[object]],
-        cursor: str | None = None,
     ) -> Response:
         targets = [
             Target(key_of(call), call.name, path(call.tenant_id, call.service_call_id), call.request_spec.url)
             for call in calls
         ]
-        return await step(context, targets, other, change, _reason, cursor)
+        return await step(context, targets, other, change, _reason)
 
 
 def _reason(error: TocsinError) -> str:
