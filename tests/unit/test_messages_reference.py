@@ -25,7 +25,19 @@ from tocsin.service_calls.messages import (
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "messages.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
-STRUCTS = [Envelope, RequestSpec, RetrySpec, Hooks, Hook, JobFilter, ResponseMeta, ErrorMeta, *COMMANDS, *REPLIES, *EVENTS]
+STRUCTS = [
+    Envelope,
+    RequestSpec,
+    RetrySpec,
+    Hooks,
+    Hook,
+    JobFilter,
+    ResponseMeta,
+    ErrorMeta,
+    *COMMANDS,
+    *REPLIES,
+    *EVENTS,
+]
 
 
 def test_every_type_has_its_section_and_no_other():
