@@ -208,7 +208,6 @@ def lists(browser: Browser) -> Iterator[tuple[str, int, Callable[[], tuple[int, 
         ("calls that are none", 400, "/ui/calls/rows", {**of_tenant, "rows": "[" * 120_000}),
         ("cancel", 200, "/ui/cancel/selected", {**of_large, "ids": json.dumps(ids)}),
         ("cancel nothing", 400, "/ui/cancel/selected", {**of_large, "ids": digits}),
-        ("delete calls", 200, f"/ui/calls/delete/matching?tenant={TENANT}", {"created_before": digits}),
     ):
         yield name, expected, partial(browser.form, target, fields)
 
