@@ -51,7 +51,7 @@ MUTATIONS = [
     _tested(
         "a job deletes a call that does not match any more",
         never(CHANGE, "only_if is not None and not is_deleted(only_if.filter, call, unit.tags(command.key))"),
-        "TestDeletionByJobs::test_call_is_deleted_only_if_it_still_matches",
+        "TestTagsAndDelete::test_a_job_deletes_a_call_only_if_it_still_matches",
     ),
     _agent(
         "a call is retried that has not failed",

@@ -323,6 +323,21 @@ class TestTagsAndDelete:
             "corr",
         )
 
+    async def test_a_job_deletes_a_call_only_if_it_still_matches(self, world: World):
+        key = world.key()
+        await world.ask(world.submission(key, ahead_us=SECOND, tags=("eu",)))
+        wanted = JobFilter.of(RowFilter(EPOCH_US + 1, ("eu",), name="BIL", status="Scheduled"))
+        tag, untag, delete = (
+            world.seal(key, TagServiceCall(key.service_call_id, "eu")),
+            world.seal(key, UntagServiceCall(key.service_call_id, "eu")),
+            world.seal(key, DeleteServiceCall(key.service_call_id, wanted)),
+        )
+        _, refused, _, accepted = await world.ask(untag, delete, tag, delete)
+        assert isinstance(refused, CommandRefused)
+        assert refused.code == "SERVICE_CALL_NOT_SCHEDULED"
+        assert isinstance(accepted, CommandAccepted)
+        assert key not in world.tables.calls
+
     async def test_id_and_key_of_a_deleted_call_can_be_reused_in_the_same_batch(self, world: World):
         key = world.key()
         await world.ask(world.submission(key, ahead_us=SECOND, idempotency_key="k"))
@@ -482,49 +497,6 @@ class TestFailures:
         assert isinstance(accepted, CommandAccepted)
         assert world.call(key).failure is not None
         assert world.call(key).executions == 2
-
-
-class TestDeletionByJobs:
-    @pytest.mark.parametrize(
-        ("changes", "matches"),
-        [
-            ({}, True),
-            ({"tags": ("eu",), "status": "Scheduled", "name": "BIL", "destination": "service/"}, True),
-            ({"tags": ("us",)}, False),
-            ({"status": "Retrying"}, False),
-            ({"created_before": EPOCH_US}, False),
-            ({"created_after": EPOCH_US + 1}, False),
-            ({"execute_before": EPOCH_US + SECOND}, False),
-            ({"name": "bull"}, False),
-            ({"id_prefix": "x"}, False),
-            ({"destination": "elsewhere"}, False),
-        ],
-    )
-    async def test_call_is_deleted_only_if_it_still_matches(
-        self, world: World, changes: dict[str, object], matches: bool
-    ):
-        key = world.key()
-        await world.ask(world.submission(key, ahead_us=SECOND, tags=("eu",)))
-        wanted = JobFilter.of(RowFilter(**{"created_before": EPOCH_US + 1, **changes}))
-        (reply,) = await world.ask(world.seal(key, DeleteServiceCall(key.service_call_id, wanted)))
-        if matches:
-            assert isinstance(reply, CommandAccepted)
-            assert key not in world.tables.calls
-        else:
-            assert isinstance(reply, CommandRefused)
-            assert reply.code == "SERVICE_CALL_NOT_SCHEDULED"
-            assert world.call(key).status is CallStatus.SCHEDULED
-
-    async def test_tag_that_is_removed_in_the_same_batch_keeps_the_call(self, world: World):
-        key = world.key()
-        await world.ask(world.submission(key, ahead_us=SECOND, tags=("eu",)))
-        wanted = JobFilter.of(RowFilter(EPOCH_US + 1, ("eu",)))
-        _, reply = await world.ask(
-            world.seal(key, UntagServiceCall(key.service_call_id, "eu")),
-            world.seal(key, DeleteServiceCall(key.service_call_id, wanted)),
-        )
-        assert isinstance(reply, CommandRefused)
-        assert (world.call(key).status, world.tables.tags.get(key)) == (CallStatus.SCHEDULED, set())
 
 
 class TestWatchdog:

@@ -67,7 +67,7 @@ class CallFilters(ListFilters):
 
     @property
     def retries(self) -> dict[str, Any] | None:
-        """The filter of the job that retries all failed calls that are listed; None if no filter says which these are."""
+        """The filter of the job that retries all failed calls that are listed; None if no filter selects just these."""
         return None if self.view != "failed" or self.search or self.range else _given(tags=self._wanted_tags)
 
     def deletes(self, now_us: int) -> dict[str, Any] | None:
