@@ -300,6 +300,7 @@ async def test_all_failed_calls_that_match_are_retried_by_a_job_that_asks_first(
     button = page.get_by_role("button", name="Retry all that match…")
     await expect(button).to_be_disabled()
     await expect(button).to_have_attribute("title", re.compile("Remove the search text"))
+    await shown.picture("calls-retry-disabled")
     calls.default = (200, b"")
     await shown.go(f"{listed}&tag=eu")
     await page.get_by_label("Select all rows shown").check()
