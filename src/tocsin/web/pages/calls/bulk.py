@@ -85,7 +85,9 @@ class CallBulk(CallPart):
         wanted: dict[str, Any] | None,
     ) -> Response:
         if wanted is None:
-            raise InvalidInput(FieldError("", "a job cannot select just the calls of this list; change its tab or its filters"))
+            raise InvalidInput(
+                FieldError("", "a job cannot select just the calls of this list; change its tab or its filters")
+            )
         body = {"tenant": filters.scope, "of": of, "action": action, "dryRun": True, "all": True, "filter": wanted}
         sent = _job_reader.read(msgspec.json.encode(body))
         job = await self._jobs.create(sent, context.principal.key, context.actor, context.now_us)
