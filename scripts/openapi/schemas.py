@@ -20,7 +20,7 @@ from tocsin.model.audit import AuditAction, AuditSource
 from tocsin.model.condition import OnConflict
 from tocsin.model.explanation import TimerState, WaitsFor
 from tocsin.model.failure_groups import FailedKind
-from tocsin.model.job import JobAction, JobKind, JobState
+from tocsin.model.job import JobAction, JobKind, JobState, WaitingStatus
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
@@ -50,8 +50,9 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     "CallbackAnswers": (list(Answers), "How responses to a namespace's callbacks are interpreted."),
     "RunStatus": (list(RunStatus), "How a run stands or ended."),
     "ScheduleStatus": (list(ScheduleStatus), "A schedule's state. Only `active` schedules fire at their instants."),
-    "JobAction": (list(JobAction), "What a job does with each timer or schedule."),
+    "JobAction": (list(JobAction), "What a job does with each row."),
     "JobKind": (list(JobKind), "What a job changes."),
+    "WaitingStatus": (list(WaitingStatus), " ".join((WaitingStatus.__doc__ or "").split())),
     # Nobody sees one that is not known to be alone yet.
     "JobState": (
         [state for state in JobState if state is not JobState.STARTING],

@@ -17,6 +17,7 @@ from tests.simulation.mutation_operators import (
 )
 
 CALL = "tocsin.service_calls.orchestration.service_call:"
+CHANGE = "tocsin.service_calls.orchestration.handlers:Orchestration._change"
 SCHEDULES = "tocsin.stores.service_calls.timer_schedules:"
 EXECUTION = "tocsin.service_calls.execution."
 CHECKS = EXECUTION + "handlers:"
@@ -36,15 +37,22 @@ def _fail(code: str) -> str:
     return f"return _attempt_failed(call, now_us, FailureVerdict(True), {error}, None, limits=limits)"
 
 
-def _tested(name: str, edit: Edit) -> Mutation:
-    test = "test_retry_and_dismissal_of_a_failure_leave_a_later_one_alone"
-    tests = (f"tests/unit/test_agent_orchestration.py::TestFailures::{test}",)
-    return mutation(f"agent: {name}", 0, edit, caught_by=tests[0])._replace(proofs=())
+_LEFT_ALONE = "TestFailures::test_retry_and_dismissal_of_a_failure_leave_a_later_one_alone"
+
+
+def _tested(name: str, edit: Edit, test: str = _LEFT_ALONE) -> Mutation:
+    caught_by = f"tests/unit/test_agent_orchestration.py::{test}"
+    return mutation(f"agent: {name}", 0, edit, caught_by=caught_by)._replace(proofs=())
 
 
 MUTATIONS = [
     _tested("a failure is retried again", never(CALL + "retry", "execution_id not in (None, call.execution_id)")),
     _tested("a later failure is dismissed", replace(CALL + "dismiss", "call.execution_id != execution_id", by="False")),
+    _tested(
+        "a job deletes a call that does not match any more",
+        never(CHANGE, "only_if is not None and not is_deleted(only_if.filter, call, unit.tags(command.key))"),
+        "TestTagsAndDelete::test_a_job_deletes_a_call_only_if_it_still_matches",
+    ),
     _agent(
         "a call is retried that has not failed",
         never(CALL + "retry", "call.status is not CallStatus.FAILED"),

@@ -7,7 +7,7 @@ import msgspec
 from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, change, insert, load, new_id
 from tocsin.model.failure import SEPARATOR
 from tocsin.model.failure_groups import CALLS_GROUPED_BY, GroupKey
-from tocsin.ports.failed_calls import CallFailure, CallFailurePlace
+from tocsin.ports.agent_calls import CallFailure, CallFailurePlace
 from tocsin.service_calls.api.failures import CallFailureFilter, CallFailures
 from tocsin.service_calls.messages import CallStatus, Message
 from tocsin.service_calls.ports import Change, ServiceCall

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, end, entry, envelope, insert, new_id, start
 from tocsin.service_calls.messages import CallStatus
-from tocsin.service_calls.ports import CallFilter, PagePosition
+from tocsin.service_calls.ports import WAITING, CallFilter, PagePosition
 from tocsin.stores.service_calls import (
     execution_log,
     failures,
@@ -137,6 +137,7 @@ PAGES = {
     "range": (CallFilter(TENANT, **FROM, **AFTER), "idx_service_calls_submitted_at"),
     "status": (CallFilter(TENANT, frozenset({"Failed"}), **FROM), "idx_service_calls_status"),
     "statuses": (CallFilter(TENANT, frozenset({"Failed", "Running"}), **AFTER), "idx_service_calls_status"),
+    "of a job": (CallFilter(TENANT, WAITING, **FROM, **AFTER), "idx_service_calls_status"),
     "tag": (CallFilter(TENANT, tags=("t",), **AFTER), "idx_service_call_tags_tag"),
     "tags": (CallFilter(TENANT, frozenset({"Failed"}), ("t", "u"), **FROM), "idx_service_call_tags_tag"),
     "correlation": (
@@ -149,6 +150,7 @@ SEARCHES = {
     "name, status": (CallFilter(TENANT, frozenset({"Failed"}), name="n"), "idx_service_calls_status"),
     "name, tag": (CallFilter(TENANT, tags=("t",), name="n"), "idx_service_call_tags_tag"),
     "every tenant": (CallFilter(None, frozenset({"Failed"}), ("t",), correlation_id="c"), "idx_service_calls_newest"),
+    "of a job, every tenant": (CallFilter(None, WAITING, **FROM, **AFTER), "idx_service_calls_newest"),
     "tenants": (CallFilter((TENANT, OTHER_TENANT), name="n", **FROM, **AFTER), "idx_service_calls_newest"),
 }
 

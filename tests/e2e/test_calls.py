@@ -261,6 +261,61 @@ async def test_selected_calls_are_deleted_or_retried(shown: Window, inbox: tuple
     assert {call.headers["authorization"] for call in again} == {"Bearer of-the-shop"}
 
 
+async def test_all_waiting_calls_that_match_are_deleted_by_a_job_that_asks_first(shown: Window, tenant: Tenant) -> None:
+    page = shown.page
+    for number in range(5):
+        tags = ["eu"] if number < 3 else ["us"]
+        await tenant.submit(f"later {number}", NOWHERE, dueAt=in_seconds(3_600), tags=tags)
+    # Keeps further rows from loading.
+    await page.route("**/ui/more/**", lambda route: route.abort())
+    await shown.go(f"{tenant.list}&view=scheduled&tag=eu&rows=2")
+    await page.get_by_label("Select all rows shown").check()
+    await shown.picture("calls-delete-matching")
+    await page.get_by_role("button", name="Delete all that match…").click()
+    await shown.arrived(f"Delete waiting calls of tenant {tenant.id}")
+    job = page.locator("#job")
+    await expect(job).to_contain_text("3 calls match as of")
+    await shown.picture("calls-job-asks")
+    await job.get_by_role("button", name="Delete 3 calls").click()
+    await expect(page.locator("#job .state").first).to_have_text("completed")
+    await expect(job).to_contain_text("Changed3")
+    await shown.picture("calls-job-done")
+    await shown.go(f"{tenant.list}&view=scheduled")
+    await expect(page.locator("#results tr[data-id] a.named")).to_have_text(["later 4", "later 3"])
+
+
+async def test_all_failed_calls_that_match_are_retried_by_a_job_that_asks_first(
+    shown: Window, inbox: tuple[Inbox, str], tenant: Tenant
+) -> None:
+    calls, url = inbox
+    calls.default = (503, b"busy")
+    page = shown.page
+    for number in range(4):
+        await tenant.ended(await tenant.submit(f"sad {number}", url, tags=["eu"] if number else []))
+    await page.route("**/ui/more/**", lambda route: route.abort())
+    listed = f"{tenant.list}&view=failed&rows=2"
+    # Failures have no names by which a job could find them.
+    await shown.go(f"{listed}&q=sad")
+    await page.get_by_label("Select all rows shown").check()
+    button = page.get_by_role("button", name="Retry all that match…")
+    await expect(button).to_be_disabled()
+    await expect(button).to_have_attribute("title", re.compile("Remove the search text"))
+    await shown.picture("calls-retry-disabled")
+    calls.default = (200, b"")
+    await shown.go(f"{listed}&tag=eu")
+    await page.get_by_label("Select all rows shown").check()
+    await button.click()
+    await shown.arrived(f"Replay failures of tenant {tenant.id}")
+    job = page.locator("#job")
+    await expect(job).to_contain_text("3 failures match as of")
+    await job.get_by_role("button", name="Replay 3 failures").click()
+    await expect(page.locator("#job .state").first).to_have_text("completed")
+    await expect(job).to_contain_text("Changed3")
+    await calls.count(7)
+    await shown.go(f"{tenant.list}&view=failed")
+    await expect(page.locator("#results tr[data-id] a.named")).to_have_text("sad 0")
+
+
 async def test_calls_of_all_tenants_are_listed_with_their_labels(
     shown: Window, tenant: Tenant, server: ServerProcess
 ) -> None:

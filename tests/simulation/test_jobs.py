@@ -4,7 +4,7 @@ while a job goes on."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
@@ -15,21 +15,21 @@ from tocsin.model.errors import (
     IdempotencyConflict,
     JobRunning,
     Overloaded,
-    ServiceCallNotFailed,
     TimerNotReplayable,
     Unavailable,
 )
 from tocsin.model.job import Job, JobAction, JobCounts, JobKind, JobState, RowFilter
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Changes, Timer, decode_record
+from tocsin.ports.agent_calls import CallFailure
 from tocsin.ports.audit import NoAudit
-from tocsin.ports.failed_calls import CallFailure, Tenants
 from tocsin.ports.store import FailureRow
 from tocsin.timers import job_rows
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.job_runner import JobRunner
 from tocsin.timers.jobs import Jobs
 
+from .agent_calls import Agent
 from .node import Node
 from .world import World
 
@@ -38,35 +38,6 @@ HOUR = 3_600 * SECOND
 ROWS, RATE = 200, 50
 #: Until another node has taken the shards of one that was killed, and works on its jobs.
 _TAKEN_OVER_S = 15.0
-
-
-class Agent:
-    """The service agent with its failed calls, in memory, on one node or on none. The next retries raise the `faults`."""
-
-    def __init__(self) -> None:
-        self.failed: dict[str, CallFailure] = {}
-        self.here: Node | None = None
-        self.retried: list[str] = []
-        self.faults: list[Exception] = []
-
-    async def failures(
-        self, tenants: Tenants, limit: int, cursor: str | None
-    ) -> tuple[Sequence[CallFailure], str | None]:
-        after = None if cursor is None else int(cursor)
-        newest = sorted(self.failed.values(), reverse=True, key=lambda failure: failure.place)
-        found = [each for each in newest if after is None or each.failed_at < after]
-        return found[:limit], self.cursor_behind(found[limit - 1]) if len(found) > limit else None
-
-    def cursor_behind(self, failure: CallFailure) -> str:
-        return str(failure.failed_at)
-
-    async def retry_failure(self, failure: CallFailure, correlation_id: str) -> None:
-        if self.faults:
-            raise self.faults.pop()
-        if self.failed.get(failure.service_call_id) != failure:
-            raise ServiceCallNotFailed("it has been attempted again since")
-        del self.failed[failure.service_call_id]
-        self.retried.append(failure.service_call_id)
 
 
 class Jobbing(World):
@@ -477,30 +448,89 @@ def test_job_of_a_tenant_follows_the_agent_and_retries_each_failure_once() -> No
     """The agent is not where the other jobs are worked on, moves in the middle, and does not always answer."""
 
     async def scenario(world: Jobbing) -> None:
-        agent, now_us = world.agent, world.true_us()
+        agent, calls, now_us = world.agent, world.agent.failures, world.true_us()
         for n in range(ROWS):
-            agent.failed[f"c{n}"] = CallFailure("t", f"c{n}", now_us - n, "d\x1fe", "name", now_us, f"e{n}")
+            calls.failed[f"c{n}"] = CallFailure("t", f"c{n}", now_us - n, "d\x1fe", "name", now_us, f"e{n}")
         (elsewhere,) = (node for node in world.nodes if node is not world.working)
         agent.here = elsewhere
         await _jobs_asked(world, world.job(JobAction.REPLAY, namespace="", tenant="t", kind=JobKind.FAILURES))
-        agent.faults = [Unavailable("the reply was lost"), Overloaded("not now")]
+        calls.faults = [Unavailable("the reply was lost"), Overloaded("not now")]
         await world.begun()
         # Not when its place has just been stored.
         await asyncio.sleep(0.6)
         assert world.runners[elsewhere].running
-        assert 0 < len(agent.retried) < ROWS
+        assert 0 < len(calls.retried) < ROWS
         agent.here = None
         await asyncio.sleep(3.0)
         assert not any(runner.running for runner in world.runners.values())
         # One of them is retried by somebody, fails again, and is a failure of later than the job.
-        again = next(iter(agent.failed.values()))
-        agent.failed[again.service_call_id] = again._replace(failed_at=world.true_us(), execution_id="later")
+        again = next(iter(calls.failed.values()))
+        calls.failed[again.service_call_id] = again._replace(failed_at=world.true_us(), execution_id="later")
         agent.here = world.working
         job = await world.ended()
         assert (job.state, job.counts.errors) == (JobState.COMPLETED, 0)
-        assert list(agent.failed) == [again.service_call_id]
-        assert sorted([*agent.retried, again.service_call_id]) == sorted(f"c{n}" for n in range(ROWS))
+        assert list(calls.failed) == [again.service_call_id]
+        assert sorted([*calls.retried, again.service_call_id]) == sorted(f"c{n}" for n in range(ROWS))
         assert ROWS - RATE - 1 <= job.counts.changed < ROWS
+
+    play(scenario)
+
+
+def test_job_of_a_tenant_deletes_each_call_that_waits_and_still_matches() -> None:
+    """The agent moves in the middle and does not always answer; calls begin, lose their tag, and come meanwhile."""
+
+    async def scenario(world: Jobbing) -> None:
+        agent, calls, now_us = world.agent, world.agent.waiting, world.true_us()
+        calls.calls = {f"c{n}": (now_us - ROWS + n, "Scheduled", ("eu",)) for n in range(ROWS)}
+        others = {"other": (now_us - ROWS - 1, "Scheduled", ()), "began": (now_us - ROWS - 2, "Running", ("eu",))}
+        calls.calls |= others
+        (elsewhere,) = (node for node in world.nodes if node is not world.working)
+        agent.here = elsewhere
+        wanted = world.job(JobAction.DELETE, namespace="", tenant="t", kind=JobKind.CALLS)
+        await _jobs_asked(
+            world, msgspec.structs.replace(wanted, filter=msgspec.structs.replace(wanted.filter, tags=("eu",)))
+        )
+        calls.faults, calls.lost_replies = [Unavailable("nobody answers"), Overloaded("not now")], 1
+        await world.begun()
+        # Not when its place has just been stored.
+        await asyncio.sleep(0.6)
+        assert 0 < len(calls.deleted) < ROWS
+        # Of the page that was read already, and of a later one.
+        oldest_first = [each for each in calls.calls if each not in others]
+        held = {oldest_first[-15]: "Running", oldest_first[0]: "Running"}
+        untagged = [oldest_first[-16], oldest_first[1]]
+        for name, status in held.items():
+            calls.calls[name] = (calls.calls[name][0], status, ("eu",))
+        for name in untagged:
+            calls.calls[name] = (calls.calls[name][0], "Scheduled", ())
+        calls.calls["later"] = (world.true_us(), "Scheduled", ("eu",))
+        agent.here = None
+        await asyncio.sleep(3.0)
+        assert not any(runner.running for runner in world.runners.values())
+        agent.here = world.working
+        job = await world.ended()
+        assert (job.state, job.counts.errors) == (JobState.COMPLETED, 0)
+        assert set(calls.calls) == {*others, *held, *untagged, "later"}
+        assert len(set(calls.deleted)) == len(calls.deleted) == ROWS - 4
+        assert ROWS - 4 - RATE - 1 <= job.counts.changed <= ROWS - 4
+
+    play(scenario)
+
+
+def test_begun_call_is_skipped_and_a_deleted_one_whose_reply_was_lost_counts_as_changed() -> None:
+    async def scenario(world: Jobbing) -> None:
+        calls, now_us = world.agent.waiting, world.true_us()
+        calls.calls = {name: (now_us - n, "Scheduled", ()) for n, name in enumerate(("a", "b", "c"))}
+        world.agent.here = world.working
+        asked = world.job(JobAction.DELETE, namespace="", tenant="t", kind=JobKind.CALLS, rate_per_second=1)
+        calls.lost_replies = 1
+        await _jobs_asked(world, asked)
+        await world.begun()
+        calls.calls["b"] = (now_us - 1, "Running", ())
+        calls.faults = [Unavailable("nobody answers")]
+        job = await world.ended()
+        assert (job.state, job.counts) == (JobState.COMPLETED, JobCounts(3, 2, 1))
+        assert list(calls.calls) == ["b"]
 
     play(scenario)
 

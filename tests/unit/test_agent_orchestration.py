@@ -12,6 +12,7 @@ from tocsin.model.errors import StoreUnavailable
 from tocsin.model.failure import split_failure
 from tocsin.model.hooks import Hook, Hooks
 from tocsin.model.ids import Uuid7Source
+from tocsin.model.job import RowFilter
 from tocsin.ports.bus import Envelope, InvalidMessage
 from tocsin.service_calls.background import AgentContext, Wakeup
 from tocsin.service_calls.events import (
@@ -37,6 +38,7 @@ from tocsin.service_calls.messages import (
     ExecutionStarted,
     ExecutionSucceeded,
     Instant,
+    JobFilter,
     Message,
     Registry,
     RequestSpec,
@@ -320,6 +322,21 @@ class TestTagsAndDelete:
             command.id,
             "corr",
         )
+
+    async def test_a_job_deletes_a_call_only_if_it_still_matches(self, world: World):
+        key = world.key()
+        await world.ask(world.submission(key, ahead_us=SECOND, tags=("eu",)))
+        wanted = JobFilter.of(RowFilter(EPOCH_US + 1, ("eu",), name="BIL", status="Scheduled"))
+        tag, untag, delete = (
+            world.seal(key, TagServiceCall(key.service_call_id, "eu")),
+            world.seal(key, UntagServiceCall(key.service_call_id, "eu")),
+            world.seal(key, DeleteServiceCall(key.service_call_id, wanted)),
+        )
+        _, refused, _, accepted = await world.ask(untag, delete, tag, delete)
+        assert isinstance(refused, CommandRefused)
+        assert refused.code == "SERVICE_CALL_NOT_SCHEDULED"
+        assert isinstance(accepted, CommandAccepted)
+        assert key not in world.tables.calls
 
     async def test_id_and_key_of_a_deleted_call_can_be_reused_in_the_same_batch(self, world: World):
         key = world.key()

@@ -16,6 +16,7 @@ from tocsin.service_calls.messages import (
     REPLIES,
     ErrorMeta,
     Instant,
+    JobFilter,
     Message,
     RequestSpec,
     ResponseMeta,
@@ -24,7 +25,19 @@ from tocsin.service_calls.messages import (
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "messages.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
-STRUCTS = [Envelope, RequestSpec, RetrySpec, Hooks, Hook, ResponseMeta, ErrorMeta, *COMMANDS, *REPLIES, *EVENTS]
+STRUCTS = [
+    Envelope,
+    RequestSpec,
+    RetrySpec,
+    Hooks,
+    Hook,
+    JobFilter,
+    ResponseMeta,
+    ErrorMeta,
+    *COMMANDS,
+    *REPLIES,
+    *EVENTS,
+]
 
 
 def test_every_type_has_its_section_and_no_other():

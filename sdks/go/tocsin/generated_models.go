@@ -134,7 +134,7 @@ const (
 	HistoryModeNone     HistoryMode = "none"
 )
 
-// JobAction is an open enum: later servers may answer other values. What a job does with each timer or schedule.
+// JobAction is an open enum: later servers may answer other values. What a job does with each row.
 type JobAction string
 
 // The values of JobAction.
@@ -156,6 +156,7 @@ const (
 	JobKindTimers    JobKind = "timers"
 	JobKindSchedules JobKind = "schedules"
 	JobKindFailures  JobKind = "failures"
+	JobKindCalls     JobKind = "calls"
 	JobKindNamespace JobKind = "namespace"
 )
 
@@ -332,6 +333,16 @@ const (
 	TimerWaitsForOwner       TimerWaitsFor = "owner"
 	TimerWaitsForCreate      TimerWaitsFor = "create"
 	TimerWaitsForEgress      TimerWaitsFor = "egress"
+)
+
+// WaitingStatus is an open enum: later servers may answer other values. What a service call waits for: its due
+// time, or a retry.
+type WaitingStatus string
+
+// The values of WaitingStatus.
+const (
+	WaitingStatusScheduled WaitingStatus = "Scheduled"
+	WaitingStatusRetrying  WaitingStatus = "Retrying"
 )
 
 // CreateTimer: A timer to create; send exactly one of executeAt and delay, and at most one of payload and body.
@@ -1278,12 +1289,12 @@ func (v *DismissFailures) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// CreateJob: A job to create: of a namespace or, to replay failed service calls, of a tenant.
+// CreateJob: A job to create: of a namespace or, to replay or delete service calls, of a tenant.
 type CreateJob struct {
 	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
-	// replay of failures.
+	// replay of failures; delete of service calls.
 	Action JobAction
-	// What is changed: timers, schedules, or failures.
+	// What is changed: timers, schedules, failures, or calls that wait.
 	Of JobKind
 	// The namespace's name; *: all that the API key has access to.
 	Namespace string
@@ -1333,26 +1344,32 @@ func (v *CreateJob) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// JobFilter: Which rows a job changes: pending timers, schedules that have not ended, or failures that are listed,
-// that match all of it. It is checked again when each change becomes durable. Rows created after the job stay as
-// they are.
+// JobFilter: Which rows a job changes: pending timers, schedules that have not ended, failures that are listed, or
+// service calls that wait for their due time or for a retry, that match all of it. It is checked again when each
+// change becomes durable. Rows created after the job stay as they are.
 type JobFilter struct {
 	// A row must have all of these tags. Not of failures, but of service calls.
 	Tags []string
 	// Prefix of the ids.
 	IDPrefix string
-	// A part of the callback's host and path; case does not matter. Of failures: the destination of a group.
+	// A part of the URL's host and path; case does not matter. Of failures: the destination of a group.
 	Destination string
-	// A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
+	// A part of the last error; case does not matter. Of failures: the error of a group. Of timers and failures only.
 	Error string
-	// Only timers due at or after this instant, or failures of such runs.
+	// Only timers and service calls due at or after this instant, or failures of such runs.
 	ExecuteAfter time.Time
-	// Only timers due before this instant, or failures of such runs.
+	// Only timers and service calls due before this instant, or failures of such runs.
 	ExecuteBefore time.Time
 	// Only rows created before this instant, or failed before it. Default: the job's creation.
 	CreatedBefore time.Time
 	// Only failures of this kind. Of failures only.
 	Kind FailedKind
+	// Only rows created at or after this instant: failed then, or submitted if it is a service call.
+	CreatedAfter time.Time
+	// A part of the name, with letters A to Z in either case. Of service calls only.
+	Name string
+	// Only calls that wait for this. Of service calls only.
+	Status WaitingStatus
 }
 
 func (v *JobFilter) members(to []member) []member {
@@ -1365,6 +1382,9 @@ func (v *JobFilter) members(to []member) []member {
 		member{"executeBefore", &v.ExecuteBefore, false},
 		member{"createdBefore", &v.CreatedBefore, false},
 		member{"kind", &v.Kind, false},
+		member{"createdAfter", &v.CreatedAfter, false},
+		member{"name", &v.Name, false},
+		member{"status", &v.Status, false},
 	)
 }
 
@@ -2926,7 +2946,7 @@ type Job struct {
 	// The job's id.
 	ID string
 	// What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
-	// replay of failures.
+	// replay of failures; delete of service calls.
 	Action JobAction
 	// What it changes. A namespace is deleted with all that is in it.
 	Of     JobKind
@@ -3020,16 +3040,22 @@ type JobFilterAnswer struct {
 	Tags []string
 	// Prefix of the ids.
 	IDPrefix string
-	// A part of the callback's host and path; case does not matter. Of failures: the destination of a group.
+	// A part of the URL's host and path; case does not matter. Of failures: the destination of a group.
 	Destination string
-	// A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
+	// A part of the last error; case does not matter. Of failures: the error of a group. Of timers and failures only.
 	Error string
-	// Only timers due at or after this instant, or failures of such runs.
+	// Only timers and service calls due at or after this instant, or failures of such runs.
 	ExecuteAfter string
-	// Only timers due before this instant, or failures of such runs.
+	// Only timers and service calls due before this instant, or failures of such runs.
 	ExecuteBefore string
 	// Only failures of this kind. Of failures only.
 	Kind FailedKind
+	// Only rows created at or after this instant: failed then, or submitted if it is a service call.
+	CreatedAfter string
+	// A part of the name, with letters A to Z in either case. Of service calls only.
+	Name string
+	// Only calls that wait for this. Of service calls only.
+	Status WaitingStatus
 }
 
 func (v *JobFilterAnswer) members(to []member) []member {
@@ -3042,6 +3068,9 @@ func (v *JobFilterAnswer) members(to []member) []member {
 		member{"executeAfter", &v.ExecuteAfter, false},
 		member{"executeBefore", &v.ExecuteBefore, false},
 		member{"kind", &v.Kind, false},
+		member{"createdAfter", &v.CreatedAfter, false},
+		member{"name", &v.Name, false},
+		member{"status", &v.Status, false},
 	)
 }
 

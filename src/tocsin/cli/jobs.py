@@ -1,4 +1,4 @@
-"""`tocsin jobs`: one change of many timers or schedules, made by the server."""
+"""`tocsin jobs`: one change of many timers, schedules or service calls, made by the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tocsin.cli.client import Client
 
 app = group(
-    "Change many timers or schedules: jobs of the server, at a rate, that go on without you.",
+    "Change many timers, schedules or service calls: jobs of the server, at a rate, that go on without you.",
     example="jobs create shift --shift-by 2h --tag orders --watch",
 )
 
@@ -45,7 +45,9 @@ class RowOptions:
     tenant: Annotated[
         str | None,
         typer.Option(
-            "--tenant", metavar="ID", help="replay: failed service calls of this tenant; '*': of all tenants."
+            "--tenant",
+            metavar="ID",
+            help="replay, delete: failed or waiting service calls of this tenant; '*': of all tenants.",
         ),
     ] = None
     id_prefix: Annotated[str | None, typer.Option("--id-prefix", metavar="TEXT", help="Only ids with this prefix.")] = (
@@ -54,15 +56,29 @@ class RowOptions:
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; may be repeated.")] = None
     destination: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Only if the callback's host and path contain this text; replay: a group's."),
+        typer.Option(metavar="TEXT", help="Only if the URL's host and path contain this text; replay: a group's."),
     ] = None
     error: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only timers whose last error contains this text.")
     ] = None
-    after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due at or after this instant.")] = (
+    after: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only what is due at or after this instant.")] = (
         None
     )
-    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only timers due before this instant.")] = None
+    before: Annotated[str | None, typer.Option(metavar="INSTANT", help="Only what is due before this instant.")] = None
+    created_after: Annotated[
+        str | None,
+        typer.Option("--created-after", metavar="INSTANT", help="Only what was created at or after this instant."),
+    ] = None
+    created_before: Annotated[
+        str | None,
+        typer.Option("--created-before", metavar="INSTANT", help="Only what was created before this instant."),
+    ] = None
+    name: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only service calls whose name contains this text.")
+    ] = None
+    status: Annotated[
+        str | None, typer.Option(metavar="STATUS", help="Only service calls that are Scheduled, or Retrying.")
+    ] = None
     everything: Annotated[
         bool, typer.Option("--all", help="Every row of the namespace or tenant; needed where nothing else selects.")
     ] = False
@@ -76,6 +92,10 @@ class RowOptions:
             error=self.error,
             executeAfter=checked_instant("--after", self.after),
             executeBefore=checked_instant("--before", self.before),
+            createdAfter=checked_instant("--created-after", self.created_after),
+            createdBefore=checked_instant("--created-before", self.created_before),
+            name=self.name,
+            status=self.status,
         )
         scope = ScopeOptions(self.namespace, self.tenant).fields()
         return {**scope, **given(filter=chosen or None, all=self.everything or None)}
@@ -90,7 +110,8 @@ def create(
         str,
         typer.Argument(
             metavar="ACTION",
-            help="cancel, shift or set-url of timers; pause, resume, delete or set-url of schedules; replay of failures.",
+            help="cancel, shift or set-url of timers; pause, resume, delete or set-url of schedules; replay of failures; "
+            "with --tenant, replay or delete of service calls.",
         ),
     ],
     rows: RowOptions = NO_ROWS,
@@ -124,7 +145,7 @@ def create(
     request = {
         **rows.fields(),
         "action": "setUrl" if action == "set-url" else action,
-        "of": "schedules" if schedules else _OF.get(action, "timers"),
+        "of": _of(action, schedules=schedules, has_tenant=rows.tenant is not None),
         **given(shiftBy=shift_by, url=url, ratePerSecond=rate, matchMax=match_max, dryRun=dry_run or None),
     }
     with server.client() as client:
@@ -137,6 +158,12 @@ def create(
         if watch or dry_run:
             job = watched(client, job)
     show(job, as_json)
+
+
+def _of(action: str, *, schedules: bool, has_tenant: bool) -> str:
+    if has_tenant and action == "delete":
+        return "calls"
+    return "schedules" if schedules else _OF.get(action, "timers")
 
 
 def _confirmed(client: Client, request: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Jobs: one change of many timers, schedules or failures, which the server makes row by row."""
+"""Jobs: one change of many timers, schedules, failures or service calls, which the server makes row by row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 import msgspec
@@ -30,6 +30,8 @@ class JobKind(StrEnum):
     SCHEDULES = "schedules"
     #: Ends that failed: of timers, occurrences and notifications of a namespace, or of service calls of a tenant.
     FAILURES = "failures"
+    #: Service calls of a tenant that wait for their due time or for a retry.
+    CALLS = "calls"
     #: A namespace with all that is in it. Such a job is created by `namespaces/delete`.
     NAMESPACE = "namespace"
 
@@ -50,8 +52,16 @@ ACTIONS: Mapping[JobKind, tuple[JobAction, ...]] = {
     JobKind.TIMERS: (JobAction.CANCEL, JobAction.SHIFT, JobAction.SET_URL),
     JobKind.SCHEDULES: (JobAction.PAUSE, JobAction.RESUME, JobAction.DELETE, JobAction.SET_URL),
     JobKind.FAILURES: (JobAction.REPLAY,),
+    JobKind.CALLS: (JobAction.DELETE,),
     JobKind.NAMESPACE: (JobAction.DELETE,),
 }
+
+
+class WaitingStatus(StrEnum):
+    """What a service call waits for: its due time, or a retry."""
+
+    SCHEDULED = "Scheduled"
+    RETRYING = "Retrying"
 
 
 class JobState(StrEnum):
@@ -75,8 +85,9 @@ class RowFilter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     becomes durable, so that what was changed since is changed only if it still matches.
 
     `destination` and `error` are parts of URL and last error, in lower case; of failures, those of their group, like
-    `kind`. A failure counts as created when it failed. Instants are microseconds; `execute_after` is inclusive, the others
-    are exclusive. `updated_before`: nothing has happened to the row since, neither a change nor an attempt."""
+    `kind`. A failure counts as created when it failed, a service call when it was submitted. Instants are microseconds; those
+    before are exclusive, those after are inclusive. `updated_before`: nothing has happened to the row since, neither a change
+    nor an attempt. `name` is a part of a call's name, with letters A to Z in either case, and `status` a `WaitingStatus`."""
 
     created_before: int
     tags: tuple[str, ...] = ()
@@ -87,6 +98,9 @@ class RowFilter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     execute_before: int | None = None
     updated_before: int | None = None
     kind: str = ""
+    created_after: int | None = None
+    name: str = ""
+    status: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -96,28 +110,53 @@ class RowFilter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     def matches(self, timer: Timer) -> bool:
         """Whether a pending timer or a live schedule, as its row has it, is among those that are changed."""
         return (
-            timer.created_at < self.created_before
+            self._created(timer.created_at)
             and (self.updated_before is None or timer.updated_at < self.updated_before)
             and timer.id.startswith(self.id_prefix)
             and set(self.tags) <= set(timer.tags)
             and self.destination in timer.url.partition("://")[2].lower()
             and self.error in (timer.last_error or "").lower()
-            and (self.execute_after is None or timer.execute_at >= self.execute_after)
-            and (self.execute_before is None or timer.execute_at < self.execute_before)
+            and self._due(timer.execute_at)
         )
 
     def matches_failure(self, id: str, kind: str, failure: str, failed_at: int, execute_at: int) -> bool:
         """Whether a failure matches, apart from its tags. Destination and error are those of a group, as a whole."""
         destination, error = split_failure(failure)
         return (
-            failed_at < self.created_before
+            self._created(failed_at)
             and id.startswith(self.id_prefix)
             and self.kind in ("", kind)
             and self.destination in ("", destination)
             and self.error in ("", error)
-            and (self.execute_after is None or execute_at >= self.execute_after)
-            and (self.execute_before is None or execute_at < self.execute_before)
+            and self._due(execute_at)
         )
+
+    def matches_call(
+        self, id: str, name: str, status: str, tags: Collection[str], url: str, submitted_at: int, due_at: int
+    ) -> bool:
+        """Whether a service call that waits until `due_at` is among those that are deleted."""
+        return (
+            self._created(submitted_at)
+            and id.startswith(self.id_prefix)
+            and self.status in ("", status)
+            and set(self.tags) <= set(tags)
+            and self.destination in url.partition("://")[2].lower()
+            and _ascii_lower(self.name) in _ascii_lower(name)
+            and self._due(due_at)
+        )
+
+    def _created(self, at: int) -> bool:
+        return at < self.created_before and (self.created_after is None or at >= self.created_after)
+
+    def _due(self, at: int) -> bool:
+        return (self.execute_after is None or at >= self.execute_after) and (
+            self.execute_before is None or at < self.execute_before
+        )
+
+
+def _ascii_lower(text: str) -> bytes:
+    """As searches of lists compare: never equal where theirs is not."""
+    return text.encode(errors="surrogatepass").lower()
 
 
 class JobError(msgspec.Struct, frozen=True, gc=False):
@@ -151,9 +190,9 @@ class JobCounts(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """A job: what was asked for, and how far it is. All instants are microseconds.
 
-    `namespace` is one, or `*` for all of them. A job that replays service calls has an empty one, and their `tenant`, or `*`
-    for all. `request` is the hash of what was asked for, by which a repeated request is known. `created_by`, `address` and
-    `source` are who asked, for the audit trail. `match_max`: the job fails instead of changing more rows; it also is what
+    `namespace` is one, or `*` for all of them. A job of service calls has an empty one, and their `tenant`, or `*` for all.
+    `request` is the hash of what was asked for, by which a repeated request is known. `created_by`, `address` and `source`
+    are who asked, for the audit trail. `match_max`: the job fails instead of changing more rows; it also is what
     progress is measured by. `runner` is the incarnation of the node that works on it, `cursor` where that goes on: everything
     before it is done and durable. `seen_to` is the instant up to which timers were examined. `cancel_pending`: a namespace is
     deleted although timers or schedules are pending in it. `version` is its record's."""

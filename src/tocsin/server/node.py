@@ -238,7 +238,7 @@ class Server:
             ApiKeys(parts.store, access.keys.changed),
             access.audit,
             acts_for_all=engine.supervisor.acts_for_all,
-            calls=lambda: None if (calls := self.calls()) is None else calls.failures,
+            calls=self.calls,
             fatal=self._on_fatal,
         )
         jobs = Jobs(parts.store, engine.service.namespaces, engine.context.clock, engine.context.observe)

@@ -16,6 +16,7 @@ import msgspec
 from tocsin.model.hooks import Hooks
 from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import format_instant, parse_instant
+from tocsin.model.job import RowFilter
 from tocsin.model.retry import RetryPolicy
 from tocsin.ports.bus import Envelope, InvalidMessage
 
@@ -120,6 +121,31 @@ class ErrorMeta(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True,
     latency_ms: float = 0.0
 
 
+class JobFilter(_Strict, frozen=True):
+    """Which calls a job deletes. The members are those of `tocsin.model.job.RowFilter` that apply to calls, instants in
+    microseconds."""
+
+    created_before: int
+    created_after: int | None = None
+    execute_after: int | None = None
+    execute_before: int | None = None
+    tags: tuple[str, ...] = ()
+    id_prefix: str = ""
+    name: str = ""
+    destination: str = ""
+    status: str = ""
+
+    @classmethod
+    def of(cls, wanted: RowFilter) -> JobFilter:
+        """The wire form of a filter."""
+        return msgspec.convert(wanted, cls, from_attributes=True)
+
+    @property
+    def filter(self) -> RowFilter:
+        """The filter that this wire form describes."""
+        return msgspec.convert(self, RowFilter, from_attributes=True)
+
+
 # ------------------------------------------------------------------ commands
 
 
@@ -153,7 +179,9 @@ class UntagServiceCall(Command, frozen=True):
 
 
 class DeleteServiceCall(Command, frozen=True):
-    """Delete a call that is Scheduled or Retrying."""
+    """Delete a call that is Scheduled or Retrying. With `only_if`: only if it matches."""
+
+    only_if: JobFilter | None = None
 
 
 class RetryServiceCall(Command, frozen=True):

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from tocsin.model.hooks import Hooks
+from tocsin.model.job import RowFilter
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
+from tocsin.ports.agent_calls import CallFailure, CallFailurePlace, Tenants
 from tocsin.ports.bus import Envelope
-from tocsin.ports.failed_calls import CallFailure, CallFailurePlace, Tenants
 from tocsin.service_calls.messages import CallKey, CallStatus, ErrorMeta, RequestSpec, ResponseMeta
 
 T = TypeVar("T")
@@ -348,6 +349,14 @@ class CallRecord(NamedTuple):
     attempts: int = 0
     next_attempt_at: int | None = None
     hooks: Hooks | None = None
+
+
+def is_deleted(wanted: RowFilter, call: ServiceCall | CallRecord, tags: Collection[str]) -> bool:
+    """Whether a job with this filter deletes the call, which has these tags."""
+    due_at = call.due_at if call.next_attempt_at is None else call.next_attempt_at
+    return call.status in WAITING and wanted.matches_call(
+        call.service_call_id, call.name, call.status, tags, call.request_spec.url, call.submitted_at, due_at
+    )
 
 
 class ExecutionRecord(NamedTuple):

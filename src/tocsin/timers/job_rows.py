@@ -13,7 +13,7 @@ from tocsin.model.job import Job, JobAction, JobKind, RowFilter
 from tocsin.model.namespace import RESERVED_PREFIX
 from tocsin.model.schedule import DefinitionChanges, Edit, FailedOccurrence, Pause, Replay, Resume
 from tocsin.model.timer import Changes, Status
-from tocsin.ports.failed_calls import CallFailure, FailedCalls
+from tocsin.ports.agent_calls import AgentCalls, CallFailure, WaitingCall
 from tocsin.ports.store import GENERATION_END, FailureRow
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.failures import FailureFilter, kind_of, namespace_of
@@ -26,7 +26,7 @@ PAGE_ROWS, _SCAN_ROWS_MAX = 500, 10_000
 
 
 #: Returns the service agent, while it runs here.
-CallsHere = Callable[[], FailedCalls | None]
+CallsHere = Callable[[], AgentCalls | None]
 #: Makes a change durable. It raises the error of a row that can't be changed, and Unavailable.
 Write = Callable[[], Awaitable[object]]
 
@@ -170,26 +170,35 @@ async def replay_of(service: TimerService, row: FailureRow, url: str = "") -> Wr
 
 
 async def _page_of_calls(calls: CallsHere, job: Job, cursor: str | None) -> Page:
-    """The newest ones first, like other failures."""
+    """The newest ones first, like other failures: those that come meanwhile are none of the job's."""
+    read = _page_of_failed if job.kind is JobKind.FAILURES else _page_of_waiting
     try:
-        failures, end = await _agent(calls).failures(None if job.tenant == EVERY else job.tenant, PAGE_ROWS, cursor)
+        return await read(calls, job, None if job.tenant == EVERY else job.tenant, cursor)
     except StoreError as error:
         raise Unavailable(f"the service agent's database does not answer: {error}") from error
+
+
+async def _page_of_failed(calls: CallsHere, job: Job, tenant: str | None, cursor: str | None) -> Page:
+    read = _agent(calls).failures
+    failures, end = await read.failures(tenant, PAGE_ROWS, cursor)
     rows = [
-        JobRow(
-            "",
-            each.service_call_id,
-            _agent(calls).cursor_behind(each),
-            partial(_retry, calls, each, f"job:{job.id}"),
-            each.tenant_id,
-        )
+        JobRow("", each.service_call_id, read.cursor_behind(each), partial(_retry, calls, each, job), each.tenant_id)
         for each in failures
         if _is_wanted_call(job.filter, each)
     ]
     return Page(rows, end)
 
 
-def _agent(calls: CallsHere) -> FailedCalls:
+async def _page_of_waiting(calls: CallsHere, job: Job, tenant: str | None, cursor: str | None) -> Page:
+    waiting, end = await _agent(calls).waiting.page(tenant, job.filter, cursor)
+    rows = [
+        JobRow("", each.service_call_id, each.cursor, partial(_delete, calls, each, job), each.tenant_id)
+        for each in waiting
+    ]
+    return Page(rows, end)
+
+
+def _agent(calls: CallsHere) -> AgentCalls:
     found = calls()
     if found is None:
         raise Unavailable("the service agent has just moved to another node")
@@ -202,6 +211,15 @@ def _is_wanted_call(wanted: RowFilter, call: CallFailure) -> bool:
     )
 
 
-async def _retry(calls: CallsHere, call: CallFailure, correlation_id: str) -> Write:
+async def _retry(calls: CallsHere, call: CallFailure, job: Job) -> Write:
     # The agent that runs here now: it may have been away since the page was read.
-    return partial(_agent(calls).retry_failure, call, correlation_id)
+    return partial(_agent(calls).failures.retry_failure, call, _request_of(job))
+
+
+async def _delete(calls: CallsHere, call: WaitingCall, job: Job) -> Write:
+    return partial(_agent(calls).waiting.delete, call, job.filter, _request_of(job))
+
+
+def _request_of(job: Job) -> str:
+    """The correlation id of its commands."""
+    return f"job:{job.id}"

@@ -1,5 +1,5 @@
 """Jobs at work: the node that owns the first shard does all of them, page by page, by ordinary writes at the owners of the
-rows; those that replay service calls are done where the service agent runs, by its commands.
+rows; those of service calls are done where the service agent runs, by its commands.
 
 A page is read like a list, and each row that matches becomes one write, which the row's owner resolves when it assembles its
 batch (rule 17): it checks again whether the row matches. The job's record has the place behind the last row whose write is
@@ -32,6 +32,7 @@ from tocsin.model.errors import (
     ScheduleEnded,
     ServiceCallNotFailed,
     ServiceCallNotFound,
+    ServiceCallNotScheduled,
     ShardMoved,
     StoreError,
     TimerNotFound,
@@ -316,6 +317,9 @@ class _Run:
                     return False
                 sent = True
                 await write()
+            except ServiceCallNotScheduled:
+                # It is there, or there again.
+                return False
             except _GONE:
                 return in_doubt
             except (Unavailable, StoreError) as error:

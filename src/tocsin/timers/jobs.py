@@ -30,13 +30,13 @@ _decoder = msgspec.json.Decoder(Job)
 
 
 class JobRowsChanged(Event, frozen=True):
-    """A job has changed `rows` timers or schedules, or replayed as many failures, durably; `action` is what it does."""
+    """A job has changed `rows` timers, schedules, failures or service calls, durably; `action` is what it does."""
 
     action: str
     rows: int
     counter = Counter(
         "tocsin_job_rows_changed",
-        "Timers and schedules changed, and failures replayed, by jobs.",
+        "Timers, schedules, failures and service calls changed by jobs.",
         ("action",),
         by="rows",
     )

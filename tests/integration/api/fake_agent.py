@@ -12,8 +12,8 @@ from tocsin.http_client.plain import check_request
 from tocsin.model.ids import Uuid7Source
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputLimits, InputRules
+from tocsin.ports.agent_calls import CallFailure, CallFailurePlace, Tenants
 from tocsin.ports.bus import Envelope
-from tocsin.ports.failed_calls import CallFailure, CallFailurePlace, Tenants
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.limits import AgentLimits

@@ -40,6 +40,19 @@ def test_a_slow_job_is_paused_resumed_and_canceled(cli):
     assert (every["state"], every["changed"]) == ("completed", 30)
 
 
+def test_waiting_calls_of_a_tenant_are_deleted_by_a_job(cli):
+    tenant = cli("calls", "new-tenant").out.strip()
+    for name in ("charge one", "charge two", "mail"):
+        assert cli("calls", "submit", name, "http://127.0.0.1:9/x", "--tenant", tenant, "--in", "1h").code == 0
+    wanted = ("jobs", "create", "delete", "--tenant", tenant, "--name", "CHARGE", "--status", "Scheduled", "--json")
+    created = ("--created-after", "2020-01-01T00:00:00Z", "--created-before", "2020-01-02T00:00:00Z")
+    assert cli(*wanted, *created, "--dry-run").json()["matched"] == 0
+    done = cli(*wanted, *created[:2], "--watch", "--yes").json()
+    assert (done["of"], done["state"], done["changed"], done["tenant"]) == ("calls", "completed", 2, tenant)
+    left = cli("calls", "list", "--tenant", tenant, "--json").json()["serviceCalls"]
+    assert [each["name"] for each in left] == ["mail"]
+
+
 def test_a_job_that_selects_nothing_or_does_what_is_unknown_is_refused(cli):
     unselected = cli("jobs", "create", "cancel")
     assert (unselected.code, "all: true" in unselected.err) == (1, True)

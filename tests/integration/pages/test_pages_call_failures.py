@@ -68,7 +68,9 @@ async def test_groups_of_calls_stand_beside_those_of_timers(node: Node) -> None:
     listed = (await browser.get("/calls", params={"tenant": tenant, "view": "failed"})).text
     assert "Retry all that match…" in listed
     narrowed = (await browser.get("/calls", params={"tenant": tenant, "view": "failed", "q": "Charge"})).text
-    assert "Retry all that match…" not in narrowed
+    assert 'disabled title="Remove the search text' in narrowed
+    refused = await browser.post(f"/calls/retry/matching?tenant={tenant}&view=failed&q=Charge", {})
+    assert refused.status_code == 400
     dry = await browser.post(f"/calls/retry/matching?tenant={tenant}&view=failed&tag=eu", {})
     assert (await ended(browser, dry.headers["location"]))["matched"] == 3
     again = (await browser.post(f"{dry.headers['location']}/begin", {})).headers["location"]

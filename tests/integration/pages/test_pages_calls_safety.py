@@ -169,7 +169,9 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start, tmp_path: A
     key = f"{MINE}/{name['id']}"
     name |= {"star": key, "label": "Shop", "tag": "x", "url": URL}
     for action in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/calls/tenants",
-                   "/calls/retry", "/calls/tenants/label", "/calls/delete-many", "/calls/retry-many"):  # fmt: skip
+                   "/calls/retry", "/calls/tenants/label", "/calls/delete-many", "/calls/retry-many",
+                   f"/calls/delete/matching?tenant={MINE}&view=scheduled",
+                   "/calls/delete/matching?view=scheduled"):  # fmt: skip
         many = {"id": key} if action.endswith("-many") else {}
         assert (await reader.post(action, {**name, **many})).status_code == 403, action
     assert (await reader.get(f"/calls/new?tenant={MINE}")).status_code == 403
@@ -202,7 +204,9 @@ async def test_key_of_one_tenant_sees_only_that_tenant(start: Start, tmp_path: A
     name |= {"star": f"{OTHERS}/{name['id']}", "label": "Mine"}
     for path in ("/calls/star", "/calls/tag", "/calls/untag", "/calls/delete", "/calls/new", "/ui/calls/rows",
                  "/ui/calls/equivalent", "/calls/tenants", "/calls/retry", "/calls/tenants/label",
-                 "/calls/delete-many", "/calls/retry-many", f"/calls/retry/matching?tenant={OTHERS}",
+                 "/calls/delete-many", "/calls/retry-many",
+                 f"/calls/delete/matching?tenant={OTHERS}&view=scheduled", "/calls/delete/matching?view=scheduled",
+                 f"/calls/retry/matching?tenant={OTHERS}", "/calls/retry/matching?view=failed",
                  "/failures/calls/replay", "/failures/calls/dismiss"):  # fmt: skip
         many = {"id": name["star"]} if path.endswith("-many") else {}
         assert (await owner.post(path, {"csrf": await token_of(owner), **name, **many})).status_code == 403, path
@@ -217,6 +221,18 @@ async def test_key_of_one_tenant_sees_only_that_tenant(start: Start, tmp_path: A
     for path in ("/calls", "/failures", "/failures/calls/group", "/failures/calls/export.csv"):
         assert (await outsider.get(f"{path}?tenant={MINE}")).status_code == 403, path
     assert 'href="/calls"' not in (await outsider.get("/timers")).text
+
+
+async def test_only_admins_change_calls_of_all_tenants_together(start: Start, tmp_path: Any) -> None:
+    node = await keyed(start, tmp_path)
+    for secret, is_disabled in (("tk_admin", False), ("tk_write", True), ("tk_mine", True)):
+        browser = await signed_in(node, secret)
+        await new_call(browser, MINE)
+        every, one = [(await browser.get(f"/calls?view=scheduled{scope}")).text for scope in ("", f"&tenant={MINE}")]
+        assert ('disabled title="Choose a tenant' in every) == is_disabled
+        assert 'disabled title="Choose a tenant' not in one
+        counted = await browser.post("/calls/delete/matching?view=scheduled", {"csrf": await token_of(browser)})
+        assert counted.status_code == (403 if is_disabled else 303), secret
 
 
 async def test_recent_tenants_are_remembered_in_a_cookie(start: Start) -> None:

@@ -241,6 +241,7 @@ const ofJobFilter: Converters<JobFilter> = {
   executeAfter: encodeInstant,
   executeBefore: encodeInstant,
   createdBefore: encodeInstant,
+  createdAfter: encodeInstant,
 };
 
 /** What is sent; members that are undefined stay out. */

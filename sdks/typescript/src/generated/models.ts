@@ -30,11 +30,11 @@ export type FailureKind = "CALLBACK_NOT_OK" | "INVALID_CALLBACK_RESPONSE" | "TIM
 /** Which finished timers stay visible until retention removes them. */
 export type HistoryMode = "all" | "failures" | "none";
 
-/** What a job does with each timer or schedule. */
+/** What a job does with each row. */
 export type JobAction = "cancel" | "shift" | "setUrl" | "pause" | "resume" | "delete" | "replay";
 
 /** What a job changes. */
-export type JobKind = "timers" | "schedules" | "failures" | "namespace";
+export type JobKind = "timers" | "schedules" | "failures" | "calls" | "namespace";
 
 /** running and paused ones go on, or may; completed, canceled and failed ones have ended. */
 export type JobState = "running" | "paused" | "completed" | "canceled" | "failed";
@@ -87,6 +87,9 @@ export type TimerStatus = "pending" | "completed" | "failed" | "canceled" | "exp
  * leads elsewhere.
  */
 export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "response" | "write" | "lease" | "clock" | "owner" | "create" | "egress";
+
+/** What a service call waits for: its due time, or a retry. */
+export type WaitingStatus = "Scheduled" | "Retrying";
 
 /** A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`. */
 export interface CreateTimer {
@@ -599,14 +602,14 @@ export interface DismissFailures {
   readonly all?: boolean | undefined;
 }
 
-/** A job to create: of a namespace or, to replay failed service calls, of a tenant. */
+/** A job to create: of a namespace or, to replay or delete service calls, of a tenant. */
 export interface CreateJob {
   /**
    * What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
-   * replay of failures.
+   * replay of failures; delete of service calls.
    */
   readonly action: JobAction;
-  /** What is changed: timers, schedules, or failures. */
+  /** What is changed: timers, schedules, failures, or calls that wait. */
   readonly of: JobKind;
   /** The namespace's name; `*`: all that the API key has access to. */
   readonly namespace?: string | undefined;
@@ -630,27 +633,36 @@ export interface CreateJob {
 }
 
 /**
- * Which rows a job changes: pending timers, schedules that have not ended, or failures that are listed, that
- * match all of it. It is checked again when each change becomes durable. Rows created after the job stay as they
- * are.
+ * Which rows a job changes: pending timers, schedules that have not ended, failures that are listed, or service
+ * calls that wait for their due time or for a retry, that match all of it. It is checked again when each change
+ * becomes durable. Rows created after the job stay as they are.
  */
 export interface JobFilter {
   /** A row must have all of these tags. Not of failures, but of service calls. */
   readonly tags?: readonly string[] | undefined;
   /** Prefix of the ids. */
   readonly idPrefix?: string | undefined;
-  /** A part of the callback's host and path; case does not matter. Of failures: the destination of a group. */
+  /** A part of the URL's host and path; case does not matter. Of failures: the destination of a group. */
   readonly destination?: string | undefined;
-  /** A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules. */
+  /**
+   * A part of the last error; case does not matter. Of failures: the error of a group. Of timers and failures
+   * only.
+   */
   readonly error?: string | undefined;
-  /** Only timers due at or after this instant, or failures of such runs. */
+  /** Only timers and service calls due at or after this instant, or failures of such runs. */
   readonly executeAfter?: InstantLike | undefined;
-  /** Only timers due before this instant, or failures of such runs. */
+  /** Only timers and service calls due before this instant, or failures of such runs. */
   readonly executeBefore?: InstantLike | undefined;
   /** Only rows created before this instant, or failed before it. Default: the job's creation. */
   readonly createdBefore?: InstantLike | undefined;
   /** Only failures of this kind. Of failures only. */
   readonly kind?: FailedKind | undefined;
+  /** Only rows created at or after this instant: failed then, or submitted if it is a service call. */
+  readonly createdAfter?: InstantLike | undefined;
+  /** A part of the name, with letters A to Z in either case. Of service calls only. */
+  readonly name?: string | undefined;
+  /** Only calls that wait for this. Of service calls only. */
+  readonly status?: WaitingStatus | undefined;
 }
 
 /** Names a job. */
@@ -1379,7 +1391,7 @@ export interface Job {
   id: string;
   /**
    * What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
-   * replay of failures.
+   * replay of failures; delete of service calls.
    */
   action: Open<JobAction>;
   /** What it changes. A namespace is deleted with all that is in it. */
@@ -1435,16 +1447,25 @@ export interface JobFilterAnswer {
   tags?: string[];
   /** Prefix of the ids. */
   idPrefix?: string;
-  /** A part of the callback's host and path; case does not matter. Of failures: the destination of a group. */
+  /** A part of the URL's host and path; case does not matter. Of failures: the destination of a group. */
   destination?: string;
-  /** A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules. */
+  /**
+   * A part of the last error; case does not matter. Of failures: the error of a group. Of timers and failures
+   * only.
+   */
   error?: string;
-  /** Only timers due at or after this instant, or failures of such runs. */
+  /** Only timers and service calls due at or after this instant, or failures of such runs. */
   executeAfter?: string;
-  /** Only timers due before this instant, or failures of such runs. */
+  /** Only timers and service calls due before this instant, or failures of such runs. */
   executeBefore?: string;
   /** Only failures of this kind. Of failures only. */
   kind?: Open<FailedKind>;
+  /** Only rows created at or after this instant: failed then, or submitted if it is a service call. */
+  createdAfter?: string;
+  /** A part of the name, with letters A to Z in either case. Of service calls only. */
+  name?: string;
+  /** Only calls that wait for this. Of service calls only. */
+  status?: Open<WaitingStatus>;
 }
 
 /** A row that could not be changed, and why. It has a namespace or a tenant. */

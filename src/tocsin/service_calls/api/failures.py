@@ -26,8 +26,8 @@ from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN
 from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.timer import LoggedAttempt
+from tocsin.ports.agent_calls import CallFailure, CallFailurePlace, Tenants
 from tocsin.ports.clock import Clock
-from tocsin.ports.failed_calls import CallFailure, CallFailurePlace, Tenants
 from tocsin.service_calls.messages import CallKey, DismissFailure, Message, RetryServiceCall
 from tocsin.service_calls.ports import CallQueries, ExecutionRecord
 from tocsin.tasks import in_parallel

@@ -20,8 +20,8 @@ from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import INSTANT_MAX, US_PER_SECOND
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputRules
+from tocsin.ports.agent_calls import Tenants
 from tocsin.ports.bus import Bus, Envelope, InvalidMessage
-from tocsin.ports.failed_calls import Tenants
 from tocsin.service_calls.api.failures import CallFailures
 from tocsin.service_calls.api.validation import (
     CORRELATION_ID_CHARS_MAX,
@@ -31,6 +31,7 @@ from tocsin.service_calls.api.validation import (
     Submission,
     encode_cursor,
 )
+from tocsin.service_calls.api.waiting import DeletableCalls
 from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.messages import (
     CallKey,
@@ -115,6 +116,8 @@ class ServiceCalls:
         self._rules = CallRules(context.limits, rules, check_request)
         #: Those that failed.
         self.failures = CallFailures(queries, self._command, context.clock, failure_retention_us)
+        #: Those that wait, for jobs.
+        self.waiting = DeletableCalls(queries, self._command)
         #: The limits in force.
         self.limits = context.limits
         #: Returns a new id for a call or a tenant.

@@ -20,7 +20,7 @@ from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.redaction import REDACTED, withheld
 from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.validation import InputRules, is_deeper_than, new_name_reason, new_text_reason, text_reason
-from tocsin.ports.failed_calls import Tenants
+from tocsin.ports.agent_calls import Tenants
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CallKey, CallStatus, Instant, RequestSpec, RetrySpec, SubmitServiceCall
 from tocsin.service_calls.ports import CallFilter, PagePosition

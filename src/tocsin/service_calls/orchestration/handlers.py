@@ -30,7 +30,7 @@ from tocsin.service_calls.orchestration import service_call
 from tocsin.service_calls.orchestration.notifications import notification
 from tocsin.service_calls.orchestration.service_call import Step
 from tocsin.service_calls.orchestration.unit_of_work import UnitOfWork, transact
-from tocsin.service_calls.ports import WAITING, ServiceCall, ServiceCallStore
+from tocsin.service_calls.ports import WAITING, ServiceCall, ServiceCallStore, is_deleted
 
 SUBSCRIBER = "orchestration"
 #: Streams and metrics show it next to the subscriber's name, so it must differ.
@@ -131,13 +131,7 @@ class Orchestration:
 
         async def work(unit: UnitOfWork) -> list[Envelope]:
             await unit.load({each.key for each in commands})
-            await unit.load_tags(
-                {
-                    c.key
-                    for c in commands
-                    if isinstance(c.message, TagServiceCall | UntagServiceCall) and unit.get(c.key)
-                }
-            )
+            await unit.load_tags({c.key for c in commands if _needs_tags(c.message) and unit.get(c.key)})
             await unit.load_by_idempotency_key(
                 {
                     (each.key.tenant_id, each.message.idempotency_key)
@@ -188,11 +182,13 @@ class Orchestration:
                 tags.add(tag)
             case UntagServiceCall(tag=tag):
                 unit.tags(command.key).discard(tag)
-            case DeleteServiceCall():
+            case DeleteServiceCall(only_if=only_if):
                 messages = service_call.delete(call)
                 if messages is None:
                     reason = f"the service call is {call.status.value} already"
                     return _refused(command, "SERVICE_CALL_NOT_SCHEDULED", reason)
+                if only_if is not None and not is_deleted(only_if.filter, call, unit.tags(command.key)):
+                    return _refused(command, "SERVICE_CALL_NOT_SCHEDULED", "the service call does not match any more")
                 unit.delete(command.key, messages, command.envelope.id)
             case DismissFailure(execution_id=execution_id):
                 step = service_call.dismiss(call, execution_id)
@@ -226,6 +222,12 @@ class Orchestration:
         return self._context.registry.seal(
             reply, tenant_id=asked.tenant_id, correlation_id=correlation_id, causation_id=asked.id, id=unit.new_id()
         )
+
+
+def _needs_tags(message: Message) -> bool:
+    if isinstance(message, DeleteServiceCall):
+        return message.only_if is not None
+    return isinstance(message, TagServiceCall | UntagServiceCall)
 
 
 def _refused(command: _Received, code: str, reason: str) -> CommandRefused:

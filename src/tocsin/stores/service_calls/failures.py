@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from tocsin.ports.failed_calls import CallFailure, CallFailurePlace, Tenants
+from tocsin.ports.agent_calls import CallFailure, CallFailurePlace, Tenants
 from tocsin.stores.service_calls.service_calls import TAGS
 from tocsin.stores.service_calls.statements import KEY, Database, Query, Row, Session
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from tocsin.model.instants import format_instant
-from tocsin.ports.failed_calls import CallFailure, CallFailurePlace, Tenants
+from tocsin.ports.agent_calls import CallFailure, CallFailurePlace, Tenants
 from tocsin.service_calls.messages import CallKey, CallStatus
 from tocsin.service_calls.ports import (
     CallFilter,

@@ -11,7 +11,7 @@ import structlog
 
 from tocsin.keys import grant_refusal
 from tocsin.model.access import EVERY, ApiKey, Role, hash_key
-from tocsin.ports.failed_calls import Tenants
+from tocsin.ports.agent_calls import Tenants
 from tocsin.rate_limit import RateLimit
 from tocsin.timers.listing import Scope
 from tocsin.web.http.errors import Forbidden, TooManyFailures, Unauthenticated

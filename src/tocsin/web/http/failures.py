@@ -24,8 +24,8 @@ from tocsin.model.failure_groups import (
 )
 from tocsin.model.redaction import redact_url
 from tocsin.model.validation import InputRules
+from tocsin.ports.agent_calls import CallFailure
 from tocsin.ports.audit import Actor, AuditLog
-from tocsin.ports.failed_calls import CallFailure
 from tocsin.ports.store import FailureRow
 from tocsin.service_calls.api.failures import CallFailureFilter, CallFailures
 from tocsin.service_calls.api.failures import failure_id as call_failure_id

@@ -18,7 +18,16 @@ from tocsin.model.errors import FieldError, InvalidInput, JobNotFound
 from tocsin.model.failure import DESTINATION_CHARS_MAX
 from tocsin.model.failure_groups import FailedKind
 from tocsin.model.instants import format_duration, parse_duration
-from tocsin.model.job import ACTIONS, RATE_DEFAULT, RATE_MAX, JobAction, JobKind, JobState, RowFilter
+from tocsin.model.job import (
+    ACTIONS,
+    RATE_DEFAULT,
+    RATE_MAX,
+    JobAction,
+    JobKind,
+    JobState,
+    RowFilter,
+    WaitingStatus,
+)
 from tocsin.model.redaction import redact_url, withheld
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
@@ -41,7 +50,7 @@ Action = Annotated[
     JobAction,
     about(
         "What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules; "
-        "replay of failures."
+        "replay of failures; delete of service calls."
     ),
 ]
 Tags = Annotated[
@@ -50,16 +59,25 @@ Tags = Annotated[
 IdPrefix = Annotated[str, about("Prefix of the ids."), limits.ID_PREFIX]
 Destination = Annotated[
     str,
-    about("A part of the callback's host and path; case does not matter. Of failures: the destination of a group."),
+    about("A part of the URL's host and path; case does not matter. Of failures: the destination of a group."),
     limits.text(DESTINATION_CHARS_MAX),
 ]
 LastError = Annotated[
     str,
-    about("A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules."),
+    about(
+        "A part of the last error; case does not matter. Of failures: the error of a group. Of timers and failures only."
+    ),
     limits.PART,
 ]
-ExecuteAfter = Annotated[Instant, about("Only timers due at or after this instant, or failures of such runs.")]
-ExecuteBefore = Annotated[Instant, about("Only timers due before this instant, or failures of such runs.")]
+ExecuteAfter = Annotated[
+    Instant, about("Only timers and service calls due at or after this instant, or failures of such runs.")
+]
+ExecuteBefore = Annotated[
+    Instant, about("Only timers and service calls due before this instant, or failures of such runs.")
+]
+CreatedAfter = Annotated[
+    Instant, about("Only rows created at or after this instant: failed then, or submitted if it is a service call.")
+]
 CreatedBefore = Annotated[
     Instant, about("Only rows created before this instant, or failed before it. Default: the job's creation.")
 ]
@@ -77,11 +95,16 @@ DryRun = Annotated[bool, about("Only counts the rows that match. Default false."
 
 
 FailureKind = Annotated[FailedKind, about("Only failures of this kind. Of failures only.")]
+CallName = Annotated[
+    str, about("A part of the name, with letters A to Z in either case. Of service calls only."), limits.PART
+]
+CallWaitsFor = Annotated[WaitingStatus, about("Only calls that wait for this. Of service calls only.")]
 
 
 class JobFilter(RequestStruct):
-    """Which rows a job changes: pending timers, schedules that have not ended, or failures that are listed, that match all of
-    it. It is checked again when each change becomes durable. Rows created after the job stay as they are."""
+    """Which rows a job changes: pending timers, schedules that have not ended, failures that are listed, or service calls
+    that wait for their due time or for a retry, that match all of it. It is checked again when each change becomes durable.
+    Rows created after the job stay as they are."""
 
     tags: Tags | UnsetType = UNSET
     id_prefix: IdPrefix | UnsetType = UNSET
@@ -91,15 +114,18 @@ class JobFilter(RequestStruct):
     execute_before: ExecuteBefore | UnsetType = UNSET
     created_before: CreatedBefore | UnsetType = UNSET
     kind: FailureKind | UnsetType = UNSET
+    created_after: CreatedAfter | UnsetType = UNSET
+    name: CallName | UnsetType = UNSET
+    status: CallWaitsFor | UnsetType = UNSET
 
 
 class CreateJob(RequestStruct, kw_only=True):
-    """A job to create: of a namespace or, to replay failed service calls, of a tenant."""
+    """A job to create: of a namespace or, to replay or delete service calls, of a tenant."""
 
     namespace: ListedNamespace | UnsetType = UNSET
     tenant: ListedTenant | UnsetType = UNSET
     action: Action
-    of: Annotated[JobKind, about("What is changed: timers, schedules, or failures.")]
+    of: Annotated[JobKind, about("What is changed: timers, schedules, failures, or calls that wait.")]
     filter: JobFilter | UnsetType = UNSET
     all: Annotated[bool | UnsetType, about("Must be true if the filter is empty: every row is changed.")] = UNSET
     shift_by: ShiftBy | UnsetType = UNSET
@@ -159,6 +185,9 @@ class JobFilterAnswer(ResponseStruct, omit_defaults=True):
     execute_after: ExecuteAfter | UnsetType = UNSET
     execute_before: ExecuteBefore | UnsetType = UNSET
     kind: FailureKind | UnsetType = UNSET
+    created_after: CreatedAfter | UnsetType = UNSET
+    name: CallName | UnsetType = UNSET
+    status: CallWaitsFor | UnsetType = UNSET
 
 
 class Job(ResponseStruct, kw_only=True):
@@ -224,6 +253,9 @@ def job_view(job: model.Job) -> Job:
             optional_instant(wanted.execute_after),
             optional_instant(wanted.execute_before),
             FailedKind(wanted.kind) if wanted.kind else UNSET,
+            optional_instant(wanted.created_after),
+            wanted.name or UNSET,
+            WaitingStatus(wanted.status) if wanted.status else UNSET,
         ),
         state=job.state,
         rate_per_second=job.rate_per_second,
@@ -334,12 +366,16 @@ class JobRequests:
         errors = [*bad_fields(sent, self._rules), *bad_key(sent.idempotency_key)]
         row_filter = self._filter(sent, now_us, errors)
         if sent.of is JobKind.NAMESPACE:
-            errors.append(FieldError("of", "is deleted with namespaces/delete; give timers, schedules or failures"))
+            errors.append(
+                FieldError("of", "is deleted with namespaces/delete; give timers, schedules, failures or calls")
+            )
         elif sent.action not in ACTIONS[sent.of]:
             known = ", ".join(ACTIONS[sent.of])
             errors.append(FieldError("action", f"is none of {sent.of}; give one of: {known}"))
-        if sent.tenant is not UNSET and sent.of is not JobKind.FAILURES:
-            errors.append(FieldError("of", "is of a namespace; with a tenant, only failures can be replayed"))
+        if sent.tenant is not UNSET and sent.of not in (JobKind.FAILURES, JobKind.CALLS):
+            errors.append(FieldError("of", "is of a namespace; with a tenant, give failures or calls"))
+        if sent.tenant is UNSET and sent.of is JobKind.CALLS:
+            errors.append(FieldError("namespace", "does not apply to service calls; give their tenant instead"))
         if row_filter.is_empty and sent.all is not True:
             reason = "is empty; give a filter, or all: true to change every row"
             errors.append(FieldError("filter", reason))
@@ -388,15 +424,15 @@ class JobRequests:
         after = read_instant("executeAfter", wanted.execute_after, found)
         before = read_instant("executeBefore", wanted.execute_before, found)
         created = read_instant("createdBefore", wanted.created_before, found)
+        created_after = read_instant("createdAfter", wanted.created_after, found)
         if created is not None and created > now_us:
             found.append(FieldError("createdBefore", "is in the future; leave it out, so that it is now"))
+        if sent.of in (JobKind.SCHEDULES, JobKind.CALLS) and wanted.error is not UNSET:
+            found.append(FieldError("error", f"does not apply to {sent.of}; leave it out"))
         if sent.of is JobKind.SCHEDULES:
-            of_timers = {"error": wanted.error, "executeAfter": after, "executeBefore": before}
-            found += [
-                FieldError(name, "applies to timers only; leave it out")
-                for name, value in of_timers.items()
-                if value not in (None, UNSET)
-            ]
+            found += _refused({"executeAfter": after, "executeBefore": before}, "does not apply to schedules")
+        if sent.of is not JobKind.CALLS:
+            found += _refused({"name": wanted.name, "status": wanted.status}, "applies to service calls only")
         if sent.of is JobKind.FAILURES and sent.tenant is UNSET and wanted.tags is not UNSET:
             found.append(FieldError("tags", "does not apply to failures of a namespace; leave it out"))
         if sent.of is JobKind.FAILURES:
@@ -417,6 +453,9 @@ class JobRequests:
             after,
             before,
             kind="" if wanted.kind is UNSET else wanted.kind.value,
+            created_after=created_after,
+            name="" if wanted.name is UNSET else wanted.name,
+            status="" if wanted.status is UNSET else wanted.status.value,
         )
 
     def _shift_us(self, sent: CreateJob, errors: list[FieldError]) -> int:
@@ -434,6 +473,10 @@ class JobRequests:
         if reason := self._rules.delay(shift_us):
             errors.append(FieldError("shiftBy", reason))
         return -shift_us if sent.shift_by.startswith("-") else shift_us
+
+
+def _refused(fields: dict[str, object], reason: str) -> list[FieldError]:
+    return [FieldError(name, f"{reason}; leave it out") for name, value in fields.items() if value not in (None, UNSET)]
 
 
 def job_id(key: str | None) -> str:

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.model.access import EVERY, ApiKey, Role
 from tocsin.model.errors import FieldError
-from tocsin.ports.failed_calls import Tenants
+from tocsin.ports.agent_calls import Tenants
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.access import listed_tenants, require_tenant
 from tocsin.web.http.wire import about

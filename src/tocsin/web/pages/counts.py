@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from tocsin.model.errors import TocsinError
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.model.timer import Status
-from tocsin.ports.failed_calls import Tenants
+from tocsin.ports.agent_calls import Tenants
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.tasks import Refreshed
 from tocsin.timers.listing import ListRequest, Scope

@@ -37,9 +37,15 @@ ACTIONS = {
         JobAction.SET_URL: "Change the URL of",
     },
     JobKind.FAILURES: {JobAction.REPLAY: "Replay"},
+    JobKind.CALLS: {JobAction.DELETE: "Delete"},
 }
-_ROWS = {JobKind.TIMERS: "pending timers", JobKind.SCHEDULES: "schedules", JobKind.FAILURES: "failures"}
-#: What the form changes; failures are replayed from their page.
+_ROWS = {
+    JobKind.TIMERS: "pending timers",
+    JobKind.SCHEDULES: "schedules",
+    JobKind.FAILURES: "failures",
+    JobKind.CALLS: "waiting calls",
+}
+#: What the form changes; failures are replayed from their page, and calls deleted from their list.
 _OFFERED = (JobKind.TIMERS, JobKind.SCHEDULES)
 _STATES = {
     JobState.RUNNING: State("running", "pending"),
@@ -250,6 +256,9 @@ def _same_again(counted: Job) -> wire.CreateJob:
         # What has been created since was not counted.
         "createdBefore": format_instant(row_filter.created_before),
         "kind": row_filter.kind,
+        "createdAfter": "" if row_filter.created_after is None else format_instant(row_filter.created_after),
+        "name": row_filter.name,
+        "status": row_filter.status,
     }
     body: dict[str, Any] = {
         **({"tenant": counted.tenant} if counted.tenant else {"namespace": counted.namespace}),

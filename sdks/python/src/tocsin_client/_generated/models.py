@@ -84,11 +84,11 @@ FailureKind: TypeAlias = Literal[
 #: Which finished timers stay visible until retention removes them.
 HistoryMode: TypeAlias = Literal["all", "failures", "none"]
 
-#: What a job does with each timer or schedule.
+#: What a job does with each row.
 JobAction: TypeAlias = Literal["cancel", "shift", "setUrl", "pause", "resume", "delete", "replay"]
 
 #: What a job changes.
-JobKind: TypeAlias = Literal["timers", "schedules", "failures", "namespace"]
+JobKind: TypeAlias = Literal["timers", "schedules", "failures", "calls", "namespace"]
 
 #: running and paused ones go on, or may; completed, canceled and failed ones have ended.
 JobState: TypeAlias = Literal["running", "paused", "completed", "canceled", "failed"]
@@ -142,6 +142,9 @@ TimerStatus: TypeAlias = Literal["pending", "completed", "failed", "canceled", "
 TimerWaitsFor: TypeAlias = Literal[
     "instant", "destination", "namespace", "node", "response", "write", "lease", "clock", "owner", "create", "egress"
 ]
+
+#: What a service call waits for: its due time, or a retry.
+WaitingStatus: TypeAlias = Literal["Scheduled", "Retrying"]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -1100,12 +1103,12 @@ class DismissFailures:
 
 @dataclass(kw_only=True, slots=True)
 class CreateJob:
-    """A job to create: of a namespace or, to replay failed service calls, of a tenant."""
+    """A job to create: of a namespace or, to replay or delete service calls, of a tenant."""
 
     #: What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
-    #: replay of failures.
+    #: replay of failures; delete of service calls.
     action: JobAction
-    #: What is changed: timers, schedules, or failures.
+    #: What is changed: timers, schedules, failures, or calls that wait.
     of: JobKind
     #: The namespace's name; `*`: all that the API key has access to.
     namespace: str | Unset = UNSET
@@ -1158,25 +1161,32 @@ class CreateJob:
 
 @dataclass(kw_only=True, slots=True)
 class JobFilter:
-    """Which rows a job changes: pending timers, schedules that have not ended, or failures that are listed, that match
-    all of it. It is checked again when each change becomes durable. Rows created after the job stay as they are."""
+    """Which rows a job changes: pending timers, schedules that have not ended, failures that are listed, or service
+    calls that wait for their due time or for a retry, that match all of it. It is checked again when each change
+    becomes durable. Rows created after the job stay as they are."""
 
     #: A row must have all of these tags. Not of failures, but of service calls.
     tags: Sequence[str] | Unset = UNSET
     #: Prefix of the ids.
     id_prefix: str | Unset = UNSET
-    #: A part of the callback's host and path; case does not matter. Of failures: the destination of a group.
+    #: A part of the URL's host and path; case does not matter. Of failures: the destination of a group.
     destination: str | Unset = UNSET
-    #: A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
+    #: A part of the last error; case does not matter. Of failures: the error of a group. Of timers and failures only.
     error: str | Unset = UNSET
-    #: Only timers due at or after this instant, or failures of such runs.
+    #: Only timers and service calls due at or after this instant, or failures of such runs.
     execute_after: Instant | Unset = UNSET
-    #: Only timers due before this instant, or failures of such runs.
+    #: Only timers and service calls due before this instant, or failures of such runs.
     execute_before: Instant | Unset = UNSET
     #: Only rows created before this instant, or failed before it. Default: the job's creation.
     created_before: Instant | Unset = UNSET
     #: Only failures of this kind. Of failures only.
     kind: FailedKind | Unset = UNSET
+    #: Only rows created at or after this instant: failed then, or submitted if it is a service call.
+    created_after: Instant | Unset = UNSET
+    #: A part of the name, with letters A to Z in either case. Of service calls only.
+    name: str | Unset = UNSET
+    #: Only calls that wait for this. Of service calls only.
+    status: WaitingStatus | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -1197,6 +1207,12 @@ class JobFilter:
             sent["createdBefore"] = instant_text("created_before", self.created_before)
         if self.kind is not UNSET:
             sent["kind"] = self.kind
+        if self.created_after is not UNSET:
+            sent["createdAfter"] = instant_text("created_after", self.created_after)
+        if self.name is not UNSET:
+            sent["name"] = self.name
+        if self.status is not UNSET:
+            sent["status"] = self.status
         return sent
 
 
@@ -2525,7 +2541,7 @@ class Job:
     #: The job's id.
     id: str
     #: What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of schedules;
-    #: replay of failures.
+    #: replay of failures; delete of service calls.
     action: JobAction | str
     #: What it changes. A namespace is deleted with all that is in it.
     of: JobKind | str
@@ -2612,16 +2628,22 @@ class JobFilterAnswer:
     tags: list[str] | None = None
     #: Prefix of the ids.
     id_prefix: str | None = None
-    #: A part of the callback's host and path; case does not matter. Of failures: the destination of a group.
+    #: A part of the URL's host and path; case does not matter. Of failures: the destination of a group.
     destination: str | None = None
-    #: A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
+    #: A part of the last error; case does not matter. Of failures: the error of a group. Of timers and failures only.
     error: str | None = None
-    #: Only timers due at or after this instant, or failures of such runs.
+    #: Only timers and service calls due at or after this instant, or failures of such runs.
     execute_after: str | None = None
-    #: Only timers due before this instant, or failures of such runs.
+    #: Only timers and service calls due before this instant, or failures of such runs.
     execute_before: str | None = None
     #: Only failures of this kind. Of failures only.
     kind: FailedKind | str | None = None
+    #: Only rows created at or after this instant: failed then, or submitted if it is a service call.
+    created_after: str | None = None
+    #: A part of the name, with letters A to Z in either case. Of service calls only.
+    name: str | None = None
+    #: Only calls that wait for this. Of service calls only.
+    status: WaitingStatus | str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> JobFilterAnswer:
@@ -2635,6 +2657,9 @@ class JobFilterAnswer:
             execute_after=source.get("executeAfter"),
             execute_before=source.get("executeBefore"),
             kind=source.get("kind"),
+            created_after=source.get("createdAfter"),
+            name=source.get("name"),
+            status=source.get("status"),
         )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import (
+    FieldError,
+    InvalidInput,
     ServiceCallNotFailed,
     ServiceCallNotFound,
     ServiceCallNotScheduled,
@@ -22,8 +25,8 @@ from tocsin.web.http import jobs as wire
 from tocsin.web.http.jobs import JobRequests
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.bulk import Action, Target, ask_or_change, selected
-from tocsin.web.pages.calls.listing import CallList
-from tocsin.web.pages.calls.presentation import STAR, key_of, path, waits
+from tocsin.web.pages.calls.listing import CallFilters, CallList
+from tocsin.web.pages.calls.presentation import key_of, path, waits
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.jobs import job_path
 from tocsin.web.pages.site import CallPart, Site, route
@@ -85,19 +88,31 @@ class CallBulk(CallPart):
 
         return await self._change(context, _RETRY, lambda call: call.status == CallStatus.FAILED, retry)
 
+    @route("POST", "/calls/delete/matching")
+    async def delete_matching(self, context: RequestContext) -> Response:
+        """Begins a dry run of the job that deletes all waiting calls that match the filters in the query; its page asks."""
+        filters = await self._lists.filters(context)
+        return await self._begin(context, filters, JobKind.CALLS, JobAction.DELETE, filters.deletes(context.now_us))
+
     @route("POST", "/calls/retry/matching")
     async def retry_matching(self, context: RequestContext) -> Response:
         """Begins a dry run of the job that retries all failures that match the filters in the query; its page asks first."""
         filters = await self._lists.filters(context)
-        tags = [*filters.tags, *((STAR,) if filters.starred else ())]
-        body = {
-            "tenant": filters.scope,
-            "of": JobKind.FAILURES,
-            "action": JobAction.REPLAY,
-            "dryRun": True,
-            "all": True,
-            **({"filter": {"tags": tags}} if tags else {}),
-        }
+        return await self._begin(context, filters, JobKind.FAILURES, JobAction.REPLAY, filters.retries)
+
+    async def _begin(
+        self,
+        context: RequestContext,
+        filters: CallFilters,
+        of: JobKind,
+        action: JobAction,
+        wanted: dict[str, Any] | None,
+    ) -> Response:
+        if wanted is None:
+            raise InvalidInput(
+                FieldError("", "a job cannot select just the calls of this list; change its tab or its filters")
+            )
+        body = {"tenant": filters.scope, "of": of, "action": action, "dryRun": True, "all": True, "filter": wanted}
         sent = _job_reader.read(msgspec.json.encode(body))
         job = await self._jobs.create(sent, context.principal.key, context.actor, context.now_us)
         return RedirectResponse(job_path(job), 303)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,10 +14,11 @@ from starlette.responses import RedirectResponse, Response
 from tocsin.model.access import EVERY, Role
 from tocsin.model.audit import AuditAction
 from tocsin.model.ids import is_uuid7
+from tocsin.model.instants import parse_instant
 from tocsin.model.validation import new_text_reason
 from tocsin.service_calls.api.validation import PageRequest
 from tocsin.service_calls.messages import CallStatus
-from tocsin.service_calls.ports import CallRecord
+from tocsin.service_calls.ports import WAITING, CallRecord
 from tocsin.statistics.counting import ChangeCounter
 from tocsin.web.http.access import listed_tenants
 from tocsin.web.http.errors import Forbidden
@@ -64,9 +66,29 @@ class CallFilters(ListFilters):
         return is_uuid7(self.search.lower())
 
     @property
-    def names_failures(self) -> bool:
-        """Whether it lists the failed calls of which a job can retry all: its filters have neither names nor instants."""
-        return self.view == "failed" and not (self.search or self.range)
+    def retries(self) -> dict[str, Any] | None:
+        """The filter of the job that retries all failed calls that are listed; None if no filter selects just these."""
+        return None if self.view != "failed" or self.search or self.range else _given(tags=self._wanted_tags)
+
+    def deletes(self, now_us: int) -> dict[str, Any] | None:
+        """The filter of the job that deletes all waiting calls that are listed; None on tabs that may list others."""
+        status = self.views[self.view][1]
+        if status not in WAITING:
+            return None
+        after, before = self.bounds(now_us)
+        by_id = self.names_id
+        return _given(
+            status=status,
+            tags=self._wanted_tags,
+            idPrefix=self.search.lower() if by_id else "",
+            name="" if by_id else self.search,
+            createdAfter=after,
+            createdBefore="" if _is_after(before, now_us) else before,
+        )
+
+    @property
+    def _wanted_tags(self) -> tuple[str, ...]:
+        return (*self.tags, *((STAR,) if self.starred else ()))
 
     def request(self, now_us: int) -> PageRequest:
         """The equivalent API request, unchecked."""
@@ -74,13 +96,24 @@ class CallFilters(ListFilters):
         after, before = self.bounds(now_us)
         return PageRequest(
             statuses=() if status is None else (status,),
-            tags=(*self.tags, *((STAR,) if self.starred else ())),
+            tags=self._wanted_tags,
             name=self.search or None,
             submitted_from=after or None,
             submitted_to=before or None,
             limit=str(self.rows),
             cursor=self.cursor or None,
         )
+
+
+def _is_after(text: str, now_us: int) -> bool:
+    """Whether the text is an instant in the future; one that is none is for the API to refuse."""
+    with suppress(ValueError):
+        return bool(text) and parse_instant(text) > now_us
+    return False
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
 
 
 NOTICES = {"deleted": "Call deleted. It is not sent, and no record of it is kept."}

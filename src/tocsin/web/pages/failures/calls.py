@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 from tocsin.model.access import Role
 from tocsin.model.errors import Conflict, InvalidInput, NotFound, TocsinError
 from tocsin.model.failure_groups import FailedKind, GroupKey
-from tocsin.ports.failed_calls import CallFailure
+from tocsin.ports.agent_calls import CallFailure
 from tocsin.service_calls.api.failures import CallFailureFilter, failure_id
 from tocsin.web.http.failures import DismissedFailures, FailureRequests
 from tocsin.web.http.jobs import JobRequests

@@ -7,11 +7,11 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A job to create: of a namespace or, to replay failed service calls, of a tenant.
+ * A job to create: of a namespace or, to replay or delete service calls, of a tenant.
  *
  * @param action What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of
- * schedules; replay of failures.
- * @param of What is changed: timers, schedules, or failures.
+ * schedules; replay of failures; delete of service calls.
+ * @param of What is changed: timers, schedules, failures, or calls that wait.
  * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
  * @param tenant The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
  * key has access to.
@@ -42,8 +42,8 @@ public record CreateJob(
      * Starts with the required members; the others are absent.
      *
      * @param action What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of
-     * schedules; replay of failures.
-     * @param of What is changed: timers, schedules, or failures.
+     * schedules; replay of failures; delete of service calls.
+     * @param of What is changed: timers, schedules, failures, or calls that wait.
      * @return the request
      */
     public static CreateJob of(JobAction action, JobKind of) {

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param id The job's id.
  * @param action What is done with each row: cancel, shift and setUrl of timers; pause, resume, delete and setUrl of
- * schedules; replay of failures.
+ * schedules; replay of failures; delete of service calls.
  * @param of What it changes. A namespace is deleted with all that is in it.
  * @param filter filter
  * @param state running and paused ones go on, or may; completed, canceled and failed ones have ended.

@@ -5,7 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.OpenEnum;
 
 /**
- * What a job does with each timer or schedule. Later servers may send values that have no constant here.
+ * What a job does with each row. Later servers may send values that have no constant here.
  *
  * @param value as the API writes it
  */

@@ -10,19 +10,22 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Which rows a job changes: pending timers, schedules that have not ended, or failures that are
- * listed, that match all of it. It is checked again when each change becomes durable. Rows created
- * after the job stay as they are.
+ * Which rows a job changes: pending timers, schedules that have not ended, failures that are listed,
+ * or service calls that wait for their due time or for a retry, that match all of it. It is checked
+ * again when each change becomes durable. Rows created after the job stay as they are.
  *
  * @param tags A row must have all of these tags. Not of failures, but of service calls.
  * @param idPrefix Prefix of the ids.
- * @param destination A part of the callback's host and path; case does not matter. Of failures: the destination of a
- * group.
- * @param error A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
- * @param executeAfter Only timers due at or after this instant, or failures of such runs.
- * @param executeBefore Only timers due before this instant, or failures of such runs.
+ * @param destination A part of the URL's host and path; case does not matter. Of failures: the destination of a group.
+ * @param error A part of the last error; case does not matter. Of failures: the error of a group. Of timers and
+ * failures only.
+ * @param executeAfter Only timers and service calls due at or after this instant, or failures of such runs.
+ * @param executeBefore Only timers and service calls due before this instant, or failures of such runs.
  * @param createdBefore Only rows created before this instant, or failed before it. Default: the job's creation.
  * @param kind Only failures of this kind. Of failures only.
+ * @param createdAfter Only rows created at or after this instant: failed then, or submitted if it is a service call.
+ * @param name A part of the name, with letters A to Z in either case. Of service calls only.
+ * @param status Only calls that wait for this. Of service calls only.
  */
 public record JobFilter(
         Field<List<String>> tags,
@@ -32,7 +35,10 @@ public record JobFilter(
         Field<Instant> executeAfter,
         Field<Instant> executeBefore,
         Field<Instant> createdBefore,
-        Field<FailedKind> kind) {
+        Field<FailedKind> kind,
+        Field<Instant> createdAfter,
+        Field<String> name,
+        Field<WaitingStatus> status) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -41,6 +47,9 @@ public record JobFilter(
      */
     public static JobFilter of() {
         return new JobFilter(
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -76,7 +85,10 @@ public record JobFilter(
                 executeAfter,
                 executeBefore,
                 createdBefore,
-                kind);
+                kind,
+                createdAfter,
+                name,
+                status);
     }
 
     /**
@@ -104,12 +116,14 @@ public record JobFilter(
                 executeAfter,
                 executeBefore,
                 createdBefore,
-                kind);
+                kind,
+                createdAfter,
+                name,
+                status);
     }
 
     /**
-     * A part of the callback's host and path; case does not matter. Of failures: the destination of a
-     * group.
+     * A part of the URL's host and path; case does not matter. Of failures: the destination of a group.
      *
      * @param value its value
      * @return a copy with it
@@ -121,8 +135,7 @@ public record JobFilter(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param destination A part of the callback's host and path; case does not matter. Of failures: the destination of a
-     * group.
+     * @param destination A part of the URL's host and path; case does not matter. Of failures: the destination of a group.
      * @return a copy with it
      */
     public JobFilter destination(Field<String> destination) {
@@ -134,11 +147,15 @@ public record JobFilter(
                 executeAfter,
                 executeBefore,
                 createdBefore,
-                kind);
+                kind,
+                createdAfter,
+                name,
+                status);
     }
 
     /**
-     * A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
+     * A part of the last error; case does not matter. Of failures: the error of a group. Of timers and
+     * failures only.
      *
      * @param value its value
      * @return a copy with it
@@ -150,7 +167,8 @@ public record JobFilter(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param error A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules.
+     * @param error A part of the last error; case does not matter. Of failures: the error of a group. Of timers and
+     * failures only.
      * @return a copy with it
      */
     public JobFilter error(Field<String> error) {
@@ -162,11 +180,14 @@ public record JobFilter(
                 executeAfter,
                 executeBefore,
                 createdBefore,
-                kind);
+                kind,
+                createdAfter,
+                name,
+                status);
     }
 
     /**
-     * Only timers due at or after this instant, or failures of such runs.
+     * Only timers and service calls due at or after this instant, or failures of such runs.
      *
      * @param value its value
      * @return a copy with it
@@ -178,7 +199,7 @@ public record JobFilter(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param executeAfter Only timers due at or after this instant, or failures of such runs.
+     * @param executeAfter Only timers and service calls due at or after this instant, or failures of such runs.
      * @return a copy with it
      */
     public JobFilter executeAfter(Field<Instant> executeAfter) {
@@ -190,11 +211,14 @@ public record JobFilter(
                 executeAfter,
                 executeBefore,
                 createdBefore,
-                kind);
+                kind,
+                createdAfter,
+                name,
+                status);
     }
 
     /**
-     * Only timers due before this instant, or failures of such runs.
+     * Only timers and service calls due before this instant, or failures of such runs.
      *
      * @param value its value
      * @return a copy with it
@@ -206,7 +230,7 @@ public record JobFilter(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param executeBefore Only timers due before this instant, or failures of such runs.
+     * @param executeBefore Only timers and service calls due before this instant, or failures of such runs.
      * @return a copy with it
      */
     public JobFilter executeBefore(Field<Instant> executeBefore) {
@@ -218,7 +242,10 @@ public record JobFilter(
                 executeAfter,
                 executeBefore,
                 createdBefore,
-                kind);
+                kind,
+                createdAfter,
+                name,
+                status);
     }
 
     /**
@@ -246,7 +273,10 @@ public record JobFilter(
                 executeAfter,
                 executeBefore,
                 createdBefore,
-                kind);
+                kind,
+                createdAfter,
+                name,
+                status);
     }
 
     /**
@@ -274,7 +304,103 @@ public record JobFilter(
                 executeAfter,
                 executeBefore,
                 createdBefore,
-                kind);
+                kind,
+                createdAfter,
+                name,
+                status);
+    }
+
+    /**
+     * Only rows created at or after this instant: failed then, or submitted if it is a service call.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public JobFilter createdAfter(Instant value) {
+        return createdAfter(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param createdAfter Only rows created at or after this instant: failed then, or submitted if it is a service call.
+     * @return a copy with it
+     */
+    public JobFilter createdAfter(Field<Instant> createdAfter) {
+        return new JobFilter(
+                tags,
+                idPrefix,
+                destination,
+                error,
+                executeAfter,
+                executeBefore,
+                createdBefore,
+                kind,
+                createdAfter,
+                name,
+                status);
+    }
+
+    /**
+     * A part of the name, with letters A to Z in either case. Of service calls only.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public JobFilter name(String value) {
+        return name(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param name A part of the name, with letters A to Z in either case. Of service calls only.
+     * @return a copy with it
+     */
+    public JobFilter name(Field<String> name) {
+        return new JobFilter(
+                tags,
+                idPrefix,
+                destination,
+                error,
+                executeAfter,
+                executeBefore,
+                createdBefore,
+                kind,
+                createdAfter,
+                name,
+                status);
+    }
+
+    /**
+     * Only calls that wait for this. Of service calls only.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public JobFilter status(WaitingStatus value) {
+        return status(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param status Only calls that wait for this. Of service calls only.
+     * @return a copy with it
+     */
+    public JobFilter status(Field<WaitingStatus> status) {
+        return new JobFilter(
+                tags,
+                idPrefix,
+                destination,
+                error,
+                executeAfter,
+                executeBefore,
+                createdBefore,
+                kind,
+                createdAfter,
+                name,
+                status);
     }
 
     /**
@@ -292,6 +418,9 @@ public record JobFilter(
         executeBefore.putInto(sent, "executeBefore", Values::toJson);
         createdBefore.putInto(sent, "createdBefore", Values::toJson);
         kind.putInto(sent, "kind", FailedKind::toJson);
+        createdAfter.putInto(sent, "createdAfter", Values::toJson);
+        name.putInto(sent, "name", Json::of);
+        status.putInto(sent, "status", WaitingStatus::toJson);
         return Json.object(sent);
     }
 }

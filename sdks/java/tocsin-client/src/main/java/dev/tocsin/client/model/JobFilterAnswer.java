@@ -11,12 +11,15 @@ import org.jspecify.annotations.Nullable;
  * @param createdBefore An RFC 3339 instant with a time zone.
  * @param tags A row must have all of these tags. Not of failures, but of service calls. Null if absent.
  * @param idPrefix Prefix of the ids. Null if absent.
- * @param destination A part of the callback's host and path; case does not matter. Of failures: the destination of a
- * group. Null if absent.
- * @param error A part of the last error; case does not matter. Of failures: the error of a group. Not of schedules. Null if absent.
- * @param executeAfter Only timers due at or after this instant, or failures of such runs. Null if absent.
- * @param executeBefore Only timers due before this instant, or failures of such runs. Null if absent.
+ * @param destination A part of the URL's host and path; case does not matter. Of failures: the destination of a group. Null if absent.
+ * @param error A part of the last error; case does not matter. Of failures: the error of a group. Of timers and
+ * failures only. Null if absent.
+ * @param executeAfter Only timers and service calls due at or after this instant, or failures of such runs. Null if absent.
+ * @param executeBefore Only timers and service calls due before this instant, or failures of such runs. Null if absent.
  * @param kind Only failures of this kind. Of failures only. Null if absent.
+ * @param createdAfter Only rows created at or after this instant: failed then, or submitted if it is a service call. Null if absent.
+ * @param name A part of the name, with letters A to Z in either case. Of service calls only. Null if absent.
+ * @param status Only calls that wait for this. Of service calls only. Null if absent.
  */
 public record JobFilterAnswer(
         String createdBefore,
@@ -26,7 +29,10 @@ public record JobFilterAnswer(
         @Nullable String error,
         @Nullable String executeAfter,
         @Nullable String executeBefore,
-        @Nullable FailedKind kind) {
+        @Nullable FailedKind kind,
+        @Nullable String createdAfter,
+        @Nullable String name,
+        @Nullable WaitingStatus status) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -43,6 +49,9 @@ public record JobFilterAnswer(
                 source.readOptional("error", Json::asString),
                 source.readOptional("executeAfter", Json::asString),
                 source.readOptional("executeBefore", Json::asString),
-                source.readOptional("kind", FailedKind::fromJson));
+                source.readOptional("kind", FailedKind::fromJson),
+                source.readOptional("createdAfter", Json::asString),
+                source.readOptional("name", Json::asString),
+                source.readOptional("status", WaitingStatus::fromJson));
     }
 }

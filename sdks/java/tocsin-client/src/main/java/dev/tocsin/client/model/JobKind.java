@@ -19,6 +19,9 @@ public record JobKind(String value) implements OpenEnum {
     /** failures. */
     public static final JobKind FAILURES = new JobKind("failures");
 
+    /** calls. */
+    public static final JobKind CALLS = new JobKind("calls");
+
     /** namespace. */
     public static final JobKind NAMESPACE = new JobKind("namespace");
 

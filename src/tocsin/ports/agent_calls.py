@@ -1,9 +1,11 @@
-"""The failures of service calls, for what works on them from outside of the service agent: jobs."""
+"""Service calls, for what works on them from outside of the service agent: jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
+
+from tocsin.model.job import RowFilter
 
 #: One tenant, several, or all of them (None).
 Tenants = str | tuple[str, ...] | None
@@ -37,7 +39,7 @@ class CallFailure(NamedTuple):
 
 
 class FailedCalls(Protocol):
-    """The service agent, where it runs."""
+    """Calls that failed and nobody has dealt with."""
 
     async def failures(
         self, tenants: Tenants, limit: int, cursor: str | None
@@ -52,3 +54,37 @@ class FailedCalls(Protocol):
         """Makes another attempt of the call, under the same `webhook-id`, unless there has been one since it failed.
         Raises ServiceCallNotFound, ServiceCallNotFailed; BusOverloaded if nothing was accepted, otherwise Unavailable,
         after which it may be called again."""
+
+
+class WaitingCall(NamedTuple):
+    """A service call that waits for its due time or for a retry. `cursor` is that of a page that begins behind it."""
+
+    tenant_id: str
+    service_call_id: str
+    cursor: str
+
+
+class WaitingCalls(Protocol):
+    """Calls that wait for their due time or for a retry."""
+
+    async def page(
+        self, tenants: Tenants, wanted: RowFilter, cursor: str | None
+    ) -> tuple[Sequence[WaitingCall], str | None]:
+        """Some of those that match, the last submitted ones first, and the cursor of the next page if one may follow. Raises
+        StoreError."""
+
+    async def delete(self, call: WaitingCall, only_if: RowFilter, correlation_id: str) -> None:
+        """Deletes the call if it waits and matches when it is deleted. Raises ServiceCallNotFound, ServiceCallNotScheduled;
+        BusOverloaded if nothing was accepted, otherwise Unavailable, after which it may be called again."""
+
+
+class AgentCalls(Protocol):
+    """The service agent, where it runs."""
+
+    @property
+    def failures(self) -> FailedCalls:
+        """Those that failed."""
+
+    @property
+    def waiting(self) -> WaitingCalls:
+        """Those that wait."""
