@@ -361,7 +361,7 @@ async def test_failed_call_shows_its_error(shown: Window, inbox: tuple[Inbox, st
     page = shown.page
     await shown.go(tenant.page(failed))
     await expect(page.locator(".lead .state")).to_have_text("failed")
-    await expect(page.locator(".error-line").first).to_contain_text("HTTP_STATUS")
+    await expect(page.locator(".error-line").first).to_contain_text("HTTP 503")
     await expect(page.locator("#response .status-code")).to_have_text("503")
     await expect(page.locator("#response code")).to_have_text("<b>busy</b>")
     await expect(page.locator(".line li").last).to_contain_text("Failed")
