@@ -32,7 +32,7 @@ from tocsin.timers.service import TimerService
 DUE = 4_000_000_000_000_000
 SHARDS = 8
 #: Leases and timeouts are chosen for a busy machine; the shorter they are, the sooner the second node takes over.
-LIMITS = EngineLimits(heartbeat_interval_us=100_000, node_lease_us=600_000, member_timeout_us=1_000_000)
+LIMITS = EngineLimits(heartbeat_interval_us=200_000, node_lease_us=1_500_000, member_timeout_us=2_500_000)
 
 
 class _Silent:
