@@ -31,6 +31,7 @@ from tocsin.web.pages.site import Part, RouteEntry
 
 F = TypeVar("F", bound=ListFilters)
 R = TypeVar("R")
+S = TypeVar("S")
 Q = TypeVar("Q", ListRequest, ScheduleListRequest)
 #: Namespaces in which an id is looked up at once, a read of the store for each.
 _LOOKED_UP_MAX = 100
@@ -40,12 +41,22 @@ _OUTAGE_READ_S = 1.0
 _SHOWN_STATUSES = (400, 404, 503)
 _names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
 _keys_decoder = msgspec.json.Decoder(list[str])
-_S = TypeVar("_S")
 
 
 def key_of(timer: Timer) -> str:
     """What names a row of a list: a namespace's name has no slash."""
     return f"{timer.namespace}/{timer.id}"
+
+
+def _sent(context: RequestContext, name: str, decoder: msgspec.json.Decoder[list[S]], most: int) -> list[S]:
+    """What an open page sends of its rows. Raises InvalidInput."""
+    try:
+        sent = decoder.decode(context.form.exact(name))
+    except msgspec.DecodeError:
+        raise InvalidInput(FieldError(name, "is not a list of ids")) from None
+    if len(sent) > most:
+        raise InvalidInput(FieldError(name, f"has more than {most} entries"))
+    return sent
 
 
 class TimeBudget:
@@ -270,7 +281,7 @@ class ListPart(Part, Generic[F, R]):
         """In words, how many rows the list would now start with, or continue with after its cursor, that an open page lacks.
         The page sends the keys of its first rows; `whole`: it has no others."""
         filters = await self.filters(context)
-        known = frozenset(self._sent(context, "known", _keys_decoder))
+        known = frozenset(_sent(context, "known", _keys_decoder, self._limits.list_rows_max))
         ids, more = await self.find_ids(context, filters)
         # Those after the last one that both have come by scrolling. If they share none, those of a list that begins with the
         # latest are new.
@@ -282,21 +293,11 @@ class ListPart(Part, Generic[F, R]):
         words = "or more new" if more and end == len(ids) else "new"
         return PlainTextResponse(f"{count(new)} {words}" if new else "")
 
-    def _sent(self, context: RequestContext, name: str, decoder: msgspec.json.Decoder[list[_S]]) -> list[_S]:
-        """What an open page sends of its rows. Raises InvalidInput."""
-        try:
-            sent = decoder.decode(context.form.exact(name))
-        except msgspec.DecodeError:
-            raise InvalidInput(FieldError(name, "is not a list of ids")) from None
-        if len(sent) > self._limits.list_rows_max:
-            raise InvalidInput(FieldError(name, f"has more than {self._limits.list_rows_max} entries"))
-        return sent
-
     async def rows(self, context: RequestContext) -> Response:
         """The changed rows of an open page, which sends its ids and versions, the scope and the tab."""
         scope, view = context.form.exact(self.filters_type.scope_name), context.form.get("view")
         may_write = self.permit(context, scope)
-        wanted = self._sent(context, "rows", _names_decoder)
+        wanted = _sent(context, "rows", _names_decoder, self._limits.list_rows_max)
         found = await self.get_many(context, scope, [row_id for row_id, _ in wanted])
         changed = await self.completed(
             [found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known]
