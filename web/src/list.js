@@ -81,6 +81,8 @@ function startChips() {
   document.addEventListener("tocsin:taken", ({ detail: { sent, left } }) => {
     if (field.value.startsWith(sent)) field.value = [left, field.value.slice(sent.length)].filter(Boolean).join(" ");
   });
+  // What was typed is known already: to leave the field changes nothing, and the rows that are about to be selected stay.
+  field.addEventListener("change", (event) => event.stopPropagation());
   field.addEventListener("keydown", (event) => {
     const last = [...document.querySelectorAll(".filter-chip")].at(-1);
     if (event.key === "Backspace" && !field.value && last) unfilter(last);
