@@ -122,6 +122,23 @@ async def test_new_rows_are_counted_up_to_the_last_known_one(node: Node) -> None
         assert (await browser.post("/ui/fresh/timers", {"known": wrong})).status_code == 400
 
 
+async def test_only_rows_that_the_principal_may_read_are_counted_as_new(start: Start, tmp_path: Path) -> None:
+    node = await keyed(start, tmp_path)
+    admin, limited = await signed_in(node, "tk_admin"), await signed_in(node, "tk_ns")
+    admin.client.headers["authorization"] = "Bearer tk_admin"
+    await post(admin, "namespaces/create", name="shop")
+    for namespace in ("default", "shop"):
+        await admin.create("order-1", namespace=namespace, callbackUrl=CALLBACK)
+    assert await admin.fresh("/timers", whole="yes") == "2 new"
+    assert await limited.fresh("/timers", whole="yes") == "1 new"
+    assert (await limited.post("/ui/fresh/timers?namespace=shop", {"known": "[]"})).status_code == 403
+    # Likewise a namespace that the search text names, and that the field does not take before the word is whole.
+    typing = {"hx-request": "true", "hx-trigger": "q"}
+    assert "hx-redirect" not in (await limited.get("/timers?q=ns:shop", headers=typing)).headers
+    assert (await limited.get("/timers?q=ns:shop")).headers["location"] == "/timers?namespace=shop&view=pending"
+    assert (await limited.get("/timers?namespace=shop&view=pending")).status_code == 403
+
+
 async def test_words_of_the_search_field_become_chips(node: Node) -> None:
     browser = node.browser()
     await post(browser, "namespaces/create", name="shop")
@@ -148,8 +165,8 @@ async def test_words_of_the_search_field_become_chips(node: Node) -> None:
     ):
         answer = await searched(text, typing=typing)
         assert chips(answer) == taken, text
-        told = json.loads(answer.headers.get("hx-trigger", "{}"))
-        assert told == ({} if left is None else {"tocsin:taken": {"sent": text, "left": left}}), text
+        events = json.loads(answer.headers.get("hx-trigger", "{}"))
+        assert events == ({} if left is None else {"tocsin:taken": {"sent": text, "left": left}}), text
     # Another namespace has a page of its own, which keeps the other filters.
     for text, typing in (("a ns:shop", True), ("a ns:nowhere ", True), ("a ns:nowhere", False)):
         named = text.split(":")[1].strip()
