@@ -120,6 +120,68 @@ async def test_time_range_is_in_the_time_zone_of_the_rows(browser: Browser, show
         await expect(plain.page.locator("#results tbody tr")).to_have_attribute("data-id", "h11")
 
 
+async def test_words_become_chips_while_more_is_typed(shown: Window, api: Api) -> None:
+    page, rows, search = shown.page, shown.page.locator("#results tbody tr"), shown.page.locator("#q")
+    await tagged(api, "chips")
+    await api("namespaces/create", name="chips-too")
+    await shown.go("/timers?namespace=chips")
+    await search.click()
+    # A word narrows the list before it is whole.
+    await page.keyboard.type("tag:e")
+    await expect(page.get_by_role("heading", name="No matching timers")).to_be_visible()
+    await expect(page.locator(".filter-chip")).to_have_count(0)
+    await page.keyboard.type("u order")
+    await expect(page.locator(".filter-chip")).to_have_text("tageu")
+    await expect(search).to_have_value("order")
+    await expect(search).to_be_focused()
+    await expect(rows).to_have_attribute("data-id", "order-1")
+    await shown.picture("list-chips")
+    # To leave the field replaces no rows.
+    await page.get_by_label("Select order-1").check()
+    await expect(page.locator("#picked-count")).to_have_text("1 timer selected")
+    await search.focus()
+    for _ in "order":
+        await page.keyboard.press("Backspace")
+    await expect(rows).to_have_count(2)
+    await page.keyboard.press("Backspace")
+    await expect(page.locator(".filter-chip")).to_have_count(0)
+    await expect(rows).to_have_count(3)
+    await expect(search).to_be_focused()
+    await page.keyboard.type("to:hook")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".filter-chip")).to_have_text("tohook")
+    await page.get_by_label("Remove to hook").click()
+    await expect(page.locator(".filter-chip")).to_have_count(0)
+    await expect(search).to_be_focused()
+    await page.keyboard.type("ns:chips-too")
+    await expect(page).to_have_url(re.compile("namespace=chips-too"))
+
+
+async def test_words_become_chips_without_scripts(browser: Browser, server: ServerProcess, api: Api) -> None:
+    await tagged(api, "plain")
+    async with window(browser, server.url, scripts=False) as plain:
+        page, rows = plain.page, plain.page.locator("#results tbody tr")
+        await plain.go("/timers?namespace=plain")
+        await page.locator("#q").fill("order tag:eu")
+        await page.get_by_role("button", name="Search").click()
+        await expect(page.locator(".filter-chip")).to_have_text("tageu")
+        await expect(page.locator("#q")).to_have_value("order")
+        await expect(rows).to_have_attribute("data-id", "order-1")
+        await page.get_by_role("link", name="Remove tag eu").click()
+        await expect(page.locator(".filter-chip")).to_have_count(0)
+        await expect(rows).to_have_count(2)
+        await page.locator("#q").fill("ns:default")
+        await page.get_by_role("button", name="Search").click()
+        await expect(page).to_have_url(re.compile("namespace=default"))
+        await expect(page.locator("#q")).to_have_value("")
+
+
+async def tagged(api: Api, namespace: str) -> None:
+    """Creates a namespace with three timers, two of which have the tag `eu`, and two an id that begins with `order`."""
+    timers = (("order-1", "eu"), ("order-2", "us"), ("invoice-1", "eu"))
+    await named(api, namespace, *({"id": each, "tags": [tag]} for each, tag in timers))
+
+
 async def test_new_rows_are_counted_for_the_current_filters(shown: Window, api: Api) -> None:
     page = shown.page
     await named(api, "fresh", *({"id": f"a{number}"} for number in range(40)), {"id": "b0"})
@@ -144,7 +206,7 @@ async def test_new_rows_are_counted_for_the_current_filters(shown: Window, api: 
     await expect(page.locator("#results tbody tr")).to_have_count(1)
     texts = await page.evaluate_handle(
         "(window.texts = new Set(), new MutationObserver(() => { const fresh = document.getElementById('fresh');"
-        " if (!fresh.hidden) window.texts.add(fresh.textContent); }).observe(document.getElementById('results'),"
+        " if (fresh.textContent) window.texts.add(fresh.textContent); }).observe(document.getElementById('results'),"
         " {subtree: true, childList: true, attributes: true}), window.texts)"
     )
     proceed.set()

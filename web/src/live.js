@@ -1,10 +1,10 @@
 // Live updates of a page: the server sends an event when something has changed, and the page asks for what it shows and changes into
 // that in place. Nothing moves: the focus, open menus and the selection stay, and new rows wait behind a button.
-import { Idiomorph } from "idiomorph";
+import { morph } from "./morph.js";
 import { asOf, showOutage } from "./outage.js";
 import { peekIsOpen } from "./peek.js";
-import { drop, keyOf, partsInView, results, rows, start } from "./rows.js";
-import { clock, nowMs, serverShows, showTimes } from "./times.js";
+import { drop, partsInView, results, rows, start } from "./rows.js";
+import { clock, nowMs, put, serverShows } from "./times.js";
 import { ask, dialogIsOpen, load, number } from "./toast.js";
 
 const TICK_MS = 1000;
@@ -17,7 +17,7 @@ const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 // What is due changes without an event: an attempt begins, a slot becomes free, a result is stored a moment after it came, and
 // another node may own the shard.
 const UNSETTLED = ".state:is([data-tone='firing'], [data-tone='due'], [data-tone='waiting'])";
-const ENDED = ["done", "failed"];
+const ENDED = ".lead .state:is([data-tone='done'], [data-tone='failed'])";
 let source = null;
 let lostTimer = 0;
 let confirmedMs = nowMs();
@@ -38,8 +38,7 @@ function show(state, words) {
   const output = document.getElementById("link-state");
   if (!output) return;
   output.dataset.state = state;
-  const text = output.lastElementChild;
-  if (text.textContent !== words) text.textContent = words;
+  put(output.lastElementChild, words);
   // What the overview shows was true when the last event came.
   const sentence = document.getElementById("sentence");
   if (state === "live") delete sentence?.dataset.asOf;
@@ -88,9 +87,8 @@ function close() {
 function receive(event) {
   if ("title" in event) {
     const sentence = document.getElementById("sentence");
-    const text = document.getElementById("sentence-text");
-    if (sentence.textContent !== event.title) sentence.textContent = event.title;
-    if (text.textContent !== event.text) text.textContent = event.text;
+    put(sentence, event.title);
+    put(document.getElementById("sentence-text"), event.text);
     sentence.dataset.tone = event.tone;
     if (event.version === version) return;
     version = event.version;
@@ -115,19 +113,6 @@ async function refresh() {
   }
 }
 
-// Changes an element into what the server shows now.
-function morph(now, next) {
-  // Times are shown as this page shows them before they are compared, so that none flickers.
-  showTimes(next);
-  Idiomorph.morph(now, next, {
-    callbacks: {
-      // Whether a menu is open, and what scripts have marked a row with.
-      beforeAttributeUpdated: (name, node) => !(node.localName === "details" && name === "open" || node.localName === "tr" && ["class", "aria-current", "data-left"].includes(name)),
-      beforeNodeMorphed: (node) => !node.classList?.contains("pick"),
-    },
-  });
-}
-
 // -- a part of a page
 
 async function refreshPart(one) {
@@ -141,15 +126,13 @@ async function refreshPart(one) {
   shown = now;
   if ("poll" in one.dataset && !lostTimer) found();
   if (!next || next.dataset.v && next.dataset.v === one.dataset.v) return;
-  const [before, toneBefore] = [one.innerHTML, toneOf(one)];
+  const [before, hadEnded] = [one.innerHTML, one.querySelector(ENDED)];
   morph(one, next);
   if (one.innerHTML === before) return;
-  if (toneBefore && !ENDED.includes(toneBefore) && ENDED.includes(toneOf(one))) showEnded(one.querySelector(".lead .state"));
+  if (!hadEnded && one.querySelector(ENDED)) showEnded(one.querySelector(ENDED));
   document.body.dispatchEvent(new CustomEvent("tocsin:changed"));
   if ("finished" in one.dataset) open();
 }
-
-const toneOf = (one) => one.querySelector(".lead .state")?.dataset.tone;
 
 // The moment at which a timer or call ends swells its mark, and stands in the title for a while.
 function showEnded(state) {
@@ -167,11 +150,11 @@ async function refreshRows(list) {
   const wanted = places.flatMap((each) => [...each.rows]).slice(0, Number(list.dataset.rowsMax));
   if (!wanted.length) return;
   const body = new URLSearchParams(list.dataset.scope);
-  body.append("rows", JSON.stringify(wanted.map((row) => [keyOf(row), row.dataset.v])));
+  body.append("rows", JSON.stringify(wanted.map((row) => [row.dataset.key, row.dataset.v])));
   const page = await load(list.dataset.rows, body);
   if (list !== results()) return;
   for (const next of page.querySelectorAll("tr")) {
-    const row = rows.get(keyOf(next));
+    const row = rows.get(next.dataset.key);
     if (!row) continue;
     // What no longer exists has no cells.
     if (next.cells.length) morph(row, next);
@@ -191,18 +174,16 @@ async function findFresh(list) {
   freshFor = news;
   // The list's URL, not the window's, which already names other filters while their results are loading.
   const url = new URL(list.dataset.link, location);
-  const { cursor, isKnown, ends } = start();
+  const most = Number(list.dataset.rowsMax);
+  const { cursor, known, whole } = start(most);
   url.searchParams.set("cursor", cursor);
-  url.searchParams.set("rows", Math.min(Number(list.dataset.rowsMax), rows.size + 50));
-  const { ids, more } = await (await ask(`/ui/fresh${url.pathname}${url.search}`)).json();
+  url.searchParams.set("rows", Math.min(most, rows.size + 50));
+  const body = new URLSearchParams({ known: JSON.stringify(known), whole });
+  const words = await (await ask(`/ui/fresh${url.pathname}${url.search}`, body)).text();
   if (list !== results()) return;
-  // Ids after the last one that both have come by scrolling. If they share none, those of a list that begins with the latest are new.
-  const last = ids.findLastIndex(isKnown);
-  const end = ends ? ids.length : last >= 0 ? last : list.dataset.order === "asc" ? 0 : ids.length;
-  const count = ids.slice(0, end).filter((id) => !isKnown(id)).length;
   // An empty list can reload at once, since no row can move.
-  if (count && !document.getElementById("fresh")) document.getElementById("filters").requestSubmit();
-  freshWords = count ? `${number(count)} ${more && end === ids.length ? "or more new" : "new"}` : "";
+  if (words && !document.getElementById("fresh")) document.getElementById("filters").requestSubmit();
+  freshWords = words;
   showNews();
 }
 
@@ -212,8 +193,7 @@ function showNews() {
   if (!fresh) return;
   const left = results().querySelectorAll("tr[data-left]").length;
   const words = [freshWords, left ? `${number(left)} ${results().dataset.leftWord}` : ""].filter(Boolean).join(", ");
-  fresh.hidden = !words;
-  if (words && fresh.textContent !== words) fresh.textContent = words;
+  put(fresh, words);
 }
 
 // Whether somebody is at work in the list: then rows that no longer belong on the tab stay where they are.

@@ -1,5 +1,6 @@
 // What is out: the server reports it to open pages, which keep what they show, paler and with the time from which it is.
 import { clock, showTimes } from "./times.js";
+import { ask } from "./toast.js";
 
 const AGAIN_MS = 5000;
 const main = () => document.getElementById("main");
@@ -24,9 +25,9 @@ async function readAgain() {
   const results = document.querySelector("#results[data-unread]");
   if (!results || document.hidden) return;
   try {
-    const answer = await fetch(results.dataset.link, { headers: { "hx-request": "true" } });
+    const list = await (await ask(results.dataset.link)).text();
     const typing = document.activeElement?.closest("#filters");
-    if (answer.ok && !(await answer.text()).includes("data-unread") && !typing) location.reload();
+    if (!list.includes("data-unread") && !typing) location.reload();
   } catch {
     // The next try is soon.
   }

@@ -1,5 +1,5 @@
 // Ctrl-K: go to a page, act, or look up any id in all namespaces.
-import { dialogIsOpen } from "./toast.js";
+import { ask, dialogIsOpen } from "./toast.js";
 
 const WAIT_MS = 120;
 const SHOWN_MAX = 12;
@@ -73,17 +73,18 @@ function choose() {
 }
 
 // Asks the server for what has this id; answers to earlier texts are ignored.
-async function ask(text) {
+async function find(text) {
   const turn = (asked += 1);
+  let left = "";
   try {
-    const answer = await fetch(`/ui/find?q=${encodeURIComponent(text)}`, { headers: { "hx-request": "true" } });
-    if (turn !== asked || !dialog.open) return;
-    const reply = answer.ok ? await answer.json() : { found: [] };
-    found = reply.found;
-    words.textContent = answer.ok ? (found.length ? "" : `Nothing found. ${reply.left_out}`) : "Ids could not be looked up.";
-  } catch {
-    words.textContent = "The server does not respond.";
+    const reply = await (await ask(`/ui/find?q=${encodeURIComponent(text)}`)).json();
+    left = reply.found.length ? "" : `Nothing found. ${reply.left_out}`;
+    if (turn === asked) found = reply.found;
+  } catch (answer) {
+    left = answer instanceof Response ? "Ids could not be looked up." : "The server does not respond.";
   }
+  if (turn !== asked || !dialog.open) return;
+  words.textContent = left;
   choose();
 }
 
@@ -95,7 +96,7 @@ function type() {
   asked += 1;
   clearTimeout(waiting);
   choose();
-  if (text) waiting = setTimeout(() => ask(text), WAIT_MS);
+  if (text) waiting = setTimeout(() => find(text), WAIT_MS);
 }
 
 export function openPalette() {

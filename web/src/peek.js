@@ -1,9 +1,8 @@
 // The panel beside a list: it shows the row that was clicked, or that the keys lead to, without leaving the list.
-import { Idiomorph } from "idiomorph";
 import htmx from "htmx.org";
-import { keyOf } from "./rows.js";
+import { morph } from "./morph.js";
 import { showTimes } from "./times.js";
-import { showToast } from "./toast.js";
+import { load, showToast } from "./toast.js";
 
 const PHONE = matchMedia("(max-width: 719px)");
 let turn = 0;
@@ -11,40 +10,37 @@ let shownId = null;
 
 const panel = () => document.getElementById("peek");
 const rows = () => [...document.querySelectorAll("#results tbody tr[data-id]")];
-const shownRow = () => (shownId === null ? null : rows().find((row) => keyOf(row) === shownId));
+const shownRow = () => (shownId === null ? null : rows().find((row) => row.dataset.key === shownId));
 
 export const peekIsOpen = () => shownId !== null && !panel()?.hidden;
 
-async function load(row) {
+async function show(row) {
   const mine = (turn += 1);
   const link = new URL(row.querySelector("a.id").href);
   link.searchParams.set("peek", "");
   try {
-    const answer = await fetch(link, { headers: { "hx-request": "true" } });
+    const next = (await load(link)).getElementById("peeked");
     const place = panel();
-    if (mine !== turn || !place) return;
-    if (!answer.ok) { showToast("The timer could not be loaded.", "failed"); return; }
-    const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("peeked");
-    if (!next || mine !== turn) return;
+    if (!next || mine !== turn || !place) return;
     showTimes(next);
     const now = place.firstElementChild;
     // Another timer comes in as a whole; the same one changes in place.
-    if (now && place.dataset.of === keyOf(row)) Idiomorph.morph(now, next, { callbacks: { beforeAttributeUpdated: (name) => name !== "open" } });
+    if (now && place.dataset.of === row.dataset.key) morph(now, next);
     else place.replaceChildren(document.importNode(next, true));
-    place.dataset.of = keyOf(row);
+    place.dataset.of = row.dataset.key;
     place.hidden = false;
     htmx.process(place);
-  } catch {
-    showToast("The server does not respond.", "failed");
+  } catch (answer) {
+    if (mine === turn) showToast(answer instanceof Response ? "The timer could not be loaded." : "The server does not respond.", "failed");
   }
 }
 
 export function peek(row) {
   if (!panel() || PHONE.matches) return;
   shownRow()?.removeAttribute("aria-current");
-  shownId = keyOf(row);
+  shownId = row.dataset.key;
   row.setAttribute("aria-current", "true");
-  load(row);
+  show(row);
 }
 
 function close() {
@@ -59,7 +55,7 @@ function close() {
 
 function step(by) {
   const all = rows();
-  const next = all[all.findIndex((row) => keyOf(row) === shownId) + by];
+  const next = all[all.findIndex((row) => row.dataset.key === shownId) + by];
   if (!next) return;
   peek(next);
   next.scrollIntoView({ block: "nearest" });
@@ -78,7 +74,7 @@ export function startPeek() {
     if (event.key === "Escape" && peekIsOpen() && !document.querySelector("dialog[open], details.menu[open]")) close();
   });
   // The list's live updates, and its replacement by other rows.
-  document.addEventListener("tocsin:row", ({ detail }) => { if (keyOf(detail) === shownId) load(detail); });
+  document.addEventListener("tocsin:row", ({ detail }) => { if (detail.dataset.key === shownId) show(detail); });
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.id !== "results" && event.detail.target?.id !== "results") return;
     const row = shownRow();

@@ -3,7 +3,7 @@
 // topmost chunk; the session storage remembers the chunks before it and the topmost row, so that reloading and going back restore
 // the position.
 import { countOnly, showTimes } from "./times.js";
-import { dialogIsOpen, load, number, showToast } from "./toast.js";
+import { counted, dialogIsOpen, load, number, showToast } from "./toast.js";
 
 const AHEAD = "1600px 0px";
 const NEAR = "200px 0px";
@@ -13,9 +13,7 @@ const STORE = "tocsin.lists";
 const KEPT_LISTS_MAX = 12;
 
 export const results = () => document.getElementById("results");
-// What names a row: in a list of several namespaces an id may occur more than once.
-export const keyOf = (row) => row.dataset.key ?? row.dataset.id;
-// The rows on the page, by key.
+// The rows on the page, by key: in a list of several namespaces an id may occur more than once.
 export const rows = new Map();
 // Faster than a selector, which the browser would compare with every element of thousands of rows.
 export const parts = () => [...(results()?.querySelector("table")?.tBodies ?? [])];
@@ -26,7 +24,6 @@ const inView = new Set();
 // The cursors of the chunks before the first one on the page, and the key of the list's first row then.
 let above = [];
 let first = "";
-let loading = null;
 let settling = 0;
 
 // The parts in the viewport or near it; before the browser has reported any, the first ones.
@@ -36,10 +33,11 @@ export function partsInView() {
 }
 
 // Where to look for new rows: after the cursor of the rows on the page or, if rows above are missing, at the start of the list.
-// `ends`: the rows on the page are all that follow.
-export function start() {
-  if (above.length) return { cursor: "", isKnown: (key) => key === first, ends: false };
-  return { cursor: cursorOf(parts()[0]), isKnown: (key) => rows.has(key), ends: !nextLink() };
+// `known`: the first ones there, at most so many. `whole`: there are no others.
+export function start(most) {
+  if (above.length) return { cursor: "", known: [first], whole: "no" };
+  const known = parts().flatMap((part) => [...part.rows]).slice(0, most).map((row) => row.dataset.key);
+  return { cursor: cursorOf(parts()[0]), known, whole: nextLink() || rows.size > most ? "no" : "yes" };
 }
 
 const near = new IntersectionObserver((entries) => {
@@ -64,8 +62,8 @@ function watch() {
 function adopt(part) {
   const list = results().dataset;
   for (const row of [...part.rows]) {
-    if (rows.has(keyOf(row))) row.remove();
-    else rows.set(keyOf(row), row);
+    if (rows.has(row.dataset.key)) row.remove();
+    else rows.set(row.dataset.key, row);
   }
   // Of an incomplete list each row is fetched once more when it comes into view.
   part.dataset.news = "incomplete" in list ? "none" : list.news ?? "";
@@ -74,7 +72,7 @@ function adopt(part) {
 
 // Takes a row out of the list.
 export function drop(row) {
-  rows.delete(keyOf(row));
+  rows.delete(row.dataset.key);
   row.remove();
   showCount();
 }
@@ -82,11 +80,8 @@ export function drop(row) {
 function showCount() {
   const words = document.getElementById("shown");
   if (!words) return;
-  const { noun } = results().dataset;
-  const shown = number(rows.size);
-  results().toggleAttribute("data-nothing", !rows.size);
-  if (document.querySelector("#follow[data-searching]")) words.textContent = `${shown} found so far`;
-  else words.textContent = nextLink() ? `Showing ${shown}` : `${shown} ${noun}${rows.size === 1 ? "" : "s"}`;
+  if (document.querySelector("#follow[data-searching]")) words.textContent = `${number(rows.size)} found so far`;
+  else words.textContent = nextLink() ? `Showing ${number(rows.size)}` : counted(rows.size, results().dataset.noun);
 }
 
 // Loads the rows below, or those above that were shown before a reload.
@@ -94,12 +89,10 @@ async function extend(end) {
   const list = results();
   const below = end.id === "follow";
   const link = end.querySelector("a[rel='next']");
-  if (loading === list || (below ? !link || isFull() : !above.length)) return;
-  loading = list;
+  if (list.ariaBusy || (below ? !link || isFull() : !above.length)) return;
   list.setAttribute("aria-busy", "true");
   const url = new URL(below ? link.href : list.dataset.link, location);
   if (!below) url.searchParams.set("cursor", above.at(-1));
-  else link.dataset.busy = "";
   if (below && "searching" in end.dataset) link.textContent = "Searching…";
   try {
     const page = await load(`/ui/more${url.pathname}${url.search}`);
@@ -111,15 +104,12 @@ async function extend(end) {
     if (!below && !above.length) end.remove();
     showTimes(document.getElementById("follow"));
     showCount();
-    if (!rows.size && !nextLink()) nothing();
     watch();
   } catch {
     if (below) link.textContent = "Try again";
-    if (below) delete link.dataset.busy;
     showToast(`The ${below ? "next rows" : "rows above"} could not be loaded.`, "failed");
   } finally {
     list.removeAttribute("aria-busy");
-    if (loading === list) loading = null;
   }
 }
 
@@ -133,21 +123,9 @@ function add(added, below) {
   if (!below) scrollBy({ top: top.getBoundingClientRect().top - before, behavior: "instant" });
 }
 
-// The search has ended without a match.
-function nothing() {
-  document.getElementById("many").remove();
-  document.getElementById("none").hidden = false;
-}
-
 // -- the scroll position
 
 const kept = () => new Map(JSON.parse(sessionStorage.getItem(STORE)));
-
-function name() {
-  const here = new URL(location);
-  here.searchParams.delete("cursor");
-  return here.pathname + here.search;
-}
 
 function keep() {
   if (!results() || dialogIsOpen()) return;
@@ -155,27 +133,23 @@ function keep() {
   const row = document.elementFromPoint(innerWidth / 2, top)?.closest("#results tr[data-v]");
   if (!row) return;
   const url = new URL(location);
-  url.searchParams.set("cursor", cursorOf(row.parentElement));
-  if (!cursorOf(row.parentElement)) url.searchParams.delete("cursor");
+  if (cursorOf(row.parentElement)) url.searchParams.set("cursor", cursorOf(row.parentElement));
+  else url.searchParams.delete("cursor");
   if (url.href !== location.href) history.replaceState(history.state, "", url);
   const lists = kept();
-  lists.delete(name());
-  lists.set(name(), {
+  const { link } = results().dataset;
+  lists.delete(link);
+  lists.set(link, {
     cursors: [...above, ...new Set(parts().map(cursorOf))],
-    first: above.length ? first : keyOf(parts().find((part) => part.rows.length).rows[0]),
-    row: keyOf(row),
+    first: above.length ? first : parts().find((part) => part.rows.length).rows[0].dataset.key,
+    row: row.dataset.key,
     offset: row.getBoundingClientRect().top,
   });
   sessionStorage.setItem(STORE, JSON.stringify([...lists].slice(-KEPT_LISTS_MAX)));
 }
 
-function settle() {
-  clearTimeout(settling);
-  settling = setTimeout(keep, SETTLED_MS);
-}
-
 function restore() {
-  const before = kept().get(name());
+  const before = kept().get(results().dataset.link);
   const at = before?.cursors.indexOf(new URLSearchParams(location.search).get("cursor") ?? "") ?? -1;
   if (at < 0) return;
   above = before.cursors.slice(0, at);
@@ -232,7 +206,8 @@ export function startRows() {
     const cell = target.closest?.("#results :is(a.id, .c-to, .c-tags, .c-what)");
     if (cell && cell.scrollWidth > cell.clientWidth) cell.title = cell.textContent.trim();
   });
-  addEventListener("scroll", settle, { passive: true });
+  // Not scrollend: while parts come into view their heights change, and the browser moves the page without such an event.
+  addEventListener("scroll", () => { clearTimeout(settling); settling = setTimeout(keep, SETTLED_MS); }, { passive: true });
   // The URL can't be changed while the page unloads, so the position is saved before.
   document.addEventListener("click", (event) => { if (event.target.closest?.("a")) keep(); }, { capture: true });
   addEventListener("pagehide", keep);

@@ -59,7 +59,7 @@ function zoneWords(atMs = nowMs()) {
   return zoneName === "UTC" ? "UTC" : `${zoneName} (UTC${offset})`;
 }
 
-const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+export const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
 export function showTimes(within = document) {
   for (const element of within.querySelectorAll(":is(time, text)[data-at]")) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -42,6 +43,12 @@ class Browser:
         token = fields.pop("csrf", None) or await self.token()
         known = {"accept": "text/html", "origin": self.base, "sec-fetch-site": "same-origin", **headers}
         return await self.client.post(path, data={"csrf": token, **fields}, headers=known)
+
+    async def fresh(self, path: str, *known: str, whole: str = "no") -> str:
+        """What an open list with these rows shows of new ones."""
+        answer = await self.post(f"/ui/fresh{path}", {"known": json.dumps(known), "whole": whole})
+        assert answer.status_code == 200, answer.text
+        return answer.text
 
     async def sign_in(self, secret: str) -> httpx.Response:
         return await self.post("/login", {"key": secret, "to": "/timers"})

@@ -4,9 +4,12 @@ counts of tabs."""
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from tests.integration.pages.conftest import Browser, Node, Start
 from tests.integration.pages.test_pages_calls_safety import MINE, OTHERS, keyed, signed_in, submit
@@ -104,6 +107,78 @@ async def test_tabs_have_their_counts_unless_the_list_is_narrowed(node: Node) ->
     assert await tabs("/schedules") == {"all": "5", "active": "3", "paused": "2", "failing": "0"}
 
 
+async def test_new_rows_are_counted_up_to_the_last_known_one(node: Node) -> None:
+    browser = node.browser()
+    for number, name in enumerate("abcde"):
+        await browser.create(name, delay=f"{number + 1}h")
+    assert await browser.fresh("/timers?rows=4", "default/a", "default/c") == "1 new"
+    # Those after the last known one come by scrolling, unless the page has the whole list.
+    assert await browser.fresh("/timers", "default/a", "default/b") == ""
+    assert await browser.fresh("/timers", "default/a", "default/b", whole="yes") == "3 new"
+    # If none is known, all come by scrolling, unless the latest come first.
+    assert await browser.fresh("/timers?rows=4", "default/z") == ""
+    assert await browser.fresh("/timers?rows=4&order=desc", "default/z") == "4 or more new"
+    for wrong in ("[", '["' + '","'.join("x" * 501) + '"]'):
+        assert (await browser.post("/ui/fresh/timers", {"known": wrong})).status_code == 400
+
+
+async def test_only_rows_that_the_principal_may_read_are_counted_as_new(start: Start, tmp_path: Path) -> None:
+    node = await keyed(start, tmp_path)
+    admin, limited = await signed_in(node, "tk_admin"), await signed_in(node, "tk_ns")
+    admin.client.headers["authorization"] = "Bearer tk_admin"
+    await post(admin, "namespaces/create", name="shop")
+    for namespace in ("default", "shop"):
+        await admin.create("order-1", namespace=namespace, callbackUrl=CALLBACK)
+    assert await admin.fresh("/timers", whole="yes") == "2 new"
+    assert await limited.fresh("/timers", whole="yes") == "1 new"
+    assert (await limited.post("/ui/fresh/timers?namespace=shop", {"known": "[]"})).status_code == 403
+    # Likewise a namespace that the search text names, and that the field does not take before the word is whole.
+    typing = {"hx-request": "true", "hx-trigger": "q"}
+    assert "hx-redirect" not in (await limited.get("/timers?q=ns:shop", headers=typing)).headers
+    assert (await limited.get("/timers?q=ns:shop")).headers["location"] == "/timers?namespace=shop&view=pending"
+    assert (await limited.get("/timers?namespace=shop&view=pending")).status_code == 403
+
+
+async def test_words_of_the_search_field_become_chips(node: Node) -> None:
+    browser = node.browser()
+    await post(browser, "namespaces/create", name="shop")
+
+    async def searched(text: str, *, typing: bool = True, path: str = "/timers") -> httpx.Response:
+        headers = {"hx-request": "true", "hx-trigger": "q" if typing else "filters"}
+        return await browser.get(path, params={"q": text, "tag": "old"}, headers=headers)
+
+    def chips(answer: httpx.Response) -> list[tuple[str, str]] | None:
+        assert answer.status_code == 200, answer.text
+        part = re.search(r'<span id="chips" hx-swap-oob="true">(.*?)<div id="results"', answer.text, re.DOTALL)
+        return re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"><a', part[1]) if part else None
+
+    # A word is taken after a space, if it is one that is offered, or when the form is sent.
+    for text, typing, taken, left in (
+        ("a tag:e", True, None, None),
+        ("a tag:e ", True, [("tag", "old"), ("tag", "e")], "a"),
+        ("a tag:e", False, [("tag", "old"), ("tag", "e")], "a"),
+        ("tag:e b", True, [("tag", "old"), ("tag", "e")], "b"),
+        ("error:HTTP 50", True, [("tag", "old"), ("error", "HTTP")], "50"),
+        ("error:HTTP 500", True, [("tag", "old"), ("error", "HTTP 500")], ""),
+        ("to:/a to:/b ", True, [("tag", "old"), ("destination", "/b")], ""),
+        ("tag: x:y ", True, [("tag", "old")], None),
+    ):
+        answer = await searched(text, typing=typing)
+        assert chips(answer) == taken, text
+        events = json.loads(answer.headers.get("hx-trigger", "{}"))
+        assert events == ({} if left is None else {"tocsin:taken": {"sent": text, "left": left}}), text
+    # Another namespace has a page of its own, which keeps the other filters.
+    for text, typing in (("a ns:shop", True), ("a ns:nowhere ", True), ("a ns:nowhere", False)):
+        named = text.split(":")[1].strip()
+        link = f"/timers?namespace={named}&view=pending&q=a&tag=old"
+        assert (await searched(text, typing=typing)).headers["hx-redirect"] == link
+    assert chips(await searched("a ns:sho")) is None
+    plain = await browser.get("/timers?q=ns:shop")
+    assert (plain.status_code, plain.headers["location"]) == (303, "/timers?namespace=shop&view=pending")
+    # Schedules and calls have fewer words; anything else is a part of an id or a name.
+    assert chips(await searched("error:x ", path="/calls")) == [("tag", "old")]
+
+
 async def test_waiting_timers_are_due_without_an_attempt_in_flight(node: Node) -> None:
     browser = node.browser()
     await post(browser, "namespaces/create", name="shop")
@@ -128,7 +203,8 @@ async def test_waiting_timers_are_due_without_an_attempt_in_flight(node: Node) -
         for order in ("asc", "desc"):
             waiting = (await browser.get(f"/timers?view=waiting&order={order}")).text
             assert re.findall(r'<tr [^>]*data-id="(\w+)"', waiting) == ["held"]
-        assert (await browser.get("/ui/fresh/timers?namespace=*&view=waiting")).json()["ids"] == ["shop/held"]
+        assert await browser.fresh("/timers?view=waiting", whole="yes") == "1 new"
+        assert await browser.fresh("/timers?view=waiting", "shop/held", whole="yes") == ""
         exported = (await browser.get("/timers/export.json?view=waiting")).json()
         assert [each["id"] for each in exported] == ["held"]
         receiver.responding.set()

@@ -51,8 +51,8 @@ async def test_list_follows_its_cursor_and_finds_prefixes(node: Node) -> None:
     ]
     assert ids((await browser.get("/schedules?q=report-")).text) == ["report-1", "report-2", "report-3"]
     assert "No matching schedules" in (await browser.get("/schedules?q=report-4")).text
-    fresh = (await browser.get("/ui/fresh/schedules?namespace=default&rows=2")).json()
-    assert fresh == {"ids": ["default/report", "default/report-1"], "more": True}
+    assert await browser.fresh("/schedules?namespace=default&rows=2", whole="yes") == "2 or more new"
+    assert await browser.fresh("/schedules?namespace=default&rows=2", "default/report-1") == "1 new"
     # An open page gets the rows that differ from those it shows.
     keys = [[f"default/{name}", "-"] for name in ids(first)]
     whole = (await browser.post("/ui/schedules/rows", {"namespace": "default", "rows": json.dumps(keys)})).text
@@ -282,8 +282,7 @@ async def test_list_in_the_order_of_next_instants(node: Node, monkeypatch: pytes
         assert ids((await browser.get(f"/schedules?order=next&namespace=default&q={text}")).text) == found
     assert (await browser.get("/schedules?order=next&cursor=a")).status_code == 400
     # New ones are found where the page has all.
-    fresh = "/ui/fresh/schedules?namespace=*&order=next&rows="
-    assert [len((await browser.get(f"{fresh}{rows}")).json()["ids"]) for rows in (5, 6)] == [0, 6]
+    assert [await browser.fresh(f"/schedules?order=next&rows={rows}") for rows in (5, 6)] == ["", "6 new"]
     # Too many to be sorted are ordered by id.
     monkeypatch.setattr(listing, "SORTED_MAX", 5)
     page = (await browser.get("/schedules?order=next")).text

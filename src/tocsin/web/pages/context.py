@@ -95,6 +95,8 @@ class RequestContext:
         self.fragment = (
             request.headers.get("hx-request") == "true" and "hx-history-restore-request" not in request.headers
         )
+        #: Whether it is made while something is typed into the search field of a list.
+        self.typing = self.fragment and request.headers.get("hx-trigger") == "q"
 
     @property
     def calls(self) -> ServiceCalls:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -22,6 +23,8 @@ _FIELD_CHARS = len("2026-11-22T06:07:40")
 
 #: Errors that the search field completes.
 _COMMON_ERRORS = ("timeout", "connection", "HTTP 404", "HTTP 500", "HTTP 503")
+#: What a word of the search field may have as its value: one of these errors, some of which have a space, or what has none.
+_VALUE = rf"(?:{'|'.join(map(re.escape, _COMMON_ERRORS))}|\S+)(?!\S)"
 
 #: A tab of a list: its title, and what it lists. A range relative to now: its title, from and to in microseconds.
 Tab = tuple[str, Any]
@@ -46,6 +49,8 @@ class ListFilters:
     order: str
     rows: int
     cursor: str
+    #: Another namespace that the search text names; empty if it names none.
+    elsewhere: str = ""
 
     #: The list's path, and the names of its scope and its time range in the URL.
     path: ClassVar[str]
@@ -84,6 +89,7 @@ class ListFilters:
             order=order if order in cls.orders else cls._order(view),
             rows=min(whole_number(query.get("rows")), limits.list_rows_max) or limits.list_rows,
             cursor=query.get("cursor"),
+            elsewhere=words.get("ns", [""])[-1],
         )
 
     @classmethod
@@ -91,12 +97,21 @@ class ListFilters:
         """The text of the search field, without the words that stand for other parameters, and these by name."""
         text = query.exact("q")
         found: dict[str, list[str]] = {}
-        for word in text.split():
-            name, colon, value = word.partition(":")
-            if colon and value and name in cls.words:
-                found.setdefault(name, []).append(value)
-        rest = " ".join(word for word in text.split() if word.partition(":")[0] not in found) if found else text
+        for word in re.findall(cls._word(), text):
+            name, _, value = word.partition(":")
+            found.setdefault(name, []).append(value)
+        rest = " ".join(re.sub(cls._word(), "", text).split()) if found else text
         return rest, found
+
+    @classmethod
+    def last_word(cls, text: str) -> str:
+        """The word such as `tag:eu` with which a search text ends; empty if it ends with something else."""
+        found = re.search(rf"{cls._word()}\Z", text)
+        return found[0] if found else ""
+
+    @classmethod
+    def _word(cls) -> str:
+        return rf"(?<!\S)(?:{'|'.join(sorted(cls.words))}):{_VALUE}"
 
     @property
     def chips(self) -> list[tuple[str, str, str, str]]:
@@ -116,8 +131,12 @@ class ListFilters:
     @property
     def completions(self) -> list[str]:
         """What the search field offers while a word is typed: the tags that narrow the list, and common errors."""
-        offered = [f"tag:{tag}" for tag in self.tags]
-        return offered + ([f"error:{each}" for each in _COMMON_ERRORS] if "error" in self.words else [])
+        return [*(f"tag:{tag}" for tag in self.tags), *self.errors]
+
+    @property
+    def errors(self) -> list[str]:
+        """The words for common errors, if the list can be narrowed by an error."""
+        return [f"error:{each}" for each in _COMMON_ERRORS] if "error" in self.words else []
 
     @property
     def several(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
-from starlette.responses import JSONResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from tocsin.model.access import EVERY, Role
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError, Unavailable
@@ -25,10 +26,12 @@ from tocsin.web.pages.counts import Numbers
 from tocsin.web.pages.filters import CUSTOM_RANGE, ListFilters
 from tocsin.web.pages.outages import Outage
 from tocsin.web.pages.pages import compressed, render_rows
+from tocsin.web.pages.presentation import count
 from tocsin.web.pages.site import Part, RouteEntry
 
 F = TypeVar("F", bound=ListFilters)
 R = TypeVar("R")
+S = TypeVar("S")
 Q = TypeVar("Q", ListRequest, ScheduleListRequest)
 #: Namespaces in which an id is looked up at once, a read of the store for each.
 _LOOKED_UP_MAX = 100
@@ -37,11 +40,23 @@ _OUTAGE_READ_S = 1.0
 #: Statuses of errors that a list shows in its place; other errors have a page of their own.
 _SHOWN_STATUSES = (400, 404, 503)
 _names_decoder = msgspec.json.Decoder(list[tuple[str, str]])
+_keys_decoder = msgspec.json.Decoder(list[str])
 
 
 def key_of(timer: Timer) -> str:
     """What names a row of a list: a namespace's name has no slash."""
     return f"{timer.namespace}/{timer.id}"
+
+
+def _sent(context: RequestContext, name: str, decoder: msgspec.json.Decoder[list[S]], most: int) -> list[S]:
+    """What an open page sends of its rows. Raises InvalidInput."""
+    try:
+        sent = decoder.decode(context.form.exact(name))
+    except msgspec.DecodeError:
+        raise InvalidInput(FieldError(name, "is not a list of ids")) from None
+    if len(sent) > most:
+        raise InvalidInput(FieldError(name, f"has more than {most} entries"))
+    return sent
 
 
 class TimeBudget:
@@ -119,7 +134,7 @@ class ListPart(Part, Generic[F, R]):
         parts = [
             ("GET", path, self.list),
             ("GET", f"/ui/more{path}", self.more),
-            ("GET", f"/ui/fresh{path}", self.fresh),
+            ("POST", f"/ui/fresh{path}", self.fresh),
             ("POST", self.rows_path, self.rows),
         ]
         # The stream also works on a node that has no changes to report: the page then reloads its rows periodically.
@@ -171,7 +186,7 @@ class ListPart(Part, Generic[F, R]):
     # ------------------------------------------------------------------ handlers
 
     async def list(self, context: RequestContext) -> Response:
-        """The page, or for a script the results only."""
+        """The page, or for a script the results and what changes with them above."""
         filters = await self.filters(context)
         problem: TocsinError | None = None
         listing: Listing[R] = Listing(())
@@ -213,11 +228,20 @@ class ListPart(Part, Generic[F, R]):
         choices: Mapping[str, Any],
     ) -> Response:
         unread = problem is not None and problem_kind(problem).status == 503
+        sent = context.query.exact("q")
+        # Somebody may be typing the last word, unless it is one of those that the field offers.
+        word = filters.last_word(sent) if context.typing else ""
+        offered = (*filters.errors, *(f"ns:{each.name}" for each in choices.get("namespaces", ())))
+        taken = not word or word in offered
+        if filters.elsewhere and taken:
+            place = filters.link(scope=filters.elsewhere)
+            return Response(headers={"hx-redirect": place}) if context.fragment else RedirectResponse(place, 303)
         values: dict[str, Any] = {
             "title": self.title,
             "problem": problem,
             "outage": outage,
             "unread": unread,
+            "taken": taken,
             "custom_range": CUSTOM_RANGE,
             "limits": self._limits,
             # Those of before an outage are not the present ones.
@@ -234,6 +258,9 @@ class ListPart(Part, Generic[F, R]):
         response.headers["vary"] = "hx-request, accept-encoding"
         if context.fragment:
             response.headers["hx-push-url"] = filters.link(cursor=filters.cursor)
+            if taken and sent.split() != filters.search.split():
+                # Its words are chips now. The field may already contain more than was sent.
+                response.headers["hx-trigger"] = json.dumps({"tocsin:taken": {"sent": sent, "left": filters.search}})
         return response
 
     async def _numbers(self, context: RequestContext, filters: F) -> Numbers:
@@ -251,21 +278,26 @@ class ListPart(Part, Generic[F, R]):
         return await self._rows(context, filters.rows, "more.html", values)
 
     async def fresh(self, context: RequestContext) -> Response:
-        """The ids with which the list would now start, or continue after its cursor, in order: an open page compares them
-        with its rows to find new ones. `more` in the response indicates whether more ids follow."""
-        ids, more = await self.find_ids(context, await self.filters(context))
-        return JSONResponse({"ids": ids, "more": more})
+        """In words, how many rows the list would now start with, or continue with after its cursor, that an open page lacks.
+        The page sends the keys of its first rows; `whole`: it has no others."""
+        filters = await self.filters(context)
+        known = frozenset(_sent(context, "known", _keys_decoder, self._limits.list_rows_max))
+        ids, more = await self.find_ids(context, filters)
+        # Those after the last one that both have come by scrolling. If they share none, those of a list that begins with the
+        # latest are new.
+        both = [place for place, each in enumerate(ids) if each in known]
+        end = both[-1] if both else 0
+        if context.form.get("whole") == "yes" or not (both or filters.order == "asc"):
+            end = len(ids)
+        new = sum(each not in known for each in ids[:end])
+        words = "or more new" if more and end == len(ids) else "new"
+        return PlainTextResponse(f"{count(new)} {words}" if new else "")
 
     async def rows(self, context: RequestContext) -> Response:
         """The changed rows of an open page, which sends its ids and versions, the scope and the tab."""
         scope, view = context.form.exact(self.filters_type.scope_name), context.form.get("view")
         may_write = self.permit(context, scope)
-        try:
-            wanted = _names_decoder.decode(context.form.exact("rows"))
-        except msgspec.DecodeError:
-            raise InvalidInput(FieldError("rows", "is not a list of ids and versions")) from None
-        if len(wanted) > self._limits.list_rows_max:
-            raise InvalidInput(FieldError("rows", f"has more than {self._limits.list_rows_max} entries"))
+        wanted = _sent(context, "rows", _names_decoder, self._limits.list_rows_max)
         found = await self.get_many(context, scope, [row_id for row_id, _ in wanted])
         changed = await self.completed(
             [found[row_id] for row_id, known in wanted if row_id in found and self.version(found[row_id]) != known]

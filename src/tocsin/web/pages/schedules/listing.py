@@ -51,6 +51,7 @@ class ScheduleFilters(ListFilters):
         "failing": ("Failing", ()),
     }
     ranges: ClassVar = {"": ("Any time", None, None)}
+    words = frozenset({"ns"})
     orders = frozenset({"asc", "next"})
 
     def tab(self, view: str) -> str:

@@ -55,7 +55,7 @@ class TimerFilters(ListFilters):
         "last-24h": ("Last 24 hours", -_DAY_US, 0),
         "last-7d": ("Last 7 days", -7 * _DAY_US, 0),
     }
-    words = frozenset({"tag", "to", "error"})
+    words = frozenset({"tag", "to", "error", "ns"})
     orders = frozenset({"asc", "desc"})
     earliest_first = frozenset({"pending", "waiting"})
 
