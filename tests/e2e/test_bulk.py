@@ -121,7 +121,7 @@ async def test_request_without_a_response_can_be_repeated(shown: Window, api: Ap
     await expect(dialog.get_by_role("heading")).to_have_text("Cancel 2 timers?")
     await page.route("**/timers/cancel-many", lambda route: route.abort())
     await dialog.get_by_role("button", name="Cancel 2 timers").click()
-    await expect(page.locator("#toasts")).to_contain_text("The server does not respond.")
+    await expect(dialog).to_contain_text("The server does not respond.")
     await page.unroute_all()
     await dialog.get_by_role("button", name="Cancel 2 timers").click()
     await expect(dialog.get_by_role("heading")).to_have_text("2 of 2 canceled")

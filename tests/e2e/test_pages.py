@@ -281,12 +281,14 @@ async def test_lost_connection_is_shown_and_recovers(shown: Window, server: Serv
     await expect(link).to_have_text("Live")
     port = server.port
     await server.kill()
-    await expect(link).to_have_text("Reconnecting…")
+    await expect(link).to_have_text(re.compile(r"^As of \d\d:\d\d:\d\d$"))
+    await expect(page.locator("#main")).to_have_attribute("data-lost", "")
     await shown.picture("disconnected")
     again = ServerProcess(server.data_dir, "--port", str(port))
     await again.start()
     try:
         await expect(link).to_have_text("Live")
+        await expect(page.locator("#main")).not_to_have_attribute("data-lost", "")
         await expect(page.locator("tr[data-id='t'] .state")).to_have_text("pending")
         # The earlier start was killed, but is no gap: it was this node.
         for path in ("/", "/nodes"):

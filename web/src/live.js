@@ -39,6 +39,7 @@ function show(state, words) {
   if (!output) return;
   output.dataset.state = state;
   put(output.lastElementChild, words);
+  document.getElementById("main").toggleAttribute("data-lost", state === "lost");
   // What the overview shows was true when the last event came.
   const sentence = document.getElementById("sentence");
   if (state === "live") delete sentence?.dataset.asOf;
@@ -46,7 +47,7 @@ function show(state, words) {
 }
 
 function lost() {
-  lostTimer ||= setTimeout(() => show("lost", "Reconnecting…"), source?.readyState === EventSource.CLOSED ? 0 : LOST_AFTER_MS);
+  lostTimer ||= setTimeout(() => show("lost", `As of ${clock(confirmedMs / 1000, true)}`), source?.readyState === EventSource.CLOSED ? 0 : LOST_AFTER_MS);
 }
 
 function found() {

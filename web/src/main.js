@@ -79,7 +79,11 @@ document.addEventListener("change", ({ target }) => {
   else location.assign(target.form.action);
 });
 document.addEventListener("tocsin:toast", (event) => showToast(event.detail.text, event.detail.tone));
-document.addEventListener("htmx:sendError", () => showToast("The server does not respond. The page shows earlier data.", "failed"));
+document.addEventListener("htmx:sendError", ({ detail }) => {
+  const status = detail.elt.closest("dialog")?.querySelector("[role='status']");
+  if (status) status.textContent = "The server does not respond. It may have done what was asked for; asking again is safe.";
+  else showToast("The server does not respond. The page shows earlier data.", "failed");
+});
 document.addEventListener("htmx:afterSwap", (event) => {
   showTimes(event.target);
   if (event.target.id === "dialog-body" && !event.target.parentElement.open) event.target.parentElement.showModal();
