@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.damage import damage
 from tests.support.dynamodb import DynamoServer
+from tests.support.patience import PATIENCE_S
 from tests.support.shared import name_of
 from tocsin.ports.store import Store, schedules_of
 from tocsin.stores.dynamodb.client import RequestKind
@@ -21,6 +23,9 @@ from tocsin.testing.store_conformance_durability import timers
 from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance, ScheduleConformance
 from tocsin.testing.store_conformance_machine import MachineConformance
 
+#: A process of a busy test run may stand still for longer than a connection should take.
+_PATIENT = DynamoOptions(connect_timeout_s=PATIENCE_S)
+
 
 class TestDynamoStore(StoreConformance):
     damage = staticmethod(damage)
@@ -31,7 +36,7 @@ class TestDynamoStore(StoreConformance):
         self.server = shared_dynamodb
 
     def make_store(self, folder: Path) -> Store:
-        return DynamoStore(self.server.url(name_of(folder)))
+        return DynamoStore(self.server.url(name_of(folder)), _PATIENT)
 
     async def test_a_schedule_that_has_lost_its_id_is_left_out_of_the_list(self, store: DynamoStore) -> None:
         await claimed(store)
@@ -64,4 +69,4 @@ class TestDynamoStoreWithSmallPages(
         self.server = shared_dynamodb
 
     def make_store(self, folder: Path) -> Store:
-        return DynamoStore(self.server.url(name_of(folder)), DynamoOptions(page_items_max=2, actions_max=6))
+        return DynamoStore(self.server.url(name_of(folder)), replace(_PATIENT, page_items_max=2, actions_max=6))

@@ -94,7 +94,7 @@ def _uuid(shard_id: int) -> bytes:
 def _store(url: str) -> Store:
     if url.startswith("dynamodb"):
         # As with the others, a request is in doubt for as long as the silence lasts.
-        return DynamoStore(url, DynamoOptions(request_timeout_s=20))
+        return DynamoStore(url, DynamoOptions(connect_timeout_s=20, request_timeout_s=20))
     if url.startswith("mongodb"):
         return MongoStore(url, MongoOptions(operation_timeout_s=20))
     if url.startswith("mysql"):

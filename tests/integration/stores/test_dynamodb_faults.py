@@ -77,7 +77,7 @@ class _Run:
 @asynccontextmanager
 async def _running(server: DynamoServer, table: str, **options: Any) -> AsyncIterator[_Run]:
     async with DynamoProxy(server.port) as proxy:
-        options = {"patience_s": 1.0, "request_timeout_s": 5.0} | options
+        options = {"patience_s": 1.0, "request_timeout_s": 5.0, "connect_timeout_s": PATIENCE_S} | options
         events: list[Any] = []
         store = DynamoStore(server.url(table, proxy.port), DynamoOptions(**options), observe=events.append)
         await store.open(4)

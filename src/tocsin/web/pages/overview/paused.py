@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tocsin.model.errors import TocsinError, Unavailable
+from tocsin.model.errors import Unavailable
 from tocsin.model.schedule import PAUSED_AFTER_FAILURES, ScheduleStatus
 from tocsin.model.timer import Status
 from tocsin.ports.clock import Clock
@@ -97,7 +97,7 @@ class PausedSchedules(Refreshed):
         )
         try:
             listed, self._cursor = await self._schedules.list_answers(wanted, paused_itself)
-        except TocsinError:
+        except Unavailable:
             return
         self._found += [each for each in listed if each is not None]
         del self._found[_KEPT_MAX:]
