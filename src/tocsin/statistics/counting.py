@@ -172,7 +172,7 @@ def _place(namespace: str, destination: str, path: str = "") -> str:
 
 _ACCEPTED = "accepted"
 _SUCCEEDED = "succeeded"
-#: The kind of error whose status says more.
+#: The kind of error that is known by its status.
 _HTTP_STATUS = "HTTP_STATUS"
 #: Failed executions remembered until their calls fail or are retried.
 _FAILED_MAX = 4_096

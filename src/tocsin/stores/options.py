@@ -99,7 +99,7 @@ class DynamoOptions:
     )
 
     #: How long connecting may take.
-    connect_timeout_s: float = 2.0
+    connect_timeout_s: float = 5.0
     #: Requests of one call at once.
     parallel_max: int = 16
     #: Writes and bytes of a transaction, including its fence. DynamoDB takes 100 of 4 MiB.
