@@ -54,7 +54,13 @@ new Promise((done) => new PerformanceObserver((list) => {
 """
 _SEARCHED = """
 new Promise((done) => {
-  const check = () => (document.querySelector("#follow[data-searching]") ? setTimeout(check, 10) : done());
+  let idle = 0;
+  const check = () => {
+    // A full screen ends it, too: the search goes on when somebody scrolls.
+    idle = document.querySelector("#results[aria-busy]") ? 0 : idle + 1;
+    if (document.querySelector("#follow[data-searching]") && idle < 50) setTimeout(check, 10);
+    else done();
+  };
   check();
 })
 """
