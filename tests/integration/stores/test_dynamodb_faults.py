@@ -385,10 +385,12 @@ async def test_namespaces_of_the_same_hash_have_their_own_schedules(run: _Run, m
 
 
 async def test_requests_that_wait_for_a_connection_are_not_in_doubt(shared_dynamodb: DynamoServer, table: str) -> None:
-    # Each request takes a third of its time limit; the last waits for longer than that before it is sent.
-    async with _running(shared_dynamodb, table, connections_max=1, request_timeout_s=6.0) as run:
+    # Each answer comes well within its time limit. The last request waits for longer than connecting may take before it is
+    # sent, and is answered after longer than both limits together.
+    limits = {"connect_timeout_s": 5.0, "request_timeout_s": 5.0}
+    async with _running(shared_dynamodb, table, connections_max=1, **limits) as run:
         parts = [replace(await claimed(run.store, number), upserts=[row(number)]) for number in range(4)]
-        run.proxy.always(TRANSACT, slow(2.0))
+        run.proxy.always(TRANSACT, slow(3.0))
         assert await run.store.apply(parts) == [Applied.DURABLE] * 4
         assert run.repeated() == {}
 
