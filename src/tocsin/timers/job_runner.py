@@ -65,9 +65,10 @@ T = TypeVar("T")
 
 #: How often the runner looks for jobs of other nodes: one small read.
 _LOOK_S = 2.0
-#: Slices of writes begin at least so long after one another, and one that is late has the rows of at most so long, and at
-#: most so many: clients' writes and due timers wait for few of them, while each batch has enough for its fixed cost.
-_SLICE_INTERVAL_US, _SLICE_MAX_US, _SLICE_ROWS_MAX = 10_000, 20_000, 100
+#: Slices of writes begin at least so long after one another, and one that is late has the rows of at most so long, which are
+#: a hundred at the highest rate: clients' writes and due timers wait for few of them, while each batch has enough for its
+#: fixed cost.
+_SLICE_INTERVAL_US, _SLICE_MAX_US = 10_000, 20_000
 #: Clients' writes that may wait at this node when a slice is begun; and how often, and with which pause, it waits for fewer.
 _CLIENTS_WAITING_MAX, _CLIENTS_CHECKS_MAX, _CLIENTS_CHECK_S = 100, 50, 0.02
 #: How often the place is stored.
@@ -302,7 +303,7 @@ class _Run:
             raise _Superseded
         now_us = clock.boottime_us()
         used_us = max(self._used_to_us, now_us - max(_SLICE_MAX_US, row_us))
-        rows = max(min((now_us - used_us) // row_us, _SLICE_ROWS_MAX, wanted), 1)
+        rows = max(min((now_us - used_us) // row_us, wanted), 1)
         self._used_to_us = used_us + rows * row_us
         return rows
 
