@@ -253,7 +253,7 @@ async def test_finished_timers_are_marked_on_the_list(shown: Window, api: Api, i
     await expect(dialog.get_by_role("heading")).to_have_text("Cancel 1 timer?")
     await page.context.set_offline(True)
     await dialog.get_by_role("button", name="Cancel 1 timer").click()
-    await expect(dialog).to_contain_text("It may have done what was asked for; asking again is safe.")
+    await expect(dialog).to_contain_text("It may have done what was asked for: look at the list before you ask again.")
     await page.context.set_offline(False)
     await dialog.get_by_role("button", name="Cancel 1 timer").click()
     await expect(dialog.get_by_role("heading")).to_have_text("1 of 1 canceled")

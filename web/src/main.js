@@ -80,9 +80,8 @@ document.addEventListener("change", ({ target }) => {
 });
 document.addEventListener("tocsin:toast", (event) => showToast(event.detail.text, event.detail.tone));
 document.addEventListener("htmx:sendError", ({ detail }) => {
-  const status = detail.elt.closest("dialog")?.querySelector("[role='status']");
-  if (status) status.textContent = "The server does not respond. It may have done what was asked for; asking again is safe.";
-  else showToast("The server does not respond. The page shows earlier data.", "failed");
+  const means = detail.elt.closest("dialog") ? "It may have done what was asked for: look at the list before you ask again." : "The page shows earlier data.";
+  showToast(`The server does not respond. ${means}`, "failed");
 });
 document.addEventListener("htmx:afterSwap", (event) => {
   showTimes(event.target);

@@ -12,6 +12,9 @@ function put(toast, ms) {
 }
 
 export function showToast(text, tone) {
+  // Behind an open dialog it would not be seen.
+  const status = document.querySelector("#dialog[open] [role='status']");
+  if (status) { status.textContent = text; return; }
   const toast = document.createElement("div");
   toast.className = "toast";
   toast.dataset.tone = tone;
