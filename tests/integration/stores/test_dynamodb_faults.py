@@ -385,10 +385,8 @@ async def test_namespaces_of_the_same_hash_have_their_own_schedules(run: _Run, m
 
 
 async def test_requests_that_wait_for_a_connection_are_not_in_doubt(shared_dynamodb: DynamoServer, table: str) -> None:
-    # Each answer comes well within its time limit. The last request waits for longer than connecting may take before it is
-    # sent, and is answered after longer than both limits together.
-    limits = {"connect_timeout_s": 5.0, "request_timeout_s": 5.0}
-    async with _running(shared_dynamodb, table, connections_max=1, **limits) as run:
+    # Each answer is in time; the last request waits longer than connecting may take, and all takes longer than both limits.
+    async with _running(shared_dynamodb, table, connections_max=1, connect_timeout_s=5, request_timeout_s=5) as run:
         parts = [replace(await claimed(run.store, number), upserts=[row(number)]) for number in range(4)]
         run.proxy.always(TRANSACT, slow(3.0))
         assert await run.store.apply(parts) == [Applied.DURABLE] * 4
