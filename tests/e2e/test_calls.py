@@ -474,6 +474,25 @@ async def test_invalid_form_is_shown_again_with_its_errors(shown: Window) -> Non
     await shown.picture("call-form-wrong")
 
 
+async def test_a_click_that_leaves_an_invalid_field_hits_what_it_aimed_at(shown: Window) -> None:
+    page, asked = shown.page, list[str]()
+    await shown.go("/calls/new")
+    async with page.expect_response("**/ui/calls/equivalent"):
+        await page.get_by_label("URL", exact=True).fill("http://user:pass@x.example/")
+    line = page.locator("details.option", has_text="Payload")
+    place = await line.locator("summary").bounding_box()
+    assert place is not None
+    await page.mouse.move(place["x"] + 20, place["y"] + 10)
+    page.on("request", lambda request: asked.append(request.url))
+    # The field's error appears above the line, and moves it.
+    await page.mouse.down()
+    await shown.painted()
+    assert asked == []
+    await page.mouse.up()
+    await expect(line).to_have_attribute("open", "")
+    await expect(page.locator("#wrong-url")).to_contain_text("credentials")
+
+
 async def test_equivalent_command_submits_the_same_call(
     shown: Window, server: ServerProcess, inbox: tuple[Inbox, str], tenant: Tenant
 ) -> None:

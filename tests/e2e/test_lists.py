@@ -157,6 +157,30 @@ async def test_words_become_chips_while_more_is_typed(shown: Window, api: Api) -
     await expect(page).to_have_url(re.compile("namespace=chips-too"))
 
 
+async def test_a_slow_answer_to_enter_makes_chips_too(shown: Window, api: Api) -> None:
+    page, released = shown.page, asyncio.Event()
+    await tagged(api, "slow")
+    await shown.go("/timers?namespace=slow")
+
+    async def hold(route: Route) -> None:
+        await released.wait()
+        await route.continue_()
+
+    async with shown.stopped_clock():
+        await page.route("**/timers?*", hold)
+        await page.locator("#q").press_sequentially("to:hook")
+        async with page.expect_request("**/timers?*"):
+            await page.keyboard.press("Enter")
+        # The pause after the last key ends meanwhile.
+        await page.clock.run_for(1_000)
+        released.set()
+        await expect(page.locator(".filter-chip")).to_have_text("tohook")
+        # What is typed from here on is asked for again.
+        await page.locator("#q").press_sequentially("order-1")
+        await page.clock.run_for(1_000)
+        await expect(page).to_have_url(re.compile("q=order-1"))
+
+
 async def test_words_become_chips_without_scripts(browser: Browser, server: ServerProcess, api: Api) -> None:
     await tagged(api, "plain")
     async with window(browser, server.url, scripts=False) as plain:

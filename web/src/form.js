@@ -74,6 +74,23 @@ function beforeSwap(event) {
   else field?.removeAttribute("aria-invalid");
 }
 
+// A click that leaves a field ends before the server is asked about that field, whose error may move what is being clicked.
+function startPatience() {
+  let down = false;
+  let held = null;
+  document.addEventListener("pointerdown", () => { down = true; });
+  for (const type of ["pointerup", "pointercancel"]) document.addEventListener(type, () => {
+    down = false;
+    if (held) setTimeout(held);
+    held = null;
+  });
+  document.addEventListener("htmx:confirm", (event) => {
+    if (!down || !event.target.matches("form[data-form]")) return;
+    event.preventDefault();
+    held = () => event.detail.issueRequest(true);
+  });
+}
+
 export function startForm() {
   // The server suggests the reader's time zone for a schedule; the first page of all is too early for that.
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -113,6 +130,7 @@ export function startForm() {
     if (POLICY.test(target.name)) choose(form, "retry", "custom");
     showDelays(form);
   });
+  startPatience();
   setUpForm();
   // Once htmx listens, too.
   document.addEventListener("DOMContentLoaded", () => {

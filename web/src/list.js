@@ -75,6 +75,11 @@ function startChips() {
     const last = [...document.querySelectorAll(".filter-chip")].at(-1);
     if (event.key === "Backspace" && !field.value && last) unfilter(last);
   });
+  // The pause after the last key may end while the list that Enter asked for is loading; it would take that one's place.
+  let entered = false;
+  field.form.addEventListener("submit", () => { entered = true; });
+  field.addEventListener("input", () => { entered = false; });
+  field.addEventListener("htmx:confirm", (event) => { if (entered) event.preventDefault(); });
 }
 
 export function startList() {
