@@ -10,6 +10,8 @@ TEST_JOBS ?= $(shell expr $(JOBS) + 2)
 # tests/conftest.py has the order, and the modules that stay together.
 SHARED = -n $(TEST_JOBS) --dist loadscope --no-loadscope-reorder
 ARGS ?=
+# Tests start hundreds of processes; without its bytecode, each would compile the source anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo web screenshots setup test test-fast test-cluster test-sdks test-cassandra-nodes test-cassandra-zombie test-mysql8 lint format simulate simulate-agent zones mutants bench bench-cluster docs lock audit clean pages hooks
