@@ -57,7 +57,7 @@ new Promise((done) => {
   let idle = 0;
   const check = () => {
     // A full screen ends it, too: the search goes on when somebody scrolls.
-    idle = document.querySelector("#results[aria-busy]") ? 0 : idle + 1;
+    idle = document.querySelector(".pager[aria-busy]") ? 0 : idle + 1;
     if (document.querySelector("#follow[data-searching]") && idle < 50) setTimeout(check, 10);
     else done();
   };

@@ -3,7 +3,7 @@
 import { morph } from "./morph.js";
 import { asOf, showOutage } from "./outage.js";
 import { peekIsOpen } from "./peek.js";
-import { drop, partsInView, results, rows, start } from "./rows.js";
+import { drop, markEnd, partsInView, results, rows, start } from "./rows.js";
 import { clock, nowMs, put, serverShows } from "./times.js";
 import { ask, dialogIsOpen, load, number } from "./toast.js";
 
@@ -31,8 +31,8 @@ let freshFor = 0;
 let freshWords = "";
 let ticks = 0;
 
-// The part of a page that the server draws again.
-const part = () => document.querySelector("[data-one], [data-poll], #now");
+// The part of a page that the server draws again. A page with a list has none, and many elements to search.
+const part = () => (results() ? null : document.querySelector("[data-one], [data-poll], #now"));
 
 function show(state, words) {
   const output = document.getElementById("link-state");
@@ -164,7 +164,7 @@ async function refreshRows(list) {
     else row.dataset.left ??= Date.now();
     document.dispatchEvent(new CustomEvent("tocsin:row", { detail: row }));
   }
-  for (const each of places) each.dataset.news = now;
+  for (const each of places) { each.dataset.news = now; markEnd(each); }
   showNews();
 }
 

@@ -59,6 +59,11 @@ function watch() {
   for (const end of document.querySelectorAll("#first, #follow")) ahead.observe(end);
 }
 
+// The rows of the next group may begin with the next part. A selector that looks ahead would cost each change of a row all rows.
+export function markEnd(part) {
+  part.toggleAttribute("data-ends-due", !part.rows[part.rows.length - 1]?.matches("[data-tab~='next']"));
+}
+
 function adopt(part) {
   const list = results().dataset;
   for (const row of [...part.rows]) {
@@ -67,13 +72,16 @@ function adopt(part) {
   }
   // Of an incomplete list each row is fetched once more when it comes into view.
   part.dataset.news = "incomplete" in list ? "none" : list.news ?? "";
+  markEnd(part);
   near.observe(part);
 }
 
 // Takes a row out of the list.
 export function drop(row) {
+  const part = row.parentElement;
   rows.delete(row.dataset.key);
   row.remove();
+  markEnd(part);
   showCount();
 }
 
@@ -89,8 +97,10 @@ async function extend(end) {
   const list = results();
   const below = end.id === "follow";
   const link = end.querySelector("a[rel='next']");
-  if (list.ariaBusy || (below ? !link || isFull() : !above.length)) return;
-  list.setAttribute("aria-busy", "true");
+  if (list.extending || (below ? !link || isFull() : !above.length)) return;
+  list.extending = true;
+  // The same attribute on the list would have the browser compare each row with the rules.
+  end.setAttribute("aria-busy", "true");
   const url = new URL(below ? link.href : list.dataset.link, location);
   if (!below) url.searchParams.set("cursor", above.at(-1));
   if (below && "searching" in end.dataset) link.textContent = "Searching…";
@@ -109,7 +119,8 @@ async function extend(end) {
     if (below) link.textContent = "Try again";
     showToast(`The ${below ? "next rows" : "rows above"} could not be loaded.`, "failed");
   } finally {
-    list.removeAttribute("aria-busy");
+    list.extending = false;
+    end.removeAttribute("aria-busy");
   }
 }
 
