@@ -10,7 +10,7 @@ TEST_JOBS ?= $(shell expr $(JOBS) + 2)
 # tests/conftest.py has the order, and the modules that stay together.
 SHARED = -n $(TEST_JOBS) --dist loadscope --no-loadscope-reorder
 ARGS ?=
-# Tests start hundreds of processes; without its bytecode, each would compile the source anew.
+# Tests start hundreds of processes; without its bytecode, each would compile the source again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
