@@ -41,7 +41,9 @@ def _plan(args: argparse.Namespace) -> Plan:
         "raw": lambda: limits.raw_server(int(100_000 * scale)),
         "bare": lambda: limits.bare_durable(int(100_000 * scale)),
         "single": lambda: scenarios.create_single(int(100_000 * scale)),
+        "single-scattered": lambda: scenarios.create_single(int(100_000 * scale), scattered=True),
         "batch": lambda: scenarios.create_batch(int(400_000 * scale)),
+        "batch-scattered": lambda: scenarios.create_batch(int(400_000 * scale), scattered=True),
         "update": lambda: scenarios.change("update", int(50_000 * scale)),
         "delete": lambda: scenarios.change("delete", int(50_000 * scale)),
         "mixed": lambda: scenarios.mixed(int(50_000 * scale)),
@@ -49,6 +51,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         "steady": lambda: _merged(scenarios.steady(rate, 10 * max(scale, 0.5)) for rate in rates),
         "schedules": lambda: scenarios.schedules(int(args.schedules * scale)),
         "pending": lambda: scenarios.pending(args.pending),
+        "pending-scattered": lambda: scenarios.pending(args.pending, scattered=True),
         "agent": lambda: agent.calls_now(int(20_000 * scale)),
         "agent-due": lambda: agent.calls_due(int(200 * scale), 60 * scale),
     }

@@ -40,10 +40,18 @@ def _identifiers(args: argparse.Namespace, connection: int) -> Iterator[str]:
 
 
 def _bodies(args: argparse.Namespace, connection: int, deadline: float) -> Iterator[bytes]:
-    """The requests of one connection: single creates or batches, due together (spread 0) or evenly over `spread` seconds."""
+    """The requests of one connection: single creates or batches, due together (spread 0) or evenly over `spread` seconds, in
+    the order of their instants or, scattered, in none."""
     share = args.count // args.connections
     due = args.due_us
     step = args.spread * 1e6 / max(args.count, 1)
+    instants = random.Random(f"{args.prefix} {connection}") if args.order == "random" else None
+
+    def offset_us(number: int) -> int:
+        if instants is not None:
+            return int(instants.random() * args.spread * 1e6)
+        return int((number * args.connections + connection) * step)
+
     identifiers = _identifiers(args, connection)
     sent = 0
     while sent < share and time.perf_counter() < deadline:
@@ -52,7 +60,7 @@ def _bodies(args: argparse.Namespace, connection: int, deadline: float) -> Itera
             _timer(
                 next(identifiers),
                 args.receiver,
-                format_instant(due + int(((sent + i) * args.connections + connection) * step)),
+                format_instant(due + offset_us(sent + i)),
             )
             for i in range(size)
         ]
@@ -178,6 +186,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--due-us", type=int, required=True)
     parser.add_argument("--spread", type=float, default=0.0)
+    parser.add_argument(
+        "--order", default="instant", choices=["instant", "random"], help="of creates, by their instants"
+    )
     parser.add_argument("--tenants", type=int, default=0)
     parser.add_argument("--rate", type=float, default=0.0)
     print(json.dumps(uvloop.run(_run(parser.parse_args()))))

@@ -16,6 +16,10 @@ from tocsin.model.instants import format_instant
 
 Results = dict[str, Any]
 _HOUR_US = 3_600_000_000
+#: How timers created a little after another are due: a little later than that one, or at any instant of a day, as they are
+#: where each user chooses one. Stores that keep rows in the order of their instants write to one place, or to all.
+_IN_ORDER: Results = {"spread": 10}
+_SCATTERED: Results = {"spread": 86_400, "order": "random"}
 #: Timers whose creation shows how long creating others will take; and how much longer than that it may take.
 _TRIAL, _MARGIN = 4_000, 2.5
 #: Results of the last callbacks are written within this time.
@@ -78,11 +82,12 @@ def wait_for(port: int, count: int, timeout_s: float) -> int:
     return seen
 
 
-def create_single(count: int) -> Results:
-    """Single creates from 64 connections, due an hour later."""
+def create_single(count: int, *, scattered: bool = False) -> Results:
+    """Single creates from 64 connections, due an hour later, each a little later than the one before; or scattered over the
+    day after."""
+    name = "create single, scattered" if scattered else "create single"
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
-        # Due an hour after their creation, each a little later than the one before, as in production.
-        options: dict[str, Any] = {"connections": 64, "spread": 10}
+        options: dict[str, Any] = {"connections": 64, **(_SCATTERED if scattered else _IN_ORDER)}
         processes.load(
             server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=count // 5, prefix="w", **options
         )
@@ -90,11 +95,12 @@ def create_single(count: int) -> Results:
         result = processes.load(
             server.port, receiver.port, due_us=processes.now_us() + _HOUR_US, count=count, **options
         )
-        return _requests("create single", result, costs)
+        return _requests(name, result, costs)
 
 
-def create_batch(count: int) -> Results:
-    """Creates of 1,000 timers a request from 4 connections, due an hour later."""
+def create_batch(count: int, *, scattered: bool = False) -> Results:
+    """Creates of 1,000 timers a request from 4 connections, due as those of `create_single`."""
+    name = "create batch, scattered" if scattered else "create batch"
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
         costs = Costs(server)
         result = processes.load(
@@ -104,12 +110,12 @@ def create_batch(count: int) -> Results:
             count=count,
             batch=1_000,
             connections=4,
-            spread=10,
+            **(_SCATTERED if scattered else _IN_ORDER),
         )
         return {
-            "create batch, per s": result["per_s"],
-            "create batch, p99 ms per request": result["p99_ms"],
-            **costs.of("create batch", result["timers"]),
+            f"{name}, per s": result["per_s"],
+            f"{name}, p99 ms per request": result["p99_ms"],
+            **costs.of(name, result["timers"]),
         }
 
 
@@ -219,11 +225,13 @@ def steady(rate: int, seconds: float) -> Results:
         }
 
 
-def pending(count: int) -> Results:
-    """Many timers due much later: the rate at which the last million is created, memory, idle CPU, time from restart to first
-    fire."""
+def pending(count: int, *, scattered: bool = False) -> Results:
+    """Many timers due within a day, created in the order of their instants or scattered: the rate at which the last million
+    is created, memory, idle CPU, time from restart to first fire."""
     last = min(count, 1_000_000)
-    options: dict[str, Any] = {"batch": 1_000, "connections": 4, "spread": 86_400, "seconds": 3_600}
+    options: dict[str, Any] = {"batch": 1_000, "connections": 4, "seconds": 3_600, **_SCATTERED}
+    options["order"] = "random" if scattered else "instant"
+    name = f"pending {count}, scattered" if scattered else f"pending {count}"
     with processes.folder() as data, processes.receiver() as receiver:
         with processes.server(data) as server:
             due = processes.now_us() + _HOUR_US
@@ -251,12 +259,12 @@ def pending(count: int) -> Results:
             wait_for(receiver.port, 64, 60)
             stats = stats_of(receiver.port)
             return {
-                f"pending {count}, create per s over the last {last}": result["per_s"],
-                f"pending {count}, memory MiB": loaded_mib,
-                f"pending {count}, memory after restart MiB": server.memory_mib(),
-                f"pending {count}, idle CPU share": idle,
-                f"pending {count}, start to first fire s": (stats["first_at_us"] - began) / 1e6,
-                **_file_mib(data, f"pending {count}, database MiB"),
+                f"{name}, create per s over the last {last}": result["per_s"],
+                f"{name}, memory MiB": loaded_mib,
+                f"{name}, memory after restart MiB": server.memory_mib(),
+                f"{name}, idle CPU share": idle,
+                f"{name}, start to first fire s": (stats["first_at_us"] - began) / 1e6,
+                **_file_mib(data, f"{name}, database MiB"),
             }
 
 
