@@ -295,6 +295,8 @@ model: RUNS := 4000
 model: $(VENV)/.dev ## play the protocol's model, and break each of its rules: make model RUNS=100000
 	@$(BIN)/python -m tests.model $(RUNS)
 	@$(BIN)/python -m tests.model.mutants
+	@$(BIN)/python -m tests.model.flows $(RUNS)
+	@$(BIN)/python -m tests.model.flows mutants
 
 mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test fails
 	@$(BIN)/python -m tests.simulation.mutants $(ARGS)

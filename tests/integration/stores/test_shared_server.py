@@ -22,7 +22,7 @@ from tocsin.stores.mysql import schema as mysql_schema
 from tocsin.stores.postgresql import schema as postgresql_schema
 
 #: A dead node is noticed within the member time-out; the default of five seconds would only make the tests longer.
-QUICK = {"TOCSIN_HEARTBEAT_INTERVAL": "100ms", "TOCSIN_NODE_LEASE": "400ms", "TOCSIN_MEMBER_TIMEOUT": "800ms"}
+QUICK = {"TOCSIN_HEARTBEAT_INTERVAL": "250ms", "TOCSIN_NODE_LEASE": "1s", "TOCSIN_MEMBER_TIMEOUT": "2s"}
 
 
 @pytest.fixture(params=["postgresql", "mysql", "dynamodb", "cassandra", "mongodb"])
