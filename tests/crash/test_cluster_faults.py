@@ -127,7 +127,8 @@ async def test_workers_replaced_under_load_fail_no_request(tmp_path: Path, postg
         "--shards",
         "12",
         "--no-agent",
-        env=SOON,
+        # A client on a busy machine takes a while until it sends the next request on a connection that is about to be closed.
+        env={**SOON, "TOCSIN_CLUSTER_LEAVE_DELAY": "2s"},
     )
     async with running(server):
 

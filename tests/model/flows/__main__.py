@@ -1,4 +1,4 @@
-"""`python -m tests.model.flows [RUNS|mutants]`: plays seeds and prints the trace of the first violation; or breaks each rule."""
+"""`python -m tests.model.flows [RUNS|mutants]`: plays seeds and prints the trace of a violation; or breaks each rule."""
 
 from __future__ import annotations
 
