@@ -84,12 +84,12 @@ class ListConformance(StoreSuite):
         assert await store.list(ListQuery(("default",), SHARDS, ALL)) == ([], None)
         assert await store.list(ListQuery(("default",), (), ALL)) == ([], None)
 
-    @pytest.mark.parametrize("limit", [1, 2, 7, 100])
+    @pytest.mark.parametrize("limit", [1, 7, 100])
     async def test_pages_of_every_size_have_the_same_rows(self, store: Store, limit: int) -> None:
         rows = await filled(store)
         assert await listed(store, ListQuery(("default",), SHARDS, ALL, limit=limit)) == rows
 
-    @pytest.mark.parametrize("bytes_max", [1, 20])
+    @pytest.mark.parametrize("bytes_max", [1, 400])
     async def test_page_of_a_list_keeps_to_its_bytes(self, store: Store, bytes_max: int) -> None:
         rows = await filled(store)
         assert await listed(store, ListQuery(("default",), SHARDS, ALL, bytes_max=bytes_max)) == rows

@@ -92,7 +92,7 @@ class Home:
             return None
         self._fill(now)
         if known is not None:
-            same = known.report.incarnation == report.incarnation or self.mutant is Mutant.RESTARTED_NODE_KEEPS_COUNT
+            same = known.report.incarnation == report.incarnation
             used = report.begun - known.report.begun if same else known.granted
             if self.mutant is Mutant.TOKENS_RETURNED_BLINDLY:
                 used = 0

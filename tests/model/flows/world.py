@@ -113,7 +113,7 @@ class World:
         """The promise that was broken, or None."""
         weighted = (
             (self._pass_time, 6), (self._come_due, 3), (self._deliver, 12), (self._act, 12), (self._end, 3), (self._lead, 4),
-            (self._hurry, 1), (self._release, 1), (self._fault, 1),
+            (self._hurry, 2), (self._release, 1), (self._fault, 1),
         )  # fmt: skip
         actions = [action for action, weight in weighted for _ in range(weight * self.random.choice((1, 2, 4)))]
         try:
@@ -173,10 +173,10 @@ class World:
 
     def _hurry(self) -> None:
         """A moment in which messages take no time."""
-        for _ in range(self.random.randint(1, 4)):
+        for _ in range(self.random.randint(2, 8)):
             for node in self.nodes:
                 if not node.frozen:
-                    self.random.choice((node.claim, node.ask, node.report))()
+                    self.random.choice((node.claim, node.ask, node.observe, node.report, node.begin))()
             for message in [each for each in self._messages if self.ticks >= each[0] and self._passes(each)]:
                 self._messages.remove(message)
                 self._hand_over(message)
@@ -192,12 +192,16 @@ class World:
     def _release(self) -> None:
         if (node := self._awake()) and self.random.random() < 0.3:
             node.release()
+            self._hurry()
 
     def _fault(self) -> None:
         random = self.random
         if not self._faults:
             return
-        node, chance = random.choice(self.nodes), random.random()
+        # The home most of all.
+        leader = self.nodes[self.owner[0]] if self.owner is not None else None
+        node = leader if leader is not None and random.random() < 0.4 else random.choice(self.nodes)
+        chance = random.random()
         if chance < 0.2:
             node.frozen = True
         elif chance < 0.35:
@@ -207,6 +211,7 @@ class World:
             node.dark = True
         elif chance < 0.7:
             node.restart()
+            self._hurry()
         else:
             node.frozen = node.dark = False
             self._cut.clear()
