@@ -12,7 +12,12 @@ const FRESH_EVERY_MS = 2000;
 const LOST_AFTER_MS = 3000;
 const LEAVE_MS = 1500;
 const COLLAPSE_MS = 150;
+// More rows at a time do not collapse but go, so many for each frame.
+const COLLAPSE_ROWS_MAX = 8;
 const ENDED_SHOWN_MS = 5000;
+// Rows change for so long in each frame.
+const SLICE_MS = 8;
+const nextFrame = () => new Promise(requestAnimationFrame);
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 // What is due changes without an event: an attempt begins, a slot becomes free, a result is stored a moment after it came, and
 // another node may own the shard.
@@ -153,8 +158,13 @@ async function refreshRows(list) {
   const body = new URLSearchParams(list.dataset.scope);
   body.append("rows", JSON.stringify(wanted.map((row) => [row.dataset.key, row.dataset.v])));
   const page = await load(list.dataset.rows, body);
-  if (list !== results()) return;
+  let until = performance.now() + SLICE_MS;
   for (const next of page.querySelectorAll("tr")) {
+    if (performance.now() > until) {
+      await nextFrame();
+      until = performance.now() + SLICE_MS;
+    }
+    if (list !== results()) return;
     const row = rows.get(next.dataset.key);
     if (!row) continue;
     // What no longer exists has no cells.
@@ -203,8 +213,12 @@ const inUse = () => results().querySelector(".list:hover") || results().contains
 async function leave() {
   const gone = partsInView().flatMap((each) => [...each.rows]).filter((row) => Date.now() - row.dataset.left > LEAVE_MS);
   if (!gone.length || inUse()) return;
-  await Promise.all(gone.map((row) => STILL.matches || row.animate([{ maxHeight: `${row.offsetHeight}px`, overflow: "hidden" }, { maxHeight: "0", minHeight: "0", opacity: 0, overflow: "hidden" }], COLLAPSE_MS).finished));
-  for (const row of gone) if (row.isConnected) drop(row);
+  const still = STILL.matches || gone.length > COLLAPSE_ROWS_MAX;
+  await Promise.all(gone.map((row) => still || row.animate([{ maxHeight: `${row.offsetHeight}px`, overflow: "hidden" }, { maxHeight: "0", minHeight: "0", opacity: 0, overflow: "hidden" }], COLLAPSE_MS).finished));
+  for (const [number, row] of gone.entries()) {
+    if (number % COLLAPSE_ROWS_MAX === COLLAPSE_ROWS_MAX - 1) await nextFrame();
+    if (row.isConnected) drop(row);
+  }
   showNews();
 }
 
