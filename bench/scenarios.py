@@ -18,8 +18,8 @@ Results = dict[str, Any]
 _HOUR_US = 3_600_000_000
 #: How timers created a little after another are due: a little later than that one, or at any instant of a day, as they are
 #: where each user chooses one. Stores that keep rows in the order of their instants write to one place, or to all.
-_IN_ORDER: Results = {"spread": 10}
-_SCATTERED: Results = {"spread": 86_400, "order": "random"}
+_IN_ORDER: dict[str, Any] = {"spread": 10}
+_SCATTERED: dict[str, Any] = {"spread": 86_400, "order": "random"}
 #: Timers whose creation shows how long creating others will take; and how much longer than that it may take.
 _TRIAL, _MARGIN = 4_000, 2.5
 #: Results of the last callbacks are written within this time.
@@ -229,8 +229,8 @@ def pending(count: int, *, scattered: bool = False) -> Results:
     """Many timers due within a day, created in the order of their instants or scattered: the rate at which the last million
     is created, memory, idle CPU, time from restart to first fire."""
     last = min(count, 1_000_000)
-    options: dict[str, Any] = {"batch": 1_000, "connections": 4, "seconds": 3_600, **_SCATTERED}
-    options["order"] = "random" if scattered else "instant"
+    shape = _SCATTERED if scattered else {"spread": 86_400}
+    options: dict[str, Any] = {"batch": 1_000, "connections": 4, "seconds": 3_600, **shape}
     name = f"pending {count}, scattered" if scattered else f"pending {count}"
     with processes.folder() as data, processes.receiver() as receiver:
         with processes.server(data) as server:

@@ -42,4 +42,4 @@ class TestMongoStoreWithSmallPages(LoadConformance, ListConformance):
         self.server = shared_mongodb
 
     def make_store(self, folder: Path) -> Store:
-        return MongoStore(self.server.url(name_of(folder)), replace(OPTIONS, read_bytes_max=400))
+        return MongoStore(self.server.url(name_of(folder)), replace(OPTIONS, read_bytes_max=20))

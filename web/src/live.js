@@ -211,12 +211,18 @@ function showNews() {
 const inUse = () => results().querySelector(".list:hover") || results().contains(document.activeElement) || document.querySelector("#picked[data-some]") || peekIsOpen() || dialogIsOpen();
 
 async function leave() {
+  const list = results();
   const gone = partsInView().flatMap((each) => [...each.rows]).filter((row) => Date.now() - row.dataset.left > LEAVE_MS);
   if (!gone.length || inUse()) return;
   const still = STILL.matches || gone.length > COLLAPSE_ROWS_MAX;
   await Promise.all(gone.map((row) => still || row.animate([{ maxHeight: `${row.offsetHeight}px`, overflow: "hidden" }, { maxHeight: "0", minHeight: "0", opacity: 0, overflow: "hidden" }], COLLAPSE_MS).finished));
   for (const [number, row] of gone.entries()) {
-    if (number % COLLAPSE_ROWS_MAX === COLLAPSE_ROWS_MAX - 1) await nextFrame();
+    if (number % COLLAPSE_ROWS_MAX === COLLAPSE_ROWS_MAX - 1) {
+      await nextFrame();
+      if (list === results() && inUse()) break;
+    }
+    // The new list may have the same row.
+    if (list !== results()) return;
     if (row.isConnected) drop(row);
   }
   showNews();

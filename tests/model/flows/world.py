@@ -31,7 +31,6 @@ class World:
         self._cut: set[frozenset[int]] = set()
         self._running: list[Attempt] = []
         self._incarnations = 0
-        self._homes: dict[int, int] = {}
         # How far the attempts begun are ahead of the rate, and since when.
         self._ahead, self._ahead_at = 0.0, 0
         self.nodes = [Node(self, number) for number in range(_NODES)]
