@@ -1,5 +1,5 @@
-"""Namespaces, API keys, secrets, sign-ins and the audit trail as records: how each is encoded, and under which key. (Those of
-statistics and outages: `tocsin.statistics.records`.)
+"""Namespaces, flows, API keys, secrets, sign-ins and the audit trail as records: how each is encoded, and under which key.
+(Those of statistics and outages: `tocsin.statistics.records`.)
 
 A record that can't be decoded stops no reader of the others: it is left out and reported as `RecordDamaged`. Only a namespace
 is returned all the same, as a DamagedNamespace, because its timers must be held. All functions raise StoreError.
@@ -16,6 +16,7 @@ import msgspec
 from tocsin.model.access import ApiKey, SignIn
 from tocsin.model.audit import AuditEntries, AuditEntry, AuditQuery
 from tocsin.model.errors import StoreCorrupted, StoreUnavailable
+from tocsin.model.flow import Flow
 from tocsin.model.namespace import Namespace, damaged_namespace
 from tocsin.model.timer import UNUSABLE
 from tocsin.ports.observer import Event, Observer, RecordDamaged
@@ -25,6 +26,7 @@ T = TypeVar("T")
 
 NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = "namespace", "api_key", "secret", "sign_in", "audit"
 TENANT_LABELS = "tenant_label"
+FLOWS = "flow"
 #: Records that one read returns.
 _PAGE = 500
 #: Attempts to replace a record that others may change at the same time.
@@ -34,6 +36,7 @@ _AUDIT_SCAN_MAX = 20_000
 
 _encoder = msgspec.json.Encoder()
 _namespace_decoder = msgspec.json.Decoder(Namespace)
+_flow_decoder = msgspec.json.Decoder(Flow)
 _key_decoder = msgspec.json.Decoder(ApiKey)
 _sign_in_decoder = msgspec.json.Decoder(SignIn)
 _label_decoder = msgspec.json.Decoder(str)
@@ -102,6 +105,55 @@ async def put_namespace(records: Records, namespace: Namespace, *, create: bool)
     one if its version is one less; False when it is not, because another change came first."""
     expected = None if create else namespace.version - 1
     return await records.put_record(NAMESPACES, namespace.name, encoded(namespace), expected)
+
+
+# -- flows, each under its namespace, so that those of one are a range
+
+
+def _flow_key(namespace: str, match: str) -> str:
+    return f"{namespace}/{match}"
+
+
+def _flows_of(namespace: str) -> tuple[str, str]:
+    # "0" follows "/".
+    return f"{namespace}/", f"{namespace}0"
+
+
+def _flow(record: Record, observe: Observer) -> Flow:
+    """The rule of a record. One that can't be decoded holds its flow: without limits, it could begin too much."""
+    namespace, _, match = record.key.partition("/")
+    for flow in decoded(_flow_decoder, FLOWS, [record], observe):
+        if (flow.namespace, flow.match) == (namespace, match):
+            return msgspec.structs.replace(flow, version=record.version)
+    return Flow(namespace, match, created_at=0, updated_at=0, paused=True, version=record.version)
+
+
+async def flows(records: Records, observe: Observer = unobserved) -> list[Flow]:
+    """All rules of all namespaces, by namespace and match."""
+    return [_flow(record, observe) async for record in every(records, FLOWS)]
+
+
+async def flow(records: Records, namespace: str, match: str, observe: Observer = unobserved) -> Flow | None:
+    """The stored rule."""
+    record = await records.record(FLOWS, _flow_key(namespace, match))
+    return None if record is None else _flow(record, observe)
+
+
+async def put_flow(records: Records, flow: Flow) -> bool:
+    """With a version of 1, inserts the rule; False when there is one. Otherwise replaces the stored one if its version is one
+    less; False when it is not, because another change came first."""
+    expected = None if flow.version == 1 else flow.version - 1
+    return await records.put_record(FLOWS, _flow_key(flow.namespace, flow.match), encoded(flow), expected)
+
+
+async def delete_flow(records: Records, namespace: str, match: str) -> bool:
+    """Removes the rule; False when there was none."""
+    return await records.delete_records(FLOWS, [_flow_key(namespace, match)])
+
+
+async def delete_flows(records: Records, namespace: str) -> None:
+    """Removes all rules of a namespace."""
+    await delete_all(records, FLOWS, [each.key async for each in every(records, FLOWS, *_flows_of(namespace))])
 
 
 # -- API keys

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tocsin.model.flow import FlowLimits
 from tocsin.model.hooks import Hooks
 from tocsin.model.instants import US_PER_DAY
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
@@ -44,7 +45,8 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     `previous_secrets` until its instant. `version` is its record's: 1, and one more with each change. `retry` is
     the policy of timers without one of their own; None: the default policy. `answers` is how responses to callbacks are
     judged. `hooks` are those of timers and schedules without their own. `deleting` is the id of the job that deletes the
-    namespace: while it is set, nothing of the namespace fires, is created or changed."""
+    namespace: while it is set, nothing of the namespace fires, is created or changed. `limits` are those of all of its
+    attempts together."""
 
     name: str
     num_shards: int
@@ -60,6 +62,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     retry: RetryPolicy | None = None
     hooks: Hooks | None = None
     deleting: str | None = None
+    limits: FlowLimits | None = None
 
     @property
     def held(self) -> bool:

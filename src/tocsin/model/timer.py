@@ -99,11 +99,12 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     `body` is not None, it is sent instead of the envelope with the payload. `retry` is None while the namespace's policy
     applies. `attempt_log` has the last few attempts of all firings, `keys` the last few idempotency keys, newest last. No
     attempt begins later than `expire_after_us` after `execute_at`; None: however late. `description` is for people.
-    `schedule` is None on timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `hooks`
-    are notified of its end. On a notification, which is a timer, too, `notifies` is what it reports about the timer or
-    schedule whose namespace and id it has. `failed_before`: it had failed, and was replayed. `replay` is set while the firing
-    is one that had ended and was replayed: the name that the replay's write would have given to a new one. `reduced`: the
-    timer has finished, and only what its idempotency keys need is kept of it.
+    `flow_key` names the flow whose limits apply to its attempts; empty: only its namespace's do. `schedule` is None on
+    timers that fire once; on a schedule's row, `execute_at` is the instant of the occurrence. `hooks` are notified of its
+    end. On a notification, which is a timer, too, `notifies` is what it reports about the timer or schedule whose
+    namespace and id it has. `failed_before`: it had failed, and was replayed. `replay` is set while the firing is one
+    that had ended and was replayed: the name that the replay's write would have given to a new one. `reduced`: the timer
+    has finished, and only what its idempotency keys need is kept of it.
     """
 
     namespace: str
@@ -130,6 +131,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     body: RawBody | None = None
     expire_after_us: int | None = None
     description: str | None = None
+    flow_key: str = ""
     schedule: Schedule | None = None
     hooks: Hooks | None = None
     notifies: Event | None = None
@@ -221,6 +223,8 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     description: str | msgspec.UnsetType | None = msgspec.UNSET
     #: Those of some events, by `Hooks`'s names; None removes one.
     hooks: dict[str, Hook | None] | msgspec.UnsetType = msgspec.UNSET
+    #: Empty: the timer has none then.
+    flow_key: str | msgspec.UnsetType = msgspec.UNSET
     shift_us: int | msgspec.UnsetType = msgspec.UNSET
 
     @property

@@ -157,6 +157,17 @@ class Placement(Protocol):
         """The addresses of the other living members that have one, by incarnation."""
 
 
+class FlowCounts(msgspec.Struct, frozen=True, array_like=True):
+    """What a node has of the flows of one rule: attempts in flight, and due timers that wait in its memory. Further ones may
+    wait in the store.
+
+    Nodes of different releases exchange it: new fields are only added at the end, with a default.
+    """
+
+    in_flight: int
+    waiting: int
+
+
 class LocalWrites(Protocol):
     """The shards of this node, for writes of other nodes."""
 

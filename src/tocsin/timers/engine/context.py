@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tocsin.administration import NAMESPACES, namespaces
+from tocsin.administration import FLOWS, NAMESPACES, flows, namespaces
 from tocsin.model.errors import (
     NamespaceDeleting,
     NamespaceNotFound,
@@ -18,6 +18,7 @@ from tocsin.model.errors import (
     StoreFull,
     TocsinError,
 )
+from tocsin.model.flow import Flow, FlowRules
 from tocsin.model.hooks import Hooks
 from tocsin.model.namespace import RETENTION_DEFAULT_US, DamagedNamespace, HistoryMode, Namespace
 from tocsin.ports.clock import Clock, WakeUp
@@ -54,6 +55,10 @@ class Context:
     #: Namespaces whose timers this process handles itself, each with the caller that is invoked instead of `caller`.
     internal: Mapping[str, Caller] = field(default_factory=dict)
     namespaces: dict[str, Namespace] = field(default_factory=dict)
+    #: The rules of flows by namespace. They are read along with the namespaces, and are as current as these.
+    flows: dict[str, FlowRules] = field(default_factory=dict)
+    #: Called when rules of flows, or namespaces, may have changed.
+    rules_changed: Callable[[], None] = field(default=lambda: None)
     #: Hash and number of shards of namespaces in use, which never change.
     arcs: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: Called at heartbeats with the confirmed wall clock and boot time clock of one moment: this node's clock while it is
@@ -80,6 +85,9 @@ class Context:
     # Reads and changes of namespaces, numbered in the order in which they began, and the number that each name is known from.
     _learned: int = 0
     _learned_from: dict[str, int] = field(default_factory=dict)
+    # The version of the records that `flows` is from, and the number of the read.
+    _flows_version: int = 0
+    _flows_from: int = 0
     # Shared reads: the lock of the one that reads, how many have begun, the number of the last that ended, and how it failed.
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     _begun: int = 0
@@ -159,11 +167,28 @@ class Context:
         )
         if not unchanged:
             self._take_over(await self.bounded(namespaces(self.store)), number)
+        if await self._read_flows(number):
+            self.rules_changed()
         if number == self._learned:
             # Otherwise some are known from a read or a change that began later, which may have seen an earlier version.
             self._namespaces_version = version
         self.namespaces_as_of = max(begun_at, self.namespaces_as_of or begun_at)
         return list(self.namespaces.values())
+
+    async def _read_flows(self, number: int) -> bool:
+        """Reads the rules of flows, in the read of namespaces of that number, unless none has changed; whether it did."""
+        version = await self.bounded(self.store.records_version(FLOWS))
+        if version == self._flows_version:
+            return False
+        stored = await self.bounded(flows(self.store, self.observe))
+        if number < self._flows_from:
+            return False
+        self._flows_version, self._flows_from = version, number
+        by_namespace: dict[str, list[Flow]] = {}
+        for flow in stored:
+            by_namespace.setdefault(flow.namespace, []).append(flow)
+        self.flows = {name: FlowRules(each) for name, each in by_namespace.items()}
+        return True
 
     def _take_over(self, stored: list[Namespace], number: int) -> None:
         """Takes over what the read of that number has returned, as far as it isn't known better."""
@@ -188,6 +213,7 @@ class Context:
             self.arcs.pop(namespace.name, None)
         self._learned_from[namespace.name] = number
         self.namespaces[namespace.name] = namespace
+        self.rules_changed()
 
     def _forget(self, name: str, number: int) -> None:
         self._learned_from[name] = number

@@ -11,6 +11,7 @@ from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Qu
 from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempt import Attempt, HandedOverResults, end_expired
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.flow_control import FlowControl
 from tocsin.timers.engine.recurring import gives_way
 from tocsin.timers.engine.rows import Row
 from tocsin.timers.engine.shard import Shard
@@ -23,6 +24,7 @@ class Dispatcher:
         self.results = results
         self.context = context
         self.admission = Admission(context)
+        self.flows = FlowControl(context)
         self._alarm = Alarm(context.clock, self._woken, context.wake_up)
         self._starved: dict[Shard, None] = {}
         # Shards with more due timers that wait for a turn of the event loop, and whether the next turn is scheduled.

@@ -1,0 +1,119 @@
+"""Flows: how many attempts may begin and be in flight for timers that name the same key, across all nodes.
+
+A rule matches one key, or all keys with a prefix. It limits each of its keys by itself, and all of them together. A namespace
+has limits of its own, for all of its attempts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+#: What a key looks like: visible ASCII characters. It does not end with a colon, which marks a prefix.
+FLOW_KEY = re.compile(r"[!-~]{0,63}[!-9;-~]\Z", re.ASCII)
+#: What a rule matches: a key, or a prefix, which ends with a colon.
+FLOW_MATCH = re.compile(r"[!-~]{1,64}\Z", re.ASCII)
+FLOW_KEY_CHARS_MAX = 64
+#: Rules of one namespace: every node has all of them in memory.
+FLOWS_MAX = 1_000
+#: The highest count of a rate, burst and parallelism. More than a cluster could begin or have in flight.
+FLOW_COUNT_MAX = 1_000_000
+#: The shortest and the longest time of a rate.
+RATE_PER_US_MIN, RATE_PER_US_MAX = 1_000_000, 86_400_000_000
+
+
+class Rate(msgspec.Struct, frozen=True, gc=False):
+    """So many attempts within so many microseconds, evenly spread."""
+
+    count: int
+    per_us: int
+
+
+class FlowLimits(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The limits of one key, of all keys of a rule together, or of a namespace; None: there is no such limit.
+
+    In any time T, at most `burst` + `rate` · T attempts begin, and never more than `parallelism` are in flight. `ordered`
+    (only of a key): its attempts are made one at a time, in the order of their instants."""
+
+    rate: Rate | None = None
+    burst: int = 1
+    parallelism: int | None = None
+    ordered: bool = False
+
+    @property
+    def slots(self) -> int | None:
+        """How many attempts may be in flight; None: any number."""
+        return 1 if self.ordered else self.parallelism
+
+
+class Flow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A rule of a namespace.
+
+    `match` is a key, or a prefix of keys that ends with a colon. `paused`: nothing of it begins, until `paused_until` (in
+    microseconds) if that is not None. `close_on_retry_after`: an answer 429 or 503 with Retry-After closes its key until
+    then. `version` is its record's."""
+
+    namespace: str
+    match: str
+    created_at: int
+    updated_at: int
+    per_key: FlowLimits | None = None
+    total: FlowLimits | None = None
+    close_on_retry_after: bool = False
+    paused: bool = False
+    paused_until: int | None = None
+    version: int = 1
+
+    @property
+    def is_prefix(self) -> bool:
+        """Whether the rule matches all keys that begin with `match`."""
+        return self.match.endswith(":")
+
+    def closed_until(self, now_us: int) -> int | None:
+        """Until when the rule is paused, None if it is not; `PAUSED_FOR_GOOD` without an end."""
+        if not self.paused:
+            return None
+        until = PAUSED_FOR_GOOD if self.paused_until is None else self.paused_until
+        return until if until > now_us else None
+
+
+#: The end of a pause that has none.
+PAUSED_FOR_GOOD = 2**63 - 1
+
+
+class FlowRules:
+    """The rules of one namespace, for finding the one that a key is subject to."""
+
+    __slots__ = ("_keys", "_prefixes")
+
+    def __init__(self, flows: Iterable[Flow]) -> None:
+        self._keys: dict[str, Flow] = {}
+        self._prefixes: dict[str, Flow] = {}
+        for flow in flows:
+            (self._prefixes if flow.is_prefix else self._keys)[flow.match] = flow
+
+    def __len__(self) -> int:
+        return len(self._keys) + len(self._prefixes)
+
+    def all(self) -> list[Flow]:
+        """All rules, by what they match."""
+        found = self._keys | self._prefixes
+        return [found[match] for match in sorted(found)]
+
+    def get(self, match: str) -> Flow | None:
+        """The rule with exactly this match."""
+        return (self._prefixes if match.endswith(":") else self._keys).get(match)
+
+    def find(self, key: str) -> Flow | None:
+        """The rule that the key is subject to: the one with this key, else the one with its longest prefix; None: the key is
+        not limited."""
+        found = self._keys.get(key)
+        end = key.rfind(":") if found is None and self._prefixes else -1
+        while end >= 0:
+            found = self._prefixes.get(key[: end + 1])
+            if found is not None:
+                break
+            end = key.rfind(":", 0, end)
+        return found
