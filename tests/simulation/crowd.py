@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tests.support.simulation_loop import SimulationLoop
-from tocsin.administration import put_namespace
+from tocsin.administration import put_flow, put_namespace
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused, Response
+from tocsin.model.flow import Flow, FlowLimits
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
@@ -36,6 +37,7 @@ class Call(NamedTuple):
 
     invocation: Invocation
     at_us: int
+    takes_us: int
 
 
 class Receivers:
@@ -46,6 +48,9 @@ class Receivers:
         self.calls: list[Call] = []
         self.unsent: dict[str, int] = {}
         self.forbidden: set[str] = set()
+        #: Seconds that a host takes to answer, and the answers of hosts that do not accept, until that time of the loop.
+        self.takes_s: dict[str, float] = {}
+        self.answers: dict[str, tuple[Response, float]] = {}
         self.healed = False
         self.refused = 0
         self._now_us = now_us
@@ -58,7 +63,9 @@ class Receivers:
         """Starts the call; the answer is the host's."""
         host = self.destination(invocation.url)
         outcome: Outcome = Response(200)
-        delay_s, sent_at = 0.01, self._now_us()
+        delay_s, sent_at = self.takes_s.get(host, 0.01), self._now_us()
+        if host in self.answers and asyncio.get_running_loop().time() < self.answers[host][1]:
+            outcome = self.answers[host][0]
         if self.unsent.get(host, 0) > 0:
             self.unsent[host] -= 1
             self.refused += 1
@@ -70,7 +77,7 @@ class Receivers:
             return
         if host.startswith("hung") and not self.healed:
             outcome, delay_s = NoResponse("TIMEOUT"), invocation.timeout_us / 1e6
-        self.calls.append(Call(invocation, sent_at))
+        self.calls.append(Call(invocation, sent_at, int(delay_s * 1e6)))
         exchange = Exchange(outcome, sent_at, int(delay_s * 1e6))
         asyncio.get_running_loop().call_later(delay_s, done, exchange)
 
@@ -103,6 +110,9 @@ class Crowd:
         self.errors: list[BaseException] = []
         #: Namespaces that are paused at the start.
         self.paused: set[str] = set()
+        #: Rules of flows, and the namespaces' own limits, that are there at the start.
+        self.flows: list[Flow] = []
+        self.limits: dict[str, FlowLimits] = {}
         self._stored = 0
         self._kept: dict[int, list[StoredRow]] = {}
 
@@ -119,10 +129,11 @@ class Crowd:
 
     def keep(
         self, name: str, host: str, due_s: float, *, namespace: str = "a", size: int = 2, timeout_s: float = 30.0,
-        shard: int = 0, suspended: str | None = None, expire_after_s: float | None = None,
+        shard: int = 0, suspended: str | None = None, expire_after_s: float | None = None, flow: str = "",
     ) -> None:  # fmt: skip
         """Puts a timer into the store, due `due_s` seconds after the start."""
         row = self.row(name, host, due_s, namespace=namespace, size=size, timeout_s=timeout_s)
+        row.timer.flow_key = flow
         row.timer.expire_after_us = None if expire_after_s is None else int(expire_after_s * SECOND)
         self._kept.setdefault(shard, []).append(stored(row, suspended))
 
@@ -163,8 +174,13 @@ class Crowd:
 
         async def life() -> None:
             for name in ("a", "b"):
-                namespace = Namespace(name, self.total_shards, 0, 0, paused=name in self.paused, retry=NAMESPACE_POLICY)
+                namespace = Namespace(
+                    name, self.total_shards, 0, 0, paused=name in self.paused, retry=NAMESPACE_POLICY,
+                    limits=self.limits.get(name),
+                )  # fmt: skip
                 await put_namespace(self.store, namespace, create=True)
+            for flow in self.flows:
+                await put_flow(self.store, flow)
             await self._fill()
             if before is not None:
                 await before()
@@ -187,7 +203,7 @@ class Crowd:
     def late_s(self, host: str = "fine") -> dict[str, float]:
         """How late the first call of each timer to the host was, by the timer's id."""
         late: dict[str, float] = {}
-        for invocation, at_us in self.receivers.calls:
+        for invocation, at_us, _ in self.receivers.calls:
             if self.receivers.destination(invocation.url) == host:
                 late.setdefault(invocation.timer_id, (at_us - max(invocation.execute_at, EPOCH_US)) / SECOND)
         return late

@@ -103,6 +103,22 @@ CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None
         view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.NODE), TimerState.WAITING, WaitsFor.NODE, None,
         "All slots of n1 are in use",
     ),
+    "flow": (
+        view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.FLOW, "vendor"), TimerState.WAITING, WaitsFor.FLOW, None,
+        "It waits for its turn within the limits of its flow vendor.",
+    ),
+    "limits of the namespace": (
+        view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.FLOW, ""), TimerState.WAITING, WaitsFor.FLOW, None,
+        "It waits for its turn within the limits of its namespace a.",
+    ),
+    "paused flow": (
+        view_of(EARLIER), known(RowPlace.STORE, Obstacle.PAUSED_FLOW, "vendor"), TimerState.WAITING, WaitsFor.FLOW, None,
+        "Its flow vendor is paused; it fires when the flow is resumed.",
+    ),
+    "suspended for its flow": (
+        view_of(EARLIER, suspended="flow:a/vendor"), STORE, TimerState.WAITING, WaitsFor.FLOW, None,
+        "It waits in the store for its flow vendor; n1 takes it up when there is room.",
+    ),
     "busy namespace": (
         view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.NAMESPACE), TimerState.WAITING, WaitsFor.NAMESPACE, None,
         "Its namespace a has its share of the slots of n1",

@@ -11,7 +11,7 @@ import pytest
 from tests.support.completions import Noted, complete
 from tests.support.patience import PATIENCE_S
 
-from tocsin.administration import put_namespace
+from tocsin.administration import NAMESPACES, put_namespace
 from tocsin.model.errors import NamespaceNotFound, Overloaded, RequestExpired, ShardMoved, TimerNotPending
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
@@ -184,7 +184,7 @@ async def test_unknown_namespace_is_read_once_for_all_waiting_requests(node: Nod
 
     async def counted(kind: str) -> int:
         nonlocal reads
-        reads += 1
+        reads += kind == NAMESPACES
         await asyncio.sleep(0)
         return await read(kind)
 

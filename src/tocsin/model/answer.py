@@ -108,6 +108,8 @@ _DONE = Done()
 _NOT_OK = Failed("CALLBACK_NOT_OK: the receiver answered ok: false")
 #: Client errors that may be temporary, and are retried.
 RETRIED_4XX = frozenset({408, 425, 429})
+#: Answers whose Retry-After may close a flow until then.
+PAUSING = frozenset({429, 503})
 
 
 def judge(

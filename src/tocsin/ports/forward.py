@@ -36,7 +36,8 @@ class RowPlace(StrEnum):
 class Obstacle(StrEnum):
     """Why the owner would not begin an attempt now if the timer were due. `dispatch`: it fires nothing. `hand_over`: it hands
     the shard over. `destination`: as many requests as allowed are in flight to it. `unsent`: a request to it could not be
-    sent just now. `node`, `namespace`: all slots of the node, or the namespace's share of them, are in use."""
+    sent just now. `node`, `namespace`: all slots of the node, or the namespace's share of them, are in use. `flow`: its
+    flow, or its namespace, is at a limit; `paused_flow`: its flow is paused."""
 
     NONE = ""
     DISPATCH = "dispatch"
@@ -45,6 +46,8 @@ class Obstacle(StrEnum):
     UNSENT = "unsent"
     NODE = "node"
     NAMESPACE = "namespace"
+    FLOW = "flow"
+    PAUSED_FLOW = "paused_flow"
 
 
 class Whereabouts(msgspec.Struct, frozen=True, array_like=True):

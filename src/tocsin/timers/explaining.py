@@ -162,6 +162,15 @@ def _turn(view: TimerView, found: Whereabouts, owner: str) -> tuple[WaitsFor, st
     if kind == "destination":
         text = f"It waits in the store, because many timers for {name} wait already; {owner} takes it up when there is room."
         return WaitsFor.DESTINATION, text
+    if kind == "flow" and found.obstacle not in (Obstacle.FLOW, Obstacle.PAUSED_FLOW):
+        text = (
+            f"It waits in the store for {_flow(view, name.partition('/')[2])}; {owner} takes it up when there is room."
+        )
+        return WaitsFor.FLOW, text
+    if found.obstacle == Obstacle.PAUSED_FLOW:
+        return WaitsFor.FLOW, f"Its flow {found.name} is paused; it fires when the flow is resumed."
+    if found.obstacle == Obstacle.FLOW:
+        return WaitsFor.FLOW, f"It waits for its turn within the limits of {_flow(view, found.name)}."
     if kind == "namespace":
         text = f"It waits in the store for its namespace {namespace}; {owner} takes it up when there is room."
         return WaitsFor.NAMESPACE, text
@@ -179,6 +188,10 @@ def _turn(view: TimerView, found: Whereabouts, owner: str) -> tuple[WaitsFor, st
         return WaitsFor.NODE, f"All slots of {owner} are in use; it waits for one to become free."
     verb = "loads it from the store" if found.place == RowPlace.STORE else "fires it"
     return WaitsFor.NODE, f"{owner} {verb} next."
+
+
+def _flow(view: TimerView, key: str) -> str:
+    return f"its flow {key}" if key else f"its namespace {view.timer.namespace}"
 
 
 def _pause(found: Whereabouts) -> str:

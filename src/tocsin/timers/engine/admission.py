@@ -49,32 +49,51 @@ _BACK_OFF_FIRST_US, _BACK_OFF_US_MAX = 20_000, 1_000_000
 
 
 class Queue:
-    """Deferred rows of one shard and namespace that wait for one destination, in key order. Some may have been changed or
-    deleted since."""
+    """Deferred rows of one shard and namespace that wait at one place, in key order. Some may have been changed or deleted
+    since."""
 
-    __slots__ = ("bytes", "destination", "namespace", "rows", "shard")
+    __slots__ = ("bytes", "namespace", "place", "rows", "shard")
 
-    def __init__(self, shard: Shard, namespace: str, destination: Destination) -> None:
+    def __init__(self, shard: Shard, namespace: str, place: Place) -> None:
         self.shard = shard
         self.namespace = namespace
-        self.destination = destination
+        self.place = place
         self.rows: deque[Row] = deque()
         self.bytes = 0
 
 
-class Destination:
+class Place:
+    """Where due rows wait in memory: at their destination, or at their flow's key."""
+
+    __slots__ = ("queues", "waiting")
+
+    def __init__(self) -> None:
+        #: In the order of their turns.
+        self.queues: dict[tuple[Shard, str], Queue] = {}
+        self.waiting = 0
+
+    @property
+    def reason(self) -> str:
+        """The reason for which rows are suspended that find no room here."""
+        raise NotImplementedError
+
+    def drains(self, boot_us: int) -> bool:
+        """Whether all that waits here leaves within `DRAIN_US_MAX`, at its present pace. What waits for a flow need not: its
+        limits stay, and timers behind it would be late for as long."""
+        return False
+
+
+class Destination(Place):
     """One scheme, host and port: what is in flight to it, and what waits for it.
 
     `limit` shrinks while it does not answer. `back_off` is set while no request is tried because one could not be sent;
     `back_off_us` is its length, 0 once a request was sent.
     """
 
-    __slots__ = (
-        "answered_at", "back_off", "back_off_us", "caller", "in_flight", "interval_us", "limit", "name", "queues",
-        "waiting",
-    )  # fmt: skip
+    __slots__ = ("answered_at", "back_off", "back_off_us", "caller", "in_flight", "interval_us", "limit", "name")
 
     def __init__(self, name: str, caller: Caller, limit: int) -> None:
+        super().__init__()
         self.name = name
         #: Who is invoked for its timers.
         self.caller = caller
@@ -82,12 +101,13 @@ class Destination:
         self.in_flight = 0
         self.back_off: asyncio.TimerHandle | None = None
         self.back_off_us = 0
-        #: In the order of their turns.
-        self.queues: dict[tuple[Shard, str], Queue] = {}
-        self.waiting = 0
         #: Boot time of the last answer, and the average time between two answers.
         self.answered_at = 0
         self.interval_us = 0.0
+
+    @property
+    def reason(self) -> str:
+        return f"destination:{self.name}"
 
     def answered(self, boot_us: int) -> None:
         """Notes an answer, whatever its status."""
@@ -96,7 +116,7 @@ class Destination:
         self.answered_at = boot_us
 
     def drains(self, boot_us: int) -> bool:
-        """Whether all that waits for it drains within `DRAIN_US_MAX`, at the pace of its answers."""
+        """Whether all that waits here leaves within `DRAIN_US_MAX`, at its present pace."""
         if not self.answered_at or boot_us - self.answered_at > STALL_US:
             return False
         return self.waiting * self.interval_us <= DRAIN_US_MAX
@@ -138,9 +158,11 @@ class _Deferred:
 class Admission:
     """The accounts of slots and memory. `begin` and `end` bracket a callback; `defer` and `take` bracket a deferred row."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, left: Callable[[Place], None] = lambda place: None) -> None:
         self._context = context
         self._limits = context.limits
+        # Called when nothing waits any more at a place that is no destination.
+        self._nothing_waits_at = left
         self.destinations: dict[str, Destination] = {}
         #: Callbacks in flight.
         self.in_flight = 0
@@ -213,8 +235,11 @@ class Admission:
         if destination.limit < limits.destination_in_flight_max:
             destination.limit = min(destination.limit + 1, limits.destination_in_flight_max)
 
-    def settle(self, destination: Destination) -> None:
+    def settle(self, destination: Place) -> None:
         """Forgets an unused destination at once if it has its full limit, else after `IDLE_DESTINATION_US`."""
+        if not isinstance(destination, Destination):
+            self._nothing_waits_at(destination)
+            return
         if destination.in_flight or destination.queues or destination.back_off is not None:
             return
         if self.destinations.get(destination.name) is not destination:
@@ -240,19 +265,19 @@ class Admission:
 
     # ------------------------------------------------------------------ deferred rows
 
-    def may_wait(self, shard: Shard, row: Row, destination: Destination) -> bool:
+    def may_wait(self, shard: Shard, row: Row, place: Place) -> bool:
         """Whether the row may be deferred in memory; if not, it has to be suspended (rule 14)."""
-        if destination.waiting >= self._limits.destination_waiting_max:
+        if place.waiting >= self._limits.destination_waiting_max:
             return False
         rows, size = self._room(shard)
-        queue = destination.queues.get((shard, row.timer.namespace))
+        queue = place.queues.get((shard, row.timer.namespace))
         waiting, waiting_bytes = (0, 0) if queue is None else (len(queue.rows), queue.bytes)
-        if destination.back_off is not None and not waiting:
+        if isinstance(place, Destination) and place.back_off is not None and not waiting:
             # A request that could not be sent costs no write, however little memory there is.
             return True
         if waiting < GREED * rows and waiting_bytes + row.size <= GREED * size:
             return True
-        return destination.drains(self._context.clock.boottime_us())
+        return place.drains(self._context.clock.boottime_us())
 
     def _room(self, shard: Shard) -> tuple[int, int]:
         """Rows and bytes that the shard may still defer."""
@@ -260,23 +285,23 @@ class Admission:
         deferred = self._deferred.get(shard)
         return (rows, size) if deferred is None else (rows - deferred.rows, size - deferred.bytes)
 
-    def defer(self, shard: Shard, row: Row, destination: Destination) -> None:
+    def defer(self, shard: Shard, row: Row, place: Place) -> None:
         """Appends the row to its queue."""
         namespace = row.timer.namespace
-        queue = destination.queues.get((shard, namespace))
+        queue = place.queues.get((shard, namespace))
         deferred = self._deferred.get(shard)
         if deferred is None:
             deferred = self._deferred[shard] = _Deferred()
         if queue is None:
-            queue = destination.queues[shard, namespace] = Queue(shard, namespace, destination)
+            queue = place.queues[shard, namespace] = Queue(shard, namespace, place)
             deferred.queues[queue] = None
         queue.rows.append(row)
         queue.bytes += row.size
         deferred.rows += 1
         deferred.bytes += row.size
-        destination.waiting += 1
+        place.waiting += 1
         self.waiting += 1
-        if destination.has_room:
+        if isinstance(place, Destination) and place.has_room:
             self.block(queue)
 
     def block(self, queue: Queue) -> None:
@@ -291,13 +316,13 @@ class Admission:
 
     def _left(self, queue: Queue, rows: int, size: int) -> None:
         queue.bytes -= size
-        queue.destination.waiting -= rows
+        queue.place.waiting -= rows
         self.waiting -= rows
         deferred = self._deferred[queue.shard]
         deferred.rows -= rows
         deferred.bytes -= size
         if not queue.rows:
-            del queue.destination.queues[queue.shard, queue.namespace]
+            del queue.place.queues[queue.shard, queue.namespace]
             del deferred.queues[queue]
             if not deferred.queues:
                 del self._deferred[queue.shard]
@@ -316,9 +341,9 @@ class Admission:
             rows, size = len(queue.rows), queue.bytes
             queue.rows.clear()
             self._left(queue, rows, size)
-            self.settle(queue.destination)
+            self.settle(queue.place)
 
-    def excess(self, shard: Shard) -> list[tuple[Row, Destination]]:
+    def excess(self, shard: Shard) -> list[tuple[Row, Place]]:
         """Removes and returns the rows that exceed the shard's share, because the share shrank or a destination stalled: the
         latest rows of the longest queues. Rows that were changed or deleted while they waited are dropped as well."""
         deferred = self._deferred.get(shard)
@@ -326,19 +351,19 @@ class Admission:
             return []
         window = shard.window
         assert window is not None
-        gone: list[tuple[Row, Destination]] = []
+        gone: list[tuple[Row, Place]] = []
         for queue in list(deferred.queues):
             current = [row for row in queue.rows if window.holds(row)]
             rows, size = len(queue.rows) - len(current), queue.bytes - sum(row.size for row in current)
             queue.rows = deque(current)
             self._left(queue, rows, size)
-            self.settle(queue.destination)
+            self.settle(queue.place)
         boot_us = self._context.clock.boottime_us()
-        stalled = {queue: None for queue in deferred.queues if not queue.destination.drains(boot_us)}
+        stalled = {queue: None for queue in deferred.queues if not queue.place.drains(boot_us)}
         while stalled and min(self._room(shard)) < 0:
             longest = max(stalled, key=_bytes_of)
             half = max(len(longest.rows) // 2, 1)
-            gone += [(self.take(longest, last=True), longest.destination) for _ in range(half)]
+            gone += [(self.take(longest, last=True), longest.place) for _ in range(half)]
             if not longest.rows:
                 del stalled[longest]
         return gone
@@ -352,16 +377,23 @@ class Admission:
             return limits.resume_rows
         if destination.back_off is not None:
             return 0
-        if destination.waiting and destination.drains(self._context.clock.boottime_us()):
-            return max(min(limits.resume_rows, limits.destination_waiting_max - destination.waiting), 0)
-        rows, size = self._room(shard)
-        here = [queue for (owner, _), queue in destination.queues.items() if owner is shard]
-        waiting, waiting_bytes = sum(len(queue.rows) for queue in here), sum(queue.bytes for queue in here)
-        most = min(GREED * max(rows, 0), limits.destination_waiting_max - (destination.waiting - waiting))
-        if waiting > most // RESUME_PARTS or waiting_bytes > GREED * max(size, 0) // RESUME_PARTS:
-            return 0
         # Without memory to defer them, as many as can be sent at once.
-        slots = 0 if destination.waiting else destination.limit - destination.in_flight
+        return self.room_at(shard, destination, 0 if destination.waiting else destination.limit - destination.in_flight)
+
+    def room_at(self, shard: Shard, place: Place, slots: int) -> int:
+        """How many of the shard's rows may be resumed that would wait at this place; as many as `slots` need not wait."""
+        limits = self._limits
+        if place.waiting and place.drains(self._context.clock.boottime_us()):
+            return max(min(limits.resume_rows, limits.destination_waiting_max - place.waiting), 0)
+        rows, size = self._room(shard)
+        here = [queue for (owner, _), queue in place.queues.items() if owner is shard]
+        waiting, waiting_bytes = sum(len(queue.rows) for queue in here), sum(queue.bytes for queue in here)
+        # What `may_wait` lets the queue hold beside the others.
+        most = GREED * max(rows + waiting, 0) // (GREED + 1)
+        most = min(most, limits.destination_waiting_max - (place.waiting - waiting))
+        most_bytes = GREED * max(size + waiting_bytes, 0) // (GREED + 1)
+        if waiting > most // RESUME_PARTS or waiting_bytes > most_bytes // RESUME_PARTS:
+            return 0
         return max(most * 2 // RESUME_PARTS - waiting, slots, 0)
 
     def room_back(self) -> tuple[int, int]:

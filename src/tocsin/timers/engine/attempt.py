@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tocsin.model.answer import Done, NoResponse, NotSent, Refused, Reschedule, Response, judge
+from tocsin.model.answer import PAUSING, Done, NoResponse, NotSent, Refused, Reschedule, Response, judge, retry_after_at
 from tocsin.model.errors import TimerNotFound, TimerNotPending, TocsinError, Unavailable
 from tocsin.model.instants import format_instant
 from tocsin.model.namespace import Answers, Namespace, policy_in_force
@@ -36,6 +36,7 @@ from tocsin.timers.engine.rows import (
 if TYPE_CHECKING:
     from tocsin.timers.engine.admission import Destination
     from tocsin.timers.engine.dispatcher import Dispatcher
+    from tocsin.timers.engine.flow_control import Taken
     from tocsin.timers.engine.shard import Shard
 
 
@@ -46,25 +47,33 @@ class Attempt:
     the meantime, its result decides nothing; if the shard was handed over, the next owner gets the result.
     """
 
-    __slots__ = ("_destination", "_dispatcher", "_in_flight", "_shard")
+    __slots__ = ("_destination", "_dispatcher", "_in_flight", "_shard", "_taken")
 
     def __init__(
-        self, dispatcher: Dispatcher, shard: Shard, in_flight: InFlightAttempt, destination: Destination
+        self,
+        dispatcher: Dispatcher,
+        shard: Shard,
+        in_flight: InFlightAttempt,
+        destination: Destination,
+        taken: Taken,
     ) -> None:
+        self._taken = taken
         self._dispatcher = dispatcher
         self._shard = shard
         self._in_flight = in_flight
         self._destination = destination
 
     @classmethod
-    def begin(cls, dispatcher: Dispatcher, shard: Shard, row: Row, destination: Destination, now_us: int) -> Attempt:
-        """Takes a slot, and the row from the window: it is in flight."""
+    def begin(
+        cls, dispatcher: Dispatcher, shard: Shard, row: Row, destination: Destination, taken: Taken, now_us: int
+    ) -> Attempt:
+        """Takes a slot, and the row from the window: it is in flight. `taken`: the slots of its flow, which it frees."""
         window = shard.window
         assert window is not None
         in_flight = window.dispatch(row)
         in_flight.fired_at = now_us
         dispatcher.admission.begin(destination, row.timer.namespace)
-        return cls(dispatcher, shard, in_flight, destination)
+        return cls(dispatcher, shard, in_flight, destination, taken)
 
     def send(self) -> None:
         """Has the destination's caller send the request, and call `ended`."""
@@ -112,7 +121,20 @@ class Attempt:
             counts = self._record(conclusion, boot_us)
             self._observe(exchange, conclusion, word if counts else "superseded")
             admission.learn(destination, silent=isinstance(outcome, NoResponse), boot_us=boot_us)
+            if self._taken and isinstance(outcome, Response):
+                self._close_flow(outcome, boot_us)
+        if self._taken:
+            dispatcher.flows.end(self._taken)
         dispatcher.serve_waiting(destination)
+
+    def _close_flow(self, outcome: Response, boot_us: int) -> None:
+        """Has the flow wait as long as the receiver asks for, where its rule provides for that."""
+        context = self._dispatcher.context
+        if outcome.status in PAUSING and outcome.retry_after is not None:
+            now_us = context.clock.now_us()
+            until_us = retry_after_at(outcome.retry_after, now_us, context.limits.retry_after_max_us)
+            if until_us is not None:
+                self._dispatcher.flows.close_until(self._taken, boot_us + until_us - now_us)
 
     def _record(self, conclusion: Conclusion, boot_us: int) -> bool:
         """Has the conclusion written with the next batch of the shard's owner: this node, or the one to which the shard was

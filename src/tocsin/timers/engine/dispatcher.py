@@ -7,11 +7,11 @@ import asyncio
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import REFUSED, Obstacle
 from tocsin.ports.observer import DispatchPaused, DispatchResumed
-from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Queue
+from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Place, Queue
 from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempt import Attempt, HandedOverResults, end_expired
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.flow_control import FlowControl
+from tocsin.timers.engine.flow_control import FlowControl, KeyState
 from tocsin.timers.engine.recurring import gives_way
 from tocsin.timers.engine.rows import Row
 from tocsin.timers.engine.shard import Shard
@@ -20,11 +20,11 @@ from tocsin.timers.engine.shard import Shard
 class Dispatcher:
     """The node's dispatcher. It starts paused, and fires nothing until `resume`."""
 
-    def __init__(self, context: Context, results: HandedOverResults) -> None:
+    def __init__(self, context: Context, results: HandedOverResults, total_shards: int) -> None:
         self.results = results
         self.context = context
-        self.admission = Admission(context)
-        self.flows = FlowControl(context)
+        self.flows = FlowControl(context, self, total_shards)
+        self.admission = Admission(context, self._nothing_waits_at)
         self._alarm = Alarm(context.clock, self._woken, context.wake_up)
         self._starved: dict[Shard, None] = {}
         # Shards with more due timers that wait for a turn of the event loop, and whether the next turn is scheduled.
@@ -99,10 +99,15 @@ class Dispatcher:
             self.dispatch_due(shard)
         for destination in list(self.admission.destinations.values()):
             self.serve_waiting(destination)
+        self.flows.wake_all()
 
     def clock_moved(self, by_us: int) -> None:
         """The wall clock was set forward on purpose: that is no jump."""
         self._clock_base += by_us
+
+    def may_dispatch(self) -> bool:
+        """Whether timers may fire now; if not, the node has paused."""
+        return self._may_dispatch(self.context.clock.now_us())
 
     def _may_dispatch(self, now_us: int) -> bool:
         if self._paused is not None:
@@ -122,6 +127,7 @@ class Dispatcher:
     def add(self, shard: Shard) -> None:
         """Begins to dispatch an owned shard's timers."""
         self.shards[shard.shard_id] = shard
+        self.flows.own(shard)
 
     def remove(self, shard: Shard) -> None:
         """Stops dispatching a shard that is no longer owned."""
@@ -129,6 +135,8 @@ class Dispatcher:
         self._starved.pop(shard, None)
         self._alarm.forget(shard.shard_id)
         self.admission.drop(shard)
+        self.flows.disown(shard.shard_id)
+        self.flows.wake_all()
 
     def dispatch_due(self, shard: Shard) -> None:
         """Fires what is due in the shard, as far as the limits allow, and sets the alarm for its next timer."""
@@ -199,18 +207,36 @@ class Dispatcher:
             return
         if timer.expire_after_us is not None and end_expired(self.context, shard, row, now):
             return
-        caller = self.context.internal.get(timer.namespace, self.context.caller)
-        destination = admission.destination(caller.destination(timer.url), caller)
+        flow = self.flows.of(timer)
+        if flow is not None and (flow.queues or not self.flows.is_open(flow)):
+            self._defer(shard, row, flow, flow.reason)
+            return
+        destination = self._destination(timer)
         has_room = destination.has_room
         if has_room and admission.has_slot(timer.namespace):
-            Attempt.begin(self, shard, row, destination, now).send()
-            return
+            self._begin(shard, row, destination, flow, now)
+        else:
+            self._defer(shard, row, destination, f"namespace:{timer.namespace}" if has_room else destination.reason)
+
+    def _defer(self, shard: Shard, row: Row, place: Place, reason: str) -> None:
+        """Has a due row wait at this place, or suspends it for the reason if there is no room for it."""
+        window = shard.window
+        assert window is not None
         window.defer()
-        if admission.may_wait(shard, row, destination):
-            admission.defer(shard, row, destination)
-            return
-        self._suspend(shard, row, f"namespace:{timer.namespace}" if has_room else f"destination:{destination.name}")
-        admission.settle(destination)
+        if self.admission.may_wait(shard, row, place):
+            self.admission.defer(shard, row, place)
+        else:
+            self._suspend(shard, row, reason)
+            self.admission.settle(place)
+
+    def _destination(self, timer: Timer) -> Destination:
+        caller = self.context.internal.get(timer.namespace, self.context.caller)
+        return self.admission.destination(caller.destination(timer.url), caller)
+
+    def _begin(self, shard: Shard, row: Row, destination: Destination, flow: KeyState | None, now: int) -> None:
+        """Begins an attempt of a row for which everything is open."""
+        taken = () if flow is None else self.flows.begin(flow)
+        Attempt.begin(self, shard, row, destination, taken, now).send()
 
     def _ends_in_time(self, row: Row) -> bool:
         """Whether an attempt that begins now certainly ends while the node, which stops, waits for it."""
@@ -287,15 +313,19 @@ class Dispatcher:
             del queues[queue]
             if queues:
                 blocked[namespace] = queues
-            if queue.destination.has_room:
+            destination = queue.place
+            assert isinstance(destination, Destination)
+            if destination.has_room:
                 self._fire_first(queue, now)
-                if queue.rows and queue.destination.has_room:
+                if queue.rows and destination.has_room:
                     admission.block(queue)
             passed = 0
 
-    def _fire_first(self, queue: Queue, now: int) -> None:
-        """Fires the first row of the queue if it is still current and due."""
+    def _fire_first(self, queue: Queue, now: int, *, in_turn: bool = False) -> bool:
+        """Fires the first row of the queue if it is still current and due. If something else that it needs is closed, it
+        waits there; False then. `in_turn`: its flow's key has its turn."""
         row, shard = self.admission.take(queue), queue.shard
+        place, flow, done = queue.place, None, True
         if shard.window is not None and not shard.draining and shard.window.holds(row):
             namespace = self.context.namespaces.get(row.timer.namespace)
             expires_at = row.timer.expires_at
@@ -305,13 +335,68 @@ class Dispatcher:
                 shard.window.put_back(row)
                 self._alarm.set(shard.shard_id, row.key[0], now)
             elif self._ends_in_time(row) and (row.timer.schedule is None or not self._waits(shard, row, now)):
-                Attempt.begin(self, shard, row, queue.destination, now).send()
-                return
-        # The queue may have been the last one of its destination.
-        self.admission.settle(queue.destination)
+                flow = self.flows.of(row.timer)
+                done = self._begin_or_wait(shard, row, place, flow, now, in_turn=in_turn)
+                if done and not isinstance(place, KeyState):
+                    return True
+        if isinstance(place, Destination):
+            # The row may have been the one that had come from its flow's key.
+            flow = self.flows.of(row.timer) if flow is None else flow
+            if flow is not None and flow.queues:
+                self.flows.wake(flow)
+        # The queue may have been the last one of its place.
+        self.admission.settle(place)
+        return done
+
+    def _begin_or_wait(
+        self, shard: Shard, row: Row, place: Place, flow: KeyState | None, now: int, *, in_turn: bool
+    ) -> bool:
+        """Begins an attempt of a row that has waited at a place, or has it wait at another one that is closed; False then."""
+        if flow is not None and not self.flows.is_open(flow, in_turn=in_turn):
+            self.admission.defer(shard, row, flow)
+            return False
+        destination = place if isinstance(place, Destination) else self._destination(row.timer)
+        if not (destination.has_room and self.admission.has_slot(row.timer.namespace)):
+            self.admission.defer(shard, row, destination)
+            return False
+        self._begin(shard, row, destination, flow, now)
+        if flow is not None and isinstance(place, Destination) and flow.queues:
+            self.flows.wake(flow)
+        return True
+
+    def serve_flow(self, flow: KeyState, most: int, *, in_turn: bool = False) -> int:
+        """Fires what waits for this key, round robin over the shards, while it is open and at most so many rows; how many
+        attempts began. A row that then waits for its destination brings the next one, when it leaves that."""
+        now, fired = self.context.clock.now_us(), 0
+        if not self._may_dispatch(now):
+            return 0
+        while fired < most and flow.queues and self.flows.is_open(flow, in_turn=in_turn):
+            name, queue = next(iter(flow.queues.items()))
+            # It becomes the last of the queues.
+            del flow.queues[name]
+            flow.queues[name] = queue
+            in_flight = self.admission.in_flight
+            if not self._fire_first(queue, now, in_turn=in_turn):
+                break
+            fired += self.admission.in_flight - in_flight
+        return fired
+
+    def put_back(self, queue: Queue) -> None:
+        """Returns all rows of the queue to their window, as if they had just become due."""
+        window = queue.shard.window
+        while queue.rows:
+            row = self.admission.take(queue)
+            if window is not None and window.holds(row):
+                window.put_back(row)
+
+    def _nothing_waits_at(self, place: Place) -> None:
+        if isinstance(place, KeyState):
+            self.flows.settle(place)
 
     def obstacle(self, timer: Timer) -> tuple[Obstacle, str]:
-        """What keeps the timer from a slot now, apart from its instant, and the name of its destination."""
+        """What keeps the timer from a slot now, apart from its instant, and the name of its destination or flow."""
+        if (closed := self.flows.obstacle(timer)) is not None:
+            return closed
         name = self.context.internal.get(timer.namespace, self.context.caller).destination(timer.url)
         return self.admission.obstacle(timer.namespace, name), name
 
@@ -320,9 +405,12 @@ class Dispatcher:
     def trim(self, shard: Shard) -> None:
         """Call it periodically: suspends what the shard defers beyond its share of memory, which shrinks when the node gets
         more shards, and forgets destinations that are no longer needed."""
-        for row, destination in self.admission.excess(shard):
-            self._suspend(shard, row, f"destination:{destination.name}")
-            self.admission.settle(destination)
+        gone = self.admission.excess(shard)
+        for row, place in gone:
+            self._suspend(shard, row, place.reason)
+            self.admission.settle(place)
+        if gone:
+            self.flows.wake_all()
         self.admission.forget_idle()
 
     def room_for(self, shard: Shard, reason: str) -> int:
@@ -334,15 +422,24 @@ class Dispatcher:
             return 0 if busy else self.context.limits.resume_rows
         if kind == "destination":
             return self.admission.room_for(shard, self.admission.destinations.get(name))
+        if kind == "flow":
+            return self._room_for_flow(shard, *name.split("/", 1))
         if kind == REFUSED and shard.suspended.refused_rounds:
             return self.context.limits.resume_rows
         return 0
+
+    def _room_for_flow(self, shard: Shard, namespace: str, key: str) -> int:
+        state, slots = self.flows.known(namespace, key), self.flows.room(namespace, key)
+        if state is None:
+            return self.context.limits.resume_rows if slots is None else slots
+        return self.admission.room_at(shard, state, slots or 0)
 
     def room_back(self) -> tuple[int, int]:
         """How many timers, and bytes of their records, one shard may resume for one reason in one sweep."""
         return self.admission.room_back()
 
     def close(self) -> None:
-        """Stops firing, and cancels the alarm."""
+        """Stops firing, and cancels the alarms."""
         self._paused = "stopped"
         self._alarm.close()
+        self.flows.close()

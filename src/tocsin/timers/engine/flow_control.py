@@ -1,17 +1,567 @@
-"""The limits of flows and namespaces on this node."""
+"""The limits of flows and namespaces on this node: which timers may fire now, and which wait for a turn.
+
+A timer is subject to at most two rules: that of its flow key, and the limits of its namespace. Each has its home at the
+owner of some shard (`flow_home`); if that is this node, the rule's accounts decide at once, otherwise grants do, which are
+requested from it (`flow_requests`).
+"""
 
 from __future__ import annotations
 
-from tocsin.ports.forward import FlowCounts
+import asyncio
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING
+
+from tocsin.model.flow import Flow, FlowRules
+from tocsin.model.ids import namespace_hash
+from tocsin.model.timer import Timer
+from tocsin.ports.forward import FlowCounts, Obstacle
+from tocsin.timers.engine.admission import Place
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.flow_accounts import Account, Usage
+from tocsin.timers.engine.flow_home import Home, RuleAccounts, RuleName
+
+if TYPE_CHECKING:
+    from tocsin.timers.engine.dispatcher import Dispatcher
+    from tocsin.timers.engine.shard import Shard
+
+#: The shortest time after which a closed gate is checked again.
+_CHECK_US_MIN = 200
+#: How often the end of a pause is checked, which the wall clock decides, and whether a new home grants.
+_PAUSE_CHECK_US, _HOME_CHECK_US = 1_000_000, 20_000
+#: Accounts of idle keys that are checked in one sweep for being forgettable.
+_SWEPT_AT_ONCE = 2_000
+_NO_RULES = FlowRules(())
+
+
+class RuleState:
+    """A rule on this node. `home` is set while that is here, with the rule's `accounts`."""
+
+    __slots__ = ("accounts", "alarm_at", "blocked", "flow", "home", "keys", "name", "shard_id", "usage")
+
+    def __init__(self, name: RuleName, flow: Flow, shard_id: int, usage: Usage) -> None:
+        self.name = name
+        self.flow = flow
+        #: The shard whose owner is the rule's home.
+        self.shard_id = shard_id
+        self.usage = usage
+        self.home: Home | None = None
+        self.accounts: RuleAccounts | None = None
+        self.keys: dict[str, KeyState] = {}
+        #: Keys that wait for what all keys of the rule have together, in the order of their turns.
+        self.blocked: dict[KeyState, None] = {}
+        #: Boot time at which the rule is checked again; 0: not planned.
+        self.alarm_at = 0
+
+
+class KeyState(Place):
+    """A key of a rule that has something on this node: attempts in flight, timers that wait, grants, or something that its
+    home does not know yet."""
+
+    __slots__ = (
+        "account", "alarm_at", "blocked", "changed", "closed_until", "granted", "granted_until", "key", "namespace_key",
+        "rule", "sent", "usage",
+    )  # fmt: skip
+
+    def __init__(self, rule: RuleState, key: str, usage: Usage) -> None:
+        super().__init__()
+        self.rule = rule
+        self.key = key
+        self.usage = usage
+        #: At its home, if that is here.
+        self.account: Account | None = None
+        #: The key of the namespace's own limits, if it has any and this is not it.
+        self.namespace_key: KeyState | None = None
+        #: Keys of other rules that wait for this one, in the order of their turns.
+        self.blocked: dict[KeyState, None] = {}
+        #: Grants of a home elsewhere, and until when they are valid (boot time).
+        self.granted = 0
+        self.granted_until = 0
+        #: Boot time until which a receiver has asked for no more.
+        self.closed_until = 0
+        self.alarm_at = 0
+        #: Whether there is something to report since the last report; and the number of that, until it is answered.
+        self.changed = False
+        self.sent = 0
+
+    @property
+    def reason(self) -> str:
+        return f"flow:{self.rule.name.namespace}/{self.key}"
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing refers to it."""
+        return not (
+            self.usage.in_use
+            or self.queues
+            or self.blocked
+            or self.granted
+            or self.changed
+            or self.sent
+            or self.alarm_at
+        )
+
+
+#: What an attempt has taken: a slot and a token of each of these.
+Taken = tuple[KeyState, ...]
 
 
 class FlowControl:
-    """Which timers may fire now within the limits of their flows and namespaces."""
+    """The rules on this node. `begin` and `end` bracket an attempt."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, dispatcher: Dispatcher, total_shards: int) -> None:
         self._context = context
+        self._total_shards = total_shards
+        self._dispatcher = dispatcher
+        self.rules: dict[RuleName, RuleState] = {}
+        #: The homes that are here, by shard.
+        self.homes: dict[int, Home] = {}
+        #: Called when a home elsewhere has something to learn of the rule, or to grant.
+        self.request: Callable[[RuleState], None] = lambda rule: None
+        #: Called when other nodes may be granted more by a home that is here.
+        self.notify: Callable[[Home], None] = lambda home: None
+        #: Called when a home that is here needs the reports of other nodes.
+        self.begin_home: Callable[[Home], None] = lambda home: home.begin(set(), 0, 0)
+        self._lives = count(1)
+        # What may have opened and is served in the next turn of the event loop.
+        self._woken: dict[KeyState | RuleState, None] = {}
+        self._turn: asyncio.Handle | None = None
+        # When closed gates are checked again, by boot time.
+        self._alarms: list[tuple[int, int, KeyState | RuleState]] = []
+        self._alarm_numbers = count()
+        self._alarm: asyncio.TimerHandle | None = None
+        # The rules by which the keys that wait now were found.
+        self._found_by: dict[str, tuple[FlowRules, bool]] = {}
+        context.rules_changed = self._rules_changed
+
+    # ------------------------------------------------------------------ rules
+
+    def of(self, timer: Timer) -> KeyState | None:
+        """What limits the timer's attempts; None: nothing."""
+        namespace = self._context.namespaces.get(timer.namespace)
+        limited = namespace is not None and namespace.limits is not None
+        if not limited and not timer.flow_key:
+            return None
+        return self._find(timer.namespace, timer.flow_key, limited=limited)
+
+    def _find(self, namespace: str, key: str, *, limited: bool) -> KeyState | None:
+        outer = self._key(RuleName(namespace, ""), self._namespace_rule(namespace), "") if limited else None
+        if not key:
+            return outer
+        flow = self._context.flows.get(namespace, _NO_RULES).find(key)
+        if flow is None:
+            return outer
+        state = self._key(RuleName(namespace, flow.match), flow, key)
+        state.namespace_key = outer
+        return state
+
+    def _namespace_rule(self, namespace: str) -> Flow:
+        """The limits of the namespace itself, as a rule with a single, empty key."""
+        known = self._context.namespaces.get(namespace)
+        return Flow(namespace, "", 0, 0, per_key=None if known is None else known.limits)
+
+    def _key(self, name: RuleName, flow: Flow, key: str) -> KeyState:
+        rule = self.rules.get(name)
+        if rule is None:
+            shard_id = namespace_hash(f"{name.namespace}/{name.match}") % self._total_shards
+            rule = self.rules[name] = RuleState(name, flow, shard_id, Usage(next(self._lives)))
+            self._link(rule)
+        state = rule.keys.get(key)
+        if state is None:
+            state = rule.keys[key] = KeyState(rule, key, Usage(next(self._lives)))
+            self._link_key(state)
+        return state
+
+    def _link(self, rule: RuleState) -> None:
+        """Connects the rule to its accounts if its home is here."""
+        home = self.homes.get(rule.shard_id)
+        if home is rule.home and (home is None or rule.accounts is not None):
+            return
+        rule.home, rule.accounts = home, None
+        if home is not None:
+            rule.accounts = self.accounts_of(home, rule)
+        for state in rule.keys.values():
+            self._link_key(state)
+
+    def accounts_of(self, home: Home, rule: RuleState) -> RuleAccounts:
+        """The rule's accounts at this home, which is here."""
+        self.begin_home(home)
+        accounts = home.rules.get(rule.name)
+        if accounts is None:
+            accounts = home.rules[rule.name] = RuleAccounts(rule.flow, rule.usage, home.claimed_at_us)
+        else:
+            accounts.total.local = rule.usage
+        return accounts
+
+    def _link_key(self, state: KeyState) -> None:
+        accounts = state.rule.accounts
+        state.account, state.granted = None, 0
+        if accounts is not None:
+            state.account = accounts.key(state.key, self._context.clock.boottime_us())
+            state.account.local = state.usage
+            state.account.closed_until = max(state.account.closed_until, state.closed_until)
+            state.changed, state.sent = False, 0
+
+    def settle(self, state: KeyState) -> None:
+        """Forgets a key that has nothing here."""
+        if state.is_idle and state.rule.keys.get(state.key) is state:
+            del state.rule.keys[state.key]
+            if state.account is not None:
+                state.account.local = None
+
+    def _rules_changed(self) -> None:
+        """Applies the rules as they are known now. Timers that wait are dispatched again where they may be subject to other
+        rules than before."""
+        now_us, namespaces = self._context.clock.boottime_us(), set()
+        for rule in list(self.rules.values()):
+            namespace, match = rule.name
+            rules = self._context.flows.get(namespace, _NO_RULES)
+            flow = rules.get(match) if match else self._namespace_rule(namespace)
+            if flow is None:
+                # It limits nothing any more; its attempts in flight end as they began.
+                flow = Flow(namespace, match, 0, 0)
+            if rule.flow != flow:
+                rule.flow = flow
+                namespaces.add(namespace)
+                if rule.accounts is not None:
+                    rule.accounts.change(flow, now_us)
+        for namespace in {name.namespace for name in self.rules}:
+            found_by = self._rules_of(namespace)
+            former = self._found_by.get(namespace)
+            if former is not None and (former[0].all(), former[1]) != (found_by[0].all(), found_by[1]):
+                namespaces.add(namespace)
+            self._found_by[namespace] = found_by
+        for rule in [each for each in self.rules.values() if each.name.namespace in namespaces]:
+            self._dispatch_again(rule)
+            if rule.flow.version == 1 and not rule.flow.created_at and rule.name.match and not rule.keys:
+                self._forget_rule(rule)
+
+    def _rules_of(self, namespace: str) -> tuple[FlowRules, bool]:
+        known = self._context.namespaces.get(namespace)
+        return self._context.flows.get(namespace, _NO_RULES), known is not None and known.limits is not None
+
+    def _forget_rule(self, rule: RuleState) -> None:
+        del self.rules[rule.name]
+        if rule.home is not None:
+            rule.home.rules.pop(rule.name, None)
+
+    def _dispatch_again(self, rule: RuleState) -> None:
+        """Returns what waits for the rule's keys to its windows, which dispatch it as if it had just become due."""
+        shards: dict[Shard, None] = {}
+        for state in list(rule.keys.values()):
+            for queue in list(state.queues.values()):
+                shards[queue.shard] = None
+                self._dispatcher.put_back(queue)
+            state.blocked.clear()
+            self.settle(state)
+        rule.blocked.clear()
+        for shard in shards:
+            shard.changed()
+
+    # ------------------------------------------------------------------ gates
+
+    def is_open(self, state: KeyState, *, in_turn: bool = False) -> bool:
+        """Whether an attempt may begin. If not, the key is woken when that may have changed. Where others wait for what the
+        key shares with them, it waits for its turn, unless this is it."""
+        boot_us = self._context.clock.boottime_us()
+        outer = state.namespace_key
+        return self._lets(state, state, boot_us, in_turn=in_turn) and (
+            outer is None or self._lets(outer, state, boot_us, in_turn=in_turn)
+        )
+
+    def _lets(self, gate: KeyState, state: KeyState, boot_us: int, *, in_turn: bool) -> bool:
+        """Whether one of the two rules lets an attempt of the key begin."""
+        rule = gate.rule
+        if rule.flow.paused and self._is_paused(rule, state):
+            return False
+        if gate.account is None:
+            # The home is elsewhere, or nowhere at the moment.
+            if gate.granted > 0 and boot_us < gate.granted_until and gate.closed_until <= boot_us:
+                return True
+            if gate is not state:
+                gate.blocked[state] = None
+            self.request(rule)
+            return False
+        home, accounts = rule.home, rule.accounts
+        assert home is not None
+        assert accounts is not None
+        if not home.grants(boot_us):
+            rule.blocked[state] = None
+            self._plan(rule, boot_us + _HOME_CHECK_US)
+            return False
+        if not in_turn and gate is not state and gate.blocked:
+            gate.blocked[state] = None
+            self.wake(gate)
+            return False
+        if not self._frees(gate, gate.account, boot_us):
+            if gate is not state:
+                gate.blocked[state] = None
+            return False
+        if not in_turn and rule.blocked:
+            rule.blocked[state] = None
+            self.wake(rule)
+            return False
+        if not self._frees(rule, accounts.total, boot_us):
+            rule.blocked[state] = None
+            return False
+        return True
+
+    def _is_paused(self, rule: RuleState, state: KeyState) -> bool:
+        now_us = self._context.clock.now_us()
+        until_us = rule.flow.closed_until(now_us)
+        if until_us is None:
+            return False
+        rule.blocked[state] = None
+        self._plan(rule, self._context.clock.boottime_us() + min(until_us - now_us, _PAUSE_CHECK_US))
+        return True
+
+    def begin(self, state: KeyState) -> Taken:
+        """Takes a slot and a token of each rule; `is_open` was true just now."""
+        outer = state.namespace_key
+        taken = (state,) if outer is None else (state, outer)
+        for each in taken:
+            each.usage.in_use += 1
+            each.usage.begun += 1
+            each.rule.usage.in_use += 1
+            each.rule.usage.begun += 1
+            if each.account is None:
+                each.granted -= 1
+                self._note(each)
+            else:
+                each.account.take(1)
+                accounts = each.rule.accounts
+                assert accounts is not None
+                accounts.total.take(1)
+        return taken
+
+    def end(self, taken: Taken) -> None:
+        """Frees the slots of an attempt that has ended."""
+        for each in taken:
+            rule = each.rule
+            each.usage.in_use -= 1
+            rule.usage.in_use -= 1
+            if each.account is None:
+                self._note(each)
+            elif rule.home is not None and rule.accounts is not None:
+                rule.home.to_notify.update(each.account.waiting, rule.accounts.total.waiting)
+                if rule.home.to_notify:
+                    self.notify(rule.home)
+            if rule.blocked:
+                self.wake(rule)
+            if each.queues or each.blocked:
+                self.wake(each)
+            else:
+                self.settle(each)
+
+    def close_until(self, taken: Taken, until_us: int) -> None:
+        """Closes the flow key until this boot time, because its receiver has asked for that."""
+        for each in taken:
+            if each.rule.flow.close_on_retry_after and until_us > each.closed_until:
+                each.closed_until = until_us
+                self._plan(each, until_us)
+                if each.account is None:
+                    self._note(each)
+                else:
+                    each.account.closed_until = max(each.account.closed_until, until_us)
+
+    def _note(self, state: KeyState) -> None:
+        state.changed = True
+        self.request(state.rule)
+
+    # ------------------------------------------------------------------ turns
+
+    def wake(self, opened: KeyState | RuleState) -> None:
+        """Has what waits for it served in the next turn of the event loop."""
+        self._woken[opened] = None
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def wake_all(self) -> None:
+        """Has everything that waits served."""
+        for rule in self.rules.values():
+            if rule.blocked:
+                self.wake(rule)
+            for state in rule.keys.values():
+                if state.queues or state.blocked:
+                    self.wake(state)
+
+    def _take_turn(self) -> None:
+        self._turn = None
+        woken, self._woken = self._woken, {}
+        left = self._context.limits.dispatch_rows_per_turn
+        for opened in woken:
+            if left <= 0:
+                self.wake(opened)
+                continue
+            left -= self._serve_blocked(opened, left)
+            if isinstance(opened, KeyState):
+                left -= self._dispatcher.serve_flow(opened, left)
+                self.settle(opened)
+
+    def _serve_blocked(self, gate: KeyState | RuleState, most: int) -> int:
+        """Serves the keys that wait for this gate, a row of each in turn, while it is open; how many rows."""
+        served = 0
+        blocked = gate.blocked
+        for _ in range(len(blocked) + most):
+            if not blocked or not self._has_free(gate):
+                break
+            if served >= most:
+                self.wake(gate)
+                break
+            state = next(iter(blocked))
+            del blocked[state]
+            fired = self._dispatcher.serve_flow(state, 1, in_turn=True)
+            served += fired
+            if fired and state.queues:
+                # The last of those that wait, unless it waits for something else now.
+                blocked.setdefault(state)
+        return served
+
+    def _has_free(self, gate: KeyState | RuleState) -> bool:
+        """Whether the gate itself is open. If only time opens it, it is checked again then."""
+        boot_us = self._context.clock.boottime_us()
+        if isinstance(gate, KeyState):
+            if gate.account is None:
+                return gate.granted > 0 and boot_us < gate.granted_until
+            return self._frees(gate, gate.account, boot_us)
+        if gate.flow.paused and gate.flow.closed_until(self._context.clock.now_us()) is not None:
+            self._plan(gate, boot_us + _PAUSE_CHECK_US)
+            return False
+        if gate.accounts is None:
+            return True
+        if gate.home is not None and not gate.home.grants(boot_us):
+            self._plan(gate, boot_us + _HOME_CHECK_US)
+            return False
+        return self._frees(gate, gate.accounts.total, boot_us)
+
+    def _frees(self, gate: KeyState | RuleState, account: Account, boot_us: int) -> bool:
+        if account.free(boot_us) > 0:
+            return True
+        wait_us = account.again_in_us(boot_us)
+        if wait_us:
+            self._plan(gate, boot_us + wait_us)
+        return False
+
+    def _plan(self, gate: KeyState | RuleState, boot_us: int) -> None:
+        """Has the gate checked again at that boot time."""
+        if gate.alarm_at and gate.alarm_at <= boot_us:
+            return
+        gate.alarm_at = boot_us
+        heappush(self._alarms, (boot_us, next(self._alarm_numbers), gate))
+        if self._alarms[0][2] is gate:
+            self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if self._alarms:
+            wait_us = max(self._alarms[0][0] - self._context.clock.boottime_us(), _CHECK_US_MIN)
+            self._alarm = asyncio.get_running_loop().call_later(wait_us / 1e6, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        boot_us = self._context.clock.boottime_us()
+        while self._alarms and self._alarms[0][0] <= boot_us:
+            at, _, gate = heappop(self._alarms)
+            if gate.alarm_at == at:
+                gate.alarm_at = 0
+                self.wake(gate)
+        self._set_alarm()
+
+    # ------------------------------------------------------------------ homes
+
+    def own(self, shard: Shard) -> None:
+        """The shard is this node's from now on, and so are the homes of the rules that are there."""
+        assert shard.window is not None
+        self.homes[shard.shard_id] = Home(shard.shard_id, shard.window.epoch, self._context.clock.boottime_us())
+        self.relink(shard.shard_id)
+
+    def disown(self, shard_id: int) -> None:
+        """The shard is no longer this node's."""
+        if self.homes.pop(shard_id, None) is not None:
+            self.relink(shard_id)
+
+    def relink(self, shard_id: int) -> None:
+        """The home of the rules at this shard has changed."""
+        for rule in [each for each in self.rules.values() if each.shard_id == shard_id]:
+            self._link(rule)
+            self.wake_rule(rule)
+
+    def wake_rule(self, rule: RuleState) -> None:
+        """Has all that waits for the rule served, and reported if its home is elsewhere."""
+        for state in list(rule.keys.values()):
+            if state.account is None and state.usage.in_use:
+                state.changed = True
+            if state.queues or state.blocked:
+                self.wake(state)
+        if rule.blocked:
+            self.wake(rule)
+        if rule.accounts is None and rule.keys:
+            self.request(rule)
+
+    def sweep(self) -> None:
+        """Call it periodically: forgets accounts of idle keys."""
+        boot_us = self._context.clock.boottime_us()
+        for home in self.homes.values():
+            for accounts in home.rules.values():
+                accounts.forget_idle(boot_us, _SWEPT_AT_ONCE)
+
+    def close(self) -> None:
+        """Cancels what is planned."""
+        for handle in (self._alarm, self._turn):
+            if handle is not None:
+                handle.cancel()
+
+    # ------------------------------------------------------------------ shown
+
+    def known(self, namespace: str, key: str) -> KeyState | None:
+        """The key of a flow, or an empty one for the namespace's own limits, if it has something here."""
+        if not key:
+            rule = self.rules.get(RuleName(namespace, ""))
+        else:
+            flow = self._context.flows.get(namespace, _NO_RULES).find(key)
+            rule = None if flow is None else self.rules.get(RuleName(namespace, flow.match))
+        return None if rule is None else rule.keys.get(key)
+
+    def obstacle(self, timer: Timer) -> tuple[Obstacle, str] | None:
+        """Why the limits keep the timer from an attempt now, and the key of its flow, empty for those of its namespace; None
+        if they do not."""
+        namespace = self._context.namespaces.get(timer.namespace)
+        keys = [timer.flow_key] if timer.flow_key else []
+        if namespace is not None and namespace.limits is not None:
+            keys.append("")
+        for key in keys:
+            flow = self._context.flows.get(timer.namespace, _NO_RULES).find(key) if key else None
+            if flow is not None and flow.closed_until(self._context.clock.now_us()) is not None:
+                return Obstacle.PAUSED_FLOW, key
+            state = self.known(timer.namespace, key)
+            if state is not None and (state.queues or state.blocked or self.room(timer.namespace, key) == 0):
+                return Obstacle.FLOW, key
+        return None
+
+    def room(self, namespace: str, key: str) -> int | None:
+        """How many of the key's timers may begin at once; None: nothing is known of it, so as many as are wanted."""
+        flow = self._context.flows.get(namespace, _NO_RULES).find(key) if key else None
+        if flow is not None and flow.closed_until(self._context.clock.now_us()) is not None:
+            return 0
+        state = self.known(namespace, key)
+        if state is None or state.account is None or state.rule.accounts is None:
+            return None
+        boot_us = self._context.clock.boottime_us()
+        return min(state.account.free(boot_us), state.rule.accounts.total.free(boot_us))
 
     def counts(self, namespace: str) -> dict[str, FlowCounts]:
         """What this node has of the namespace's flows, by the match of their rule; without rules of which it has nothing."""
-        return {}
+        found = {}
+        for name, rule in self.rules.items():
+            if name.namespace == namespace:
+                waiting = _waiting(rule.keys.values())
+                if rule.usage.in_use or waiting:
+                    found[name.match] = FlowCounts(rule.usage.in_use, waiting)
+        return found
+
+
+def _waiting(states: Iterable[KeyState]) -> int:
+    return sum(state.waiting for state in states)

@@ -51,7 +51,7 @@ class Supervisor:
         self.incarnation = context.incarnation
         self.membership = Membership(context.incarnation, context.limits.member_timeout_us)
         self.results = HandedOverResults(context, self._spawn)
-        self.dispatcher = Dispatcher(context, self.results)
+        self.dispatcher = Dispatcher(context, self.results, total_shards)
         self.lease = NodeLease(
             context,
             self.membership,

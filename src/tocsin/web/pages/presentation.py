@@ -97,6 +97,7 @@ _WAITS = {
     WaitsFor.DESTINATION: "for its destination",
     WaitsFor.NAMESPACE: "for its namespace",
     WaitsFor.NODE: "for its node",
+    WaitsFor.FLOW: "for its flow",
     WaitsFor.WRITE: "for the database",
     WaitsFor.LEASE: "for the database",
     WaitsFor.CLOCK: "for its node's clock",

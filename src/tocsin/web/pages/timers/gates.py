@@ -29,13 +29,14 @@ class Gate:
 
 
 #: The gate that is closed while a timer waits for something, by its position in the chain.
-_TIME, _OWNER, _DISPATCH, _NAMESPACE, _DESTINATION, _SLOT, _ATTEMPT = range(7)
+_TIME, _OWNER, _DISPATCH, _NAMESPACE, _FLOW, _DESTINATION, _SLOT, _ATTEMPT = range(8)
 _CLOSED = {
     WaitsFor.INSTANT: _TIME,
     WaitsFor.OWNER: _OWNER,
     WaitsFor.LEASE: _DISPATCH,
     WaitsFor.CLOCK: _DISPATCH,
     WaitsFor.NAMESPACE: _NAMESPACE,
+    WaitsFor.FLOW: _FLOW,
     WaitsFor.DESTINATION: _DESTINATION,
     WaitsFor.EGRESS: _DESTINATION,
     WaitsFor.NODE: _SLOT,
@@ -72,12 +73,15 @@ def gates(view: TimerView, why: Explanation, attempts_max: int, now_us: int) -> 
         ("A node owns its shard", why.owner or "", None),
         ("The node fires timers", "", None),
         ("Its namespace is running", timer.namespace, None),
+        ("Its flow has room", timer.flow_key, None),
         ("The destination has room", host_and_path(timer.url)[0], None),
         ("The node has a free slot", "", None),
         (f"Attempt {timer.attempts + 1}", f"of up to {attempts_max}", None),
     )
     found = []
     for position, (name, note, at) in enumerate(chain):
+        if position == _FLOW and not timer.flow_key and closed != _FLOW:
+            continue
         passage = Passage.CLOSED if position == closed else Passage.PASSED if position < closed else Passage.AHEAD
         if position == _TIME and not due:
             passage = Passage.AHEAD
@@ -88,6 +92,8 @@ def gates(view: TimerView, why: Explanation, attempts_max: int, now_us: int) -> 
 
 
 def _closed_name(why: Explanation, *, paused: bool) -> str:
+    if why.waits_for is WaitsFor.FLOW:
+        return "Its flow is paused or at its limit"
     if why.waits_for is WaitsFor.NAMESPACE:
         return "Its namespace is paused" if paused else "Its namespace has its share of the slots"
     if why.state is TimerState.BLOCKED and why.waits_for not in (WaitsFor.OWNER, WaitsFor.LEASE, WaitsFor.CLOCK):

@@ -1,0 +1,192 @@
+"""Slots and tokens of the limits of flows, as their home accounts for them. Pure: boot time comes from the caller.
+
+`tests/model/flows` has the protocol of one limit (ADR 99).
+"""
+
+from __future__ import annotations
+
+from tocsin.model.flow import FlowLimits, Rate
+
+#: More than can be granted at once.
+UNLIMITED = 1 << 30
+
+
+class Bucket:
+    """The tokens of a rate, exactly: one token is `per_us` parts, and `count` parts come with each microsecond. It begins as
+    if it had been empty at `since_us`."""
+
+    __slots__ = ("_at", "_parts", "burst", "rate")
+
+    def __init__(self, rate: Rate, burst: int, since_us: int) -> None:
+        self.rate = rate
+        self.burst = burst
+        self._parts = 0
+        self._at = since_us
+
+    def change(self, rate: Rate, burst: int, now_us: int) -> None:
+        """Goes on with another rate and burst, with the tokens that there are."""
+        tokens = self.tokens(now_us)
+        self.rate, self.burst = rate, burst
+        self._parts = min(tokens, burst) * rate.per_us
+
+    def _fill(self, now_us: int) -> None:
+        if now_us > self._at:
+            self._parts = min(self._parts + self.rate.count * (now_us - self._at), self.burst * self.rate.per_us)
+            self._at = now_us
+
+    def tokens(self, now_us: int) -> int:
+        """Whole tokens."""
+        self._fill(now_us)
+        return self._parts // self.rate.per_us
+
+    def take(self, count: int) -> None:
+        """Takes tokens that there are."""
+        self._parts -= count * self.rate.per_us
+
+    def give_back(self, count: int, held: int) -> None:
+        """Takes back tokens that were not used, but not on top of those that others hold: with a bucket that was filled
+        meanwhile, more than the burst could begin at once."""
+        room = max((self.burst - held) * self.rate.per_us - self._parts, 0)
+        self._parts += min(count * self.rate.per_us, room)
+
+    def next_in_us(self, now_us: int) -> int:
+        """In how many microseconds there is a token; 0 if there is one."""
+        self._fill(now_us)
+        missing = self.rate.per_us - self._parts
+        return max(-(-missing // self.rate.count), 0)
+
+    def is_full(self, now_us: int) -> bool:
+        """Whether nothing more is added: the bucket could be forgotten."""
+        self._fill(now_us)
+        return self._parts >= self.burst * self.rate.per_us
+
+
+class Usage:
+    """What one node has of a limit: attempts in flight, and those that began since `life`, which numbers the node's usages. A
+    home that is on the same node reads it directly."""
+
+    __slots__ = ("begun", "in_use", "life")
+
+    def __init__(self, life: int) -> None:
+        self.life = life
+        self.in_use = 0
+        self.begun = 0
+
+
+class _Holder:
+    """What the home knows of another node's usage: its last report, and what it was granted then."""
+
+    __slots__ = ("begun", "granted", "in_use", "life")
+
+    def __init__(self, life: int) -> None:
+        self.life = life
+        self.in_use = 0
+        self.begun = 0
+        self.granted = 0
+
+
+class Account:
+    """Slots and tokens of one limit at its home. `local` is the usage of the home's own node, which needs no grants."""
+
+    __slots__ = ("_held", "_holders", "_limits", "bucket", "closed_until", "local", "waiting")
+
+    def __init__(self, limits: FlowLimits | None, local: Usage | None, since_us: int) -> None:
+        self._limits = limits
+        self.local = local
+        rate = None if limits is None else limits.rate
+        self.bucket = None if limits is None or rate is None else Bucket(rate, limits.burst, since_us)
+        #: Boot time until which a receiver has asked for no more.
+        self.closed_until = 0
+        #: Other nodes that were granted less than they wanted, and until when they count as waiting.
+        self.waiting: dict[bytes, int] = {}
+        self._holders: dict[bytes, _Holder] = {}
+        # Slots of other nodes.
+        self._held = 0
+
+    def change(self, limits: FlowLimits | None, now_us: int) -> None:
+        """Goes on with other limits."""
+        if limits == self._limits:
+            return
+        rate = None if limits is None else limits.rate
+        self._limits = limits
+        if limits is None or rate is None:
+            self.bucket = None
+        elif self.bucket is None:
+            self.bucket = Bucket(rate, limits.burst, now_us)
+        else:
+            self.bucket.change(rate, limits.burst, now_us)
+
+    @property
+    def in_use(self) -> int:
+        """Slots that it takes for used."""
+        return self._held + (0 if self.local is None else self.local.in_use)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no node has anything of it."""
+        return not self._holders and not self.in_use
+
+    def forgettable(self, now_us: int) -> bool:
+        """Whether it is as good as a new one: no slot is in use and the bucket is full."""
+        return self.is_idle and self.closed_until <= now_us and (self.bucket is None or self.bucket.is_full(now_us))
+
+    def free(self, now_us: int) -> int:
+        """How many attempts may begin."""
+        limits = self._limits
+        if self.closed_until > now_us:
+            return 0
+        if limits is None:
+            return UNLIMITED
+        slots = UNLIMITED if limits.slots is None else limits.slots - self.in_use
+        return max(slots if self.bucket is None else min(slots, self.bucket.tokens(now_us)), 0)
+
+    def free_for(self, node: bytes, now_us: int) -> int:
+        """How many attempts that node may begin: one for each other node that waits is left to it."""
+        free = self.free(now_us)
+        if not self.waiting or not free:
+            return free
+        return max(free - sum(until > now_us for other, until in self.waiting.items() if other != node), 0)
+
+    def again_in_us(self, now_us: int) -> int:
+        """In how many microseconds an attempt may begin if none ends until then; 0: that helps nothing."""
+        wait_us = max(self.closed_until - now_us, 0)
+        if self.bucket is not None:
+            wait_us = max(wait_us, self.bucket.next_in_us(now_us))
+        return wait_us
+
+    def take(self, count: int) -> None:
+        """Takes the tokens of attempts that begin, or may begin."""
+        if self.bucket is not None and count:
+            self.bucket.take(count)
+
+    def grant(self, node: bytes, count: int) -> None:
+        """Grants slots and tokens to another node, which has just reported."""
+        self.take(count)
+        self._holders[node].granted += count
+        self._held += count
+
+    def report(self, node: bytes, life: int, in_use: int, begun: int) -> None:
+        """Takes a later report of another node. What it was granted is in use as far as it states so; other tokens return."""
+        self.waiting.pop(node, None)
+        holder = self._holders.get(node)
+        if holder is None:
+            holder = self._holders[node] = _Holder(life)
+            holder.begun = begun
+        self._held -= holder.in_use + holder.granted
+        # A new usage states nothing of what became of the grants of the one before.
+        used = begun - holder.begun if holder.life == life else holder.granted
+        unused, holder.granted = holder.granted - used, 0
+        holder.life, holder.begun, holder.in_use = life, begun, in_use
+        self._held += in_use
+        if unused > 0 and self.bucket is not None:
+            self.bucket.give_back(unused, self._granted())
+
+    def _granted(self) -> int:
+        return sum(holder.granted for holder in self._holders.values())
+
+    def forget(self, node: bytes) -> None:
+        """The node is presumed dead, or has nothing of it: it counts no more."""
+        self.waiting.pop(node, None)
+        holder = self._holders.pop(node, None)
+        if holder is not None:
+            self._held -= holder.in_use + holder.granted

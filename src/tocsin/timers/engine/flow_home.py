@@ -1,0 +1,196 @@
+"""The home of rules of flows: what the owner of a shard accounts for, for all nodes (ADR 99). Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tocsin.model.flow import Flow
+from tocsin.ports.flows import FlowAnswer, FlowGrant, FlowReport, KeyReport, RuleReport
+from tocsin.timers.engine.flow_accounts import Account, Usage
+
+#: After how long a node that was granted less than it wanted asks again if nothing has become free: it may want no more, and
+#: a notification may be lost.
+ASK_AGAIN_US = 500_000
+#: How many accounts are checked at once for being forgettable, for each one that comes in.
+_CHECKED_AT_ONCE = 2
+
+
+class RuleName(NamedTuple):
+    """A rule, by its namespace and match; the match is empty for the limits of the namespace itself, whose only key is
+    empty."""
+
+    namespace: str
+    match: str
+
+
+class RuleAccounts:
+    """The accounts of one rule: of each key that is in use, and of all together. None of a key is as good as a new one."""
+
+    def __init__(self, flow: Flow, usage: Usage, since_us: int) -> None:
+        self.flow = flow
+        self.total = Account(flow.total, usage, since_us)
+        self._since_us = since_us
+        self._keys: dict[str, Account] = {}
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def change(self, flow: Flow, now_us: int) -> None:
+        """Goes on with another version of the rule."""
+        self.flow = flow
+        self.total.change(flow.total, now_us)
+        for account in self._keys.values():
+            account.change(flow.per_key, now_us)
+
+    def key(self, key: str, now_us: int) -> Account:
+        """The key's account."""
+        account = self._keys.get(key)
+        if account is None:
+            self.forget_idle(now_us)
+            account = self._keys[key] = Account(self.flow.per_key, None, self._since_us)
+        return account
+
+    def known(self, key: str) -> Account | None:
+        """The key's account, unless it is as good as a new one."""
+        return self._keys.get(key)
+
+    def forget_idle(self, now_us: int, most: int = _CHECKED_AT_ONCE) -> None:
+        """Forgets accounts that are as good as new ones, among those that have not been checked for longest."""
+        for _ in range(min(most, len(self._keys))):
+            key, account = next(iter(self._keys.items()))
+            del self._keys[key]
+            if account.local is not None or not account.forgettable(now_us):
+                self._keys[key] = account
+
+
+class Home:
+    """The rules whose home is a shard of this node, in one epoch of the shard."""
+
+    def __init__(self, shard_id: int, epoch: int, claimed_at_us: int) -> None:
+        self.shard_id = shard_id
+        self.epoch = epoch
+        self.claimed_at_us = claimed_at_us
+        self.rules: dict[RuleName, RuleAccounts] = {}
+        self._awaited: set[bytes] | None = None
+        self._awaited_until_us = 0
+        self._numbers: dict[bytes, int] = {}
+        #: Nodes that wait for what a report has freed; the caller notifies them.
+        self.to_notify: set[bytes] = set()
+        # What each node has an account of.
+        self._of_node: dict[bytes, dict[tuple[RuleName, str], None]] = {}
+
+    # ------------------------------------------------------------------ the first reports
+
+    def begin(self, others: set[bytes], now_us: int, patience_us: int) -> None:
+        """Begins to wait for the reports of the other living nodes, unless that has begun: attempts may be in flight that the
+        former home had granted. After `patience_us`, the silent ones are presumed dead."""
+        if self._awaited is None:
+            self._awaited = others - self._numbers.keys()
+            self._awaited_until_us = now_us + patience_us
+
+    def awaited(self, now_us: int) -> set[bytes]:
+        """The nodes whose reports it waits for, each of which it has to ask."""
+        if self._awaited and now_us >= self._awaited_until_us:
+            # They are presumed dead: they begin nothing, and what they left at receivers counts no more.
+            self._awaited = set()
+        return self._awaited or set()
+
+    def grants(self, now_us: int) -> bool:
+        """Whether it grants already."""
+        return self._awaited is not None and not self.awaited(now_us)
+
+    def forget(self, node: bytes) -> None:
+        """The node is presumed dead."""
+        if self._awaited:
+            self._awaited.discard(node)
+        self._numbers.pop(node, None)
+        for name, key in self._of_node.pop(node, ()):
+            self._forget_of(name, key, node)
+        for accounts in self.rules.values():
+            accounts.total.forget(node)
+
+    def _forget_of(self, name: RuleName, key: str, node: bytes) -> None:
+        accounts = self.rules.get(name)
+        account = None if accounts is None else accounts.known(key)
+        if account is not None:
+            account.forget(node)
+
+    @property
+    def nodes(self) -> set[bytes]:
+        """The other nodes that have reported."""
+        return set(self._numbers)
+
+    # ------------------------------------------------------------------ reports
+
+    def report(self, report: FlowReport, now_us: int, *, may_grant: bool) -> FlowAnswer:
+        """Takes another node's report, and grants what it wants as far as there is something and the home `may_grant` now.
+        One that a later one has overtaken changes nothing. A rule without accounts is unknown: nothing of it is granted."""
+        node = report.incarnation
+        answer = FlowAnswer(self.shard_id, self.epoch, report.number, [])
+        if report.number <= self._numbers.get(node, 0):
+            return answer
+        self._numbers[node] = report.number
+        self._settle(report, now_us)
+        if self._awaited:
+            self._awaited.discard(node)
+        may_grant = may_grant and self.grants(now_us)
+        for rule in report.rules:
+            accounts = self.rules.get(RuleName(rule.namespace, rule.match))
+            for key in rule.keys:
+                if key.wanted > 0:
+                    if accounts is None or not may_grant:
+                        answer.grants.append(_nothing(rule, key, ASK_AGAIN_US // 4))
+                    else:
+                        answer.grants.append(_grant(accounts, rule, key, node, now_us))
+        return answer
+
+    def _settle(self, report: FlowReport, now_us: int) -> None:
+        """Notes all that the node states, before any of it is granted."""
+        node, had, has = (
+            report.incarnation,
+            self._of_node.pop(report.incarnation, {}),
+            dict[tuple[RuleName, str], None](),
+        )
+        ruled = set()
+        for rule in report.rules:
+            name = RuleName(rule.namespace, rule.match)
+            accounts = self.rules.get(name)
+            if accounts is None:
+                continue
+            ruled.add(name)
+            accounts.total.report(node, rule.life, rule.in_use, rule.begun)
+            for key in rule.keys:
+                account = accounts.key(key.key, now_us)
+                account.report(node, key.life, key.in_use, key.begun)
+                if key.closed_us:
+                    account.closed_until = max(account.closed_until, now_us + key.closed_us)
+                has[name, key.key] = None
+                self.to_notify.update(account.waiting)
+            self.to_notify.update(accounts.total.waiting)
+        for name, key_name in had.keys() - has.keys():
+            self._forget_of(name, key_name, node)
+        for name, accounts in self.rules.items():
+            if name not in ruled:
+                accounts.total.forget(node)
+        if has:
+            self._of_node[node] = has
+
+
+def _grant(accounts: RuleAccounts, rule: RuleReport, key: KeyReport, node: bytes, now_us: int) -> FlowGrant:
+    """What the node is granted of the key: what is free, but nothing for which others have waited for longer."""
+    account, total = accounts.key(key.key, now_us), accounts.total
+    of_key, of_all = account.free_for(node, now_us), total.free_for(node, now_us)
+    count = min(key.wanted, of_key, of_all)
+    if count:
+        account.grant(node, count)
+        total.grant(node, count)
+    if count < key.wanted:
+        (account if of_key <= of_all else total).waiting[node] = now_us + 2 * ASK_AGAIN_US
+    if count:
+        return FlowGrant(rule.namespace, rule.match, key.key, count)
+    again_us = max(account.again_in_us(now_us), total.again_in_us(now_us))
+    return _nothing(rule, key, min(again_us or ASK_AGAIN_US, ASK_AGAIN_US))
+
+
+def _nothing(rule: RuleReport, key: KeyReport, again_us: int) -> FlowGrant:
+    return FlowGrant(rule.namespace, rule.match, key.key, 0, again_us)

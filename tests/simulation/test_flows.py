@@ -1,0 +1,251 @@
+"""Limits of flows and namespaces on one node in virtual time: exact, nobody starves, and nothing of them is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+
+from tests.simulation.crowd import Call, Crowd
+from tocsin.administration import delete_flow, flow, put_flow, put_namespace
+from tocsin.administration import namespaces as stored_namespaces
+from tocsin.model.answer import Response
+from tocsin.model.flow import Flow, FlowLimits, Rate
+from tocsin.ports.observer import TimerSuspended
+
+SECOND = 1_000_000
+
+
+def rule(match: str, per_key: FlowLimits | None = None, total: FlowLimits | None = None, **fields: object) -> Flow:
+    """A rule of namespace a."""
+    return Flow("a", match, 0, 0, per_key=per_key, total=total, **fields)  # type: ignore[arg-type]
+
+
+def check_rate(calls: Iterable[Call], rate: Rate, burst: int) -> None:
+    """Checks that in any time T at most burst + rate · T attempts begin."""
+    begun = sorted(call.at_us for call in calls)
+    for first, since in enumerate(begun):
+        for last in range(first + burst, len(begun)):
+            allowed = burst + rate.count * (begun[last] - since) // rate.per_us
+            assert last - first + 1 <= allowed, f"{last - first + 1} within {begun[last] - since} us, {allowed} allowed"
+
+
+def most_in_flight(calls: Iterable[Call]) -> int:
+    """How many attempts were in flight at once, at most. One that ends makes room for one that begins."""
+    moments = [moment for call in calls for moment in ((call.at_us, 1), (call.at_us + call.takes_us, -1))]
+    now = most = 0
+    for _, change in sorted(moments):
+        now += change
+        most = max(most, now)
+    return most
+
+
+def check_forgotten(crowd: Crowd) -> None:
+    """Checks that nothing is left of flows without timers, but for accounts whose buckets fill."""
+    flows = crowd.supervisor.dispatcher.flows
+    assert not [state.key for each in flows.rules.values() for state in each.keys.values() if state.usage.in_use]
+    assert not [state.key for each in flows.rules.values() for state in each.keys.values() if state.waiting]
+    assert not any(each.usage.in_use or each.blocked for each in flows.rules.values())
+    assert not crowd.supervisor.dispatcher.waiting
+
+
+def test_a_rate_is_kept_exactly_and_used_up() -> None:
+    crowd = Crowd(shards=4)
+    rate = Rate(10, SECOND)
+    crowd.flows = [rule("vendor", FlowLimits(rate, burst=3))]
+    for i in range(100):
+        crowd.keep(f"t{i}", "fine", 0, shard=i % 4, flow="vendor")
+    crowd.keep("free", "fine", 0, flow="other")
+    crowd.run(20)
+    calls = [call for call in crowd.receivers.calls if call.invocation.timer_id != "free"]
+    assert len(calls) == 100
+    check_rate(calls, rate, 3)
+    assert max(crowd.late_s().values()) < 11
+    assert crowd.late_s()["free"] < 1
+    check_forgotten(crowd)
+
+
+def test_parallelism_of_each_key_and_of_all() -> None:
+    crowd = Crowd(shards=4)
+    crowd.flows = [rule("customer:", FlowLimits(parallelism=2), FlowLimits(parallelism=7))]
+    crowd.receivers.takes_s["fine"] = 0.5
+    for i in range(200):
+        crowd.keep(f"t{i}", "fine", 0, shard=i % 4, flow=f"customer:{i % 20}")
+    crowd.run(30)
+    calls = crowd.receivers.calls
+    assert len(calls) == 200
+    assert most_in_flight(calls) == 7
+    for key in range(20):
+        mine = [call for call in calls if int(call.invocation.timer_id[1:]) % 20 == key]
+        assert most_in_flight(mine) <= 2
+    # 200 of 7 at a time, half a second each: nothing is left unused.
+    assert max(call.at_us for call in calls) - min(call.at_us for call in calls) < 16 * SECOND
+    check_forgotten(crowd)
+
+
+def test_keys_take_turns_at_what_they_share() -> None:
+    crowd = Crowd(shards=2)
+    crowd.flows = [rule("customer:", None, FlowLimits(parallelism=1))]
+    crowd.receivers.takes_s["fine"] = 0.1
+    for i in range(100):
+        crowd.keep(f"many{i}", "fine", 0, shard=i % 2, flow="customer:many")
+    crowd.keep("few", "fine", 0.5, flow="customer:few")
+    crowd.run(15)
+    assert len(crowd.receivers.calls) == 101
+    assert most_in_flight(crowd.receivers.calls) == 1
+    assert crowd.late_s()["few"] < 1.5
+
+
+def test_a_namespace_and_a_flow_limit_together() -> None:
+    crowd = Crowd(shards=4)
+    crowd.limits = {"a": FlowLimits(parallelism=3)}
+    crowd.flows = [rule("vendor", FlowLimits(parallelism=1))]
+    crowd.receivers.takes_s["fine"] = 0.2
+    for i in range(40):
+        crowd.keep(f"v{i}", "fine", 0, shard=i % 4, flow="vendor")
+        crowd.keep(f"w{i}", "fine", 0, shard=i % 4)
+        crowd.keep(f"b{i}", "fine", 0, shard=i % 4, namespace="b", flow="vendor")
+    crowd.run(30)
+    calls = crowd.receivers.calls
+    assert len(calls) == 120
+    of_a = [call for call in calls if call.invocation.namespace == "a"]
+    assert most_in_flight(of_a) == 3
+    assert most_in_flight([call for call in of_a if call.invocation.timer_id.startswith("v")]) == 1
+    assert max(crowd.late_s()[f"b{i}"] for i in range(40)) < 1.5
+    check_forgotten(crowd)
+
+
+def test_what_waits_beyond_memory_costs_two_writes_and_fires() -> None:
+    crowd = Crowd(shards=2, window_timers_max=800)
+    rate = Rate(50, SECOND)
+    crowd.flows = [rule("vendor", FlowLimits(rate, burst=5))]
+    for i in range(1_000):
+        crowd.keep(f"t{i}", "fine", -1 + i / 10_000, shard=i % 2, flow="vendor")
+    for i in range(20):
+        crowd.keep(f"f{i}", "other", 2 + i / 10, shard=i % 2)
+    crowd.run(40)
+    calls = [call for call in crowd.receivers.calls if crowd.receivers.destination(call.invocation.url) == "fine"]
+    assert len(calls) == 1_000
+    check_rate(calls, rate, 5)
+    assert max(crowd.late_s("other").values()) < 1
+    suspensions = Counter(event.uuid for event in crowd.events if isinstance(event, TimerSuspended))
+    assert suspensions
+    assert max(suspensions.values()) == 1
+    check_forgotten(crowd)
+
+
+def test_many_keys_leave_nothing_in_memory() -> None:
+    crowd = Crowd(shards=4)
+    crowd.flows = [rule("customer:", FlowLimits(Rate(1, SECOND), burst=1, parallelism=1))]
+    for i in range(3_000):
+        crowd.keep(f"t{i}", "fine", 0.5 + i / 1_000, shard=i % 4, flow=f"customer:{i}")
+    crowd.run(20)
+    assert len(crowd.receivers.calls) == 3_000
+    assert max(crowd.late_s().values()) < 1
+    check_forgotten(crowd)
+    flows = crowd.supervisor.dispatcher.flows
+    assert not any(each.keys for each in flows.rules.values())
+
+
+def test_a_rule_that_changes_applies_at_once() -> None:
+    crowd = Crowd(shards=2)
+    crowd.flows = [rule("vendor", FlowLimits(parallelism=1), paused=True)]
+    crowd.receivers.takes_s["fine"] = 0.1
+    for i in range(100):
+        crowd.keep(f"t{i}", "fine", 0, shard=i % 2, flow="vendor")
+
+    async def change() -> None:
+        await asyncio.sleep(2)
+        assert not crowd.receivers.calls
+        known = await flow(crowd.store, "a", "vendor")
+        assert known is not None
+        running = msgspec.structs.replace(known, paused=False, version=2)
+        await put_flow(crowd.store, running)
+        await crowd.context.refresh_namespaces()
+        await asyncio.sleep(1)
+        assert 8 <= len(crowd.receivers.calls) <= 12
+        assert most_in_flight(crowd.receivers.calls) == 1
+        await put_flow(crowd.store, msgspec.structs.replace(running, per_key=FlowLimits(parallelism=4), version=3))
+        await crowd.context.refresh_namespaces()
+        await asyncio.sleep(1)
+        assert 40 <= len(crowd.receivers.calls) <= 56
+        assert most_in_flight(crowd.receivers.calls) == 4
+        await delete_flow(crowd.store, "a", "vendor")
+        await crowd.context.refresh_namespaces()
+        await asyncio.sleep(0.5)
+        assert len(crowd.receivers.calls) == 100
+
+    crowd.run(8, change)
+    check_forgotten(crowd)
+    assert not crowd.supervisor.dispatcher.flows.rules
+
+
+def test_a_pause_ends_by_itself() -> None:
+    crowd = Crowd(shards=2)
+    crowd.flows = [rule("vendor", None, paused=True, paused_until=crowd.now_us() + 5 * SECOND)]
+    for i in range(10):
+        crowd.keep(f"t{i}", "fine", 0, shard=i % 2, flow="vendor")
+    crowd.run(9)
+    assert len(crowd.receivers.calls) == 10
+    assert 5 <= min(crowd.late_s().values()) <= max(crowd.late_s().values()) < 7.1
+
+
+def test_limits_of_a_namespace_can_be_added_and_removed() -> None:
+    crowd = Crowd(shards=2)
+    crowd.receivers.takes_s["fine"] = 0.1
+    crowd.flows = [rule("vendor", FlowLimits(parallelism=1))]
+    for i in range(60):
+        crowd.keep(f"t{i}", "fine", 0, shard=i % 2, flow="vendor")
+        crowd.keep(f"u{i}", "fine", 2.5, shard=i % 2, flow="unlimited")
+
+    async def change() -> None:
+        known = {each.name: each for each in await stored_namespaces(crowd.store)}["a"]
+        await put_namespace(
+            crowd.store, msgspec.structs.replace(known, limits=FlowLimits(parallelism=2), version=2), create=False
+        )
+        await crowd.context.refresh_namespaces()
+        await asyncio.sleep(3)
+        last = [call for call in crowd.receivers.calls if call.at_us > crowd.now_us() - SECOND]
+        assert most_in_flight(last) == 2
+        await put_namespace(crowd.store, msgspec.structs.replace(known, version=3), create=False)
+        await crowd.context.refresh_namespaces()
+
+    crowd.run(12, change)
+    assert len(crowd.receivers.calls) == 120
+    check_forgotten(crowd)
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_flow_closes_until_its_receiver_wants_more(closes: bool) -> None:
+    crowd = Crowd(shards=2)
+    crowd.flows = [rule("vendor:", None, close_on_retry_after=closes)]
+    crowd.receivers.answers["fine"] = (Response(429, retry_after="4"), 1.5)
+    crowd.keep("first", "fine", 0, flow="vendor:a")
+    for i in range(10):
+        crowd.keep(f"a{i}", "fine", 2, shard=i % 2, flow="vendor:a")
+        crowd.keep(f"b{i}", "fine", 2, shard=i % 2, flow="vendor:b")
+    crowd.run(10)
+    late = crowd.late_s()
+    assert max(late[f"b{i}"] for i in range(10)) < 0.1
+    assert (min(late[f"a{i}"] for i in range(10)) > 1.5) is closes
+    assert max(late[f"a{i}"] for i in range(10)) < 3
+    check_forgotten(crowd)
+
+
+def test_a_flow_behind_a_hung_destination_holds_no_slot() -> None:
+    crowd = Crowd(shards=2, destination_in_flight_max=4)
+    crowd.flows = [rule("vendor", FlowLimits(parallelism=6))]
+    for i in range(50):
+        crowd.keep(f"h{i}", "hung", 0, shard=i % 2, flow="vendor", timeout_s=5.0)
+        crowd.keep(f"f{i}", "fine", 3, shard=i % 2, flow="vendor")
+
+    async def heal() -> None:
+        await asyncio.sleep(20)
+        crowd.receivers.healed = True
+
+    crowd.run(40, heal)
+    assert len({call.invocation.timer_id for call in crowd.receivers.calls}) == 100
+    check_forgotten(crowd)
