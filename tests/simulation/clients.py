@@ -65,6 +65,7 @@ class Client:
         self._id = f"t{number}"
         self._namespace = world.namespaces[number % len(world.namespaces)]
         self.uuid = timer_uuid(self._namespace, self._id)
+        self._flow_key = world.flows.key_for(number, self._namespace, self.uuid)
         self.shard_id = shard_of(namespace_hash(self._namespace), self.uuid, world.total_shards, world.total_shards)
 
     async def run(self, until_s: float) -> None:
@@ -119,7 +120,7 @@ class Client:
         timer = Timer(
             self._namespace, self._id, due, f"http://{rng.choice(world.hosts)}/", due, due,
             payload=payload_of(token), retry=policy, timeout_us=rng.randint(SECOND // 3, 3 * SECOND),
-            expire_after_us=expire_after_us,
+            expire_after_us=expire_after_us, flow_key=self._flow_key,
         )  # fmt: skip
         # Only here a replay has a payload: each write has a token.
         changes = Changes(

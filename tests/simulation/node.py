@@ -84,8 +84,8 @@ class Node:
         if isinstance(event, WriteRefused):
             self._world.ledger.refused(event.uuid)
 
-    def _new_receiver(self) -> Receiver:
-        return Receiver(self._world, self, self._world.rng(self.name, "receiver", self._starts))
+    def _new_receiver(self, incarnation: bytes = b"") -> Receiver:
+        return Receiver(self._world, self, self._world.rng(self.name, "receiver", self._starts), incarnation)
 
     def inside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Runs a coroutine in the node's context, so that freezing the node stops it."""
@@ -114,7 +114,7 @@ class Node:
             self._starts += 1
             incarnation = self._rng.randbytes(16)
             self._record("start", incarnation.hex()[:4])
-            self.receiver = self._new_receiver()
+            self.receiver = self._new_receiver(incarnation)
             self.context = Context(
                 store=self.link,  # type: ignore[arg-type]
                 caller=self.receiver,
@@ -267,6 +267,13 @@ class Node:
         # Destinations that did not answer are remembered for a while with a lower limit; all others are forgotten.
         others = [each for each in admission.destinations.values() if each not in admission._idle]
         yield "destinations", [(each.name, each.limit, each.in_flight, each.waiting) for each in others]
+        flows = [each for each in dispatcher.flows.rules.values() if each.usage.in_use or each.blocked]
+        yield "rules in use", [each.name for each in flows]
+        states = [state for each in dispatcher.flows.rules.values() for state in each.keys.values()]
+        yield (
+            "keys of flows in use",
+            [each.reason for each in states if each.usage.in_use or each.waiting or each.blocked],
+        )
         yield (
             "attempts of former claims",
             [attempt for shard in supervisor.shards.values() for attempt in shard._orphaned],

@@ -54,7 +54,8 @@ def payload_of(token: int) -> msgspec.Raw:
 class Receiver:
     """A node's caller, and the receiver. A node whose process has ended gets no answer, but its requests have been sent."""
 
-    def __init__(self, world: World, node: Node, rng: random.Random) -> None:
+    def __init__(self, world: World, node: Node, rng: random.Random, incarnation: bytes = b"") -> None:
+        self._incarnation = incarnation
         self.connected = True
         self._world = world
         self._node = node
@@ -83,6 +84,7 @@ class Receiver:
             self._report_unsent(done)
             return
         world.record_firing(uuid, token, invocation, self._node, self._now_us())
+        attempt = world.flows.begins(uuid, invocation.namespace, self, self._incarnation)
         outcome, delay_s, answer = self._decide(token, invocation)
         if delay_s * 1e6 >= invocation.timeout_us:
             outcome, delay_s, answer = NoResponse("TIMEOUT"), invocation.timeout_us / 1e6, ReceiverAnswer.FAILED
@@ -93,6 +95,7 @@ class Receiver:
         exchange = Exchange(outcome, self._now_us(), int(delay_s * 1e6))
 
         def end() -> None:
+            world.flows.ends(attempt)
             if self.connected:
                 world.record("answer", self._node.name, uuid.hex()[:6], token, type(outcome).__name__, answer.name)
                 world.ledger.answered(uuid, token, answer)

@@ -12,7 +12,7 @@ import msgspec
 
 from tests.support.checked_window import TransitionCheck
 from tests.support.simulation_loop import NoEnd, NothingScheduled, SimulationLoop, TimeNotAdvancing
-from tocsin.administration import put_namespace
+from tocsin.administration import put_flow, put_namespace
 from tocsin.cluster.limits import ClusterLimits
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.ids import timer_uuid
@@ -27,6 +27,7 @@ from tocsin.timers.engine.rows import Row, stored
 from .chaos import Chaos
 from .clients import Client
 from .departure import Departure
+from .flowing import FlowLedger
 from .ledger import NAMESPACE_POLICY, Ledger, Violation, is_expired
 from .network import Network
 from .node import Node
@@ -130,6 +131,7 @@ class World:
         #: The last one is created by a node while others run.
         self.namespaces = ["a", "b", "c"]
         self.exists = {name: asyncio.Event() for name in self.namespaces}
+        self.flows = FlowLedger(self)
         self.clients = [Client(self, i) for i in range(rng.randint(4, 10))]
         if self.repeated:
             self.exists[FORGETFUL_NAMESPACE] = asyncio.Event()
@@ -242,6 +244,8 @@ class World:
             return
         if self.paused_namespaces or self.loop.time() - self.namespaces_unpaused_s <= 5.0:
             return
+        if self.flows.limited(uuid):
+            return
         host = invocation.url.split("/")[2]
         promised_us = self.ledger.late_since(token)
         if promised_us is None or host in self.broken_hosts:
@@ -286,7 +290,7 @@ class World:
     def run(self) -> Violation | None:
         """Runs the seed from the start to the final checks."""
         try:
-            with self.transitions.installed():
+            with self.transitions.installed(), self.flows.installed():
                 self.loop.run_until_complete(self._main())
         except (NothingScheduled, TimeNotAdvancing, NoEnd) as error:
             self.broken("STANDSTILL", str(error))
@@ -310,6 +314,8 @@ class World:
         for name in self.namespaces[:-1]:
             await put_namespace(self.store, self._namespace(name), create=True)
             self.exists[name].set()
+        for rule in self.flows.rules:
+            await put_flow(self.store, rule)
         self.notifications.watch()
         if self.repeated:
             forgetful = Namespace(
@@ -346,7 +352,8 @@ class World:
 
     def _namespace(self, name: str) -> Namespace:
         hooks = HOOKS if name in self.notified_namespaces else None
-        return Namespace(name, self.total_shards, 0, 0, retry=NAMESPACE_POLICY, hooks=hooks)
+        limits = self.flows.of_namespaces.get(name)
+        return Namespace(name, self.total_shards, 0, 0, retry=NAMESPACE_POLICY, hooks=hooks, limits=limits)
 
     async def _crowd(self) -> None:
         """Writes the rows that a node finds when it restarts while a receiver hangs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from tocsin.cluster.stream import AcceptedConnection, TlsListener, dial
 from tocsin.cluster.tls import PeerTls
 from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
+from tocsin.ports.flows import FlowAnswer, FlowReport, HomePlace
 from tocsin.ports.forward import Located, NodeReport, Whereabouts
 from tocsin.ports.observer import PeerRefused
 from tocsin.web.http.access import without_key
@@ -192,6 +193,20 @@ class Cluster:
     async def locate(self, incarnation: bytes, timers: Located, timeout_us: int) -> list[Whereabouts | None]:
         """What a node knows of each of the timers in its memory; None if it does not own the shard. Raises Unavailable."""
         return await self._one(incarnation, lambda link: link.locate(timers), timeout_us)
+
+    async def report_flows(self, incarnation: bytes, reports: Sequence[FlowReport]) -> list[FlowAnswer]:
+        """Reports to homes on that node, and returns their answers. Raises Unavailable."""
+        return await self._one(incarnation, lambda link: link.report_flows(reports))
+
+    async def ask_flows(self, incarnation: bytes, homes: Sequence[HomePlace]) -> list[FlowReport]:
+        """The node's reports to these homes, which are this node's. Raises Unavailable."""
+        return await self._one(incarnation, lambda link: link.ask_flows(self._placement.incarnation, homes))
+
+    def flows_are_free(self, incarnation: bytes, shard_ids: Sequence[int]) -> None:
+        """Notifies the node, if it can be reached, that homes here may grant more."""
+        address = self._placement.address(incarnation)
+        if address:
+            self.link(incarnation, address).announce_freed(shard_ids)
 
     async def _one(
         self, incarnation: bytes, ask: Callable[[PeerLink], Coroutine[Any, Any, T]], timeout_us: int | None = None

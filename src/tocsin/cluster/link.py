@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.retry import backoff_us
+from tocsin.ports.flows import FlowAnswer, FlowReport, HomePlace
 from tocsin.ports.forward import Located, NodeReport, Whereabouts, Write, WriteCompletion, Written
 from tocsin.ports.observer import PeerConnected, PeerLost, WritesForwarded, WritesSent
 
@@ -107,6 +108,18 @@ class PeerLink:
         """What the other node knows of each of the timers in its memory; None if it does not own the shard. Raises
         Unavailable."""
         return (await self._exchange(wire.TimersLocated, wire.LocateTimers, timers)).whereabouts
+
+    async def report_flows(self, reports: Sequence[FlowReport]) -> list[FlowAnswer]:
+        """The answers of homes on the other node. Raises Unavailable."""
+        return (await self._exchange(wire.FlowAnswers, wire.ReportFlows, list(reports))).answers
+
+    async def ask_flows(self, own: bytes, homes: Sequence[HomePlace]) -> list[FlowReport]:
+        """The other node's reports to these homes on this node, `own`. Raises Unavailable."""
+        return (await self._exchange(wire.FlowReports, wire.AskFlows, own, list(homes))).reports
+
+    def announce_freed(self, shard_ids: Sequence[int]) -> None:
+        """Notifies the other node that homes here may grant more, if it is reachable now."""
+        self._send_message(wire.FlowsFreed(list(shard_ids)))
 
     async def refresh(self) -> None:
         """Returns when the other node has read the namespaces since this call. Raises Unavailable."""
@@ -251,9 +264,8 @@ class PeerLink:
     def _gone(self, reason: str) -> None:
         """The connection is lost: unsent writes may go elsewhere, sent ones are in doubt."""
         self._channel, self._tick = None, 0
-        unsent = {
-            message.id for message in self._unsent if not isinstance(message, wire.OwnershipChanged | wire.PeerWrites)
-        }
+        one_way = wire.OwnershipChanged | wire.PeerWrites | wire.FlowsFreed
+        unsent = {message.id for message in self._unsent if not isinstance(message, one_way)}
         self._unsent.clear()
         for number, answer in self._asked.items():
             if not answer.done():

@@ -95,6 +95,16 @@ class PeerSession:
                 self._last_id = max(self._last_id, message.id)
                 located = self._here.local.locate(message.timers)
                 self._channel.send(wire.encode(wire.TimersLocated(message.id, located)))
+            elif isinstance(message, wire.ReportFlows):
+                self._last_id = max(self._last_id, message.id)
+                answers = self._here.local.flows.reported(message.reports)
+                self._channel.send(wire.encode(wire.FlowAnswers(message.id, answers)))
+            elif isinstance(message, wire.AskFlows):
+                self._last_id = max(self._last_id, message.id)
+                reports = self._here.local.flows.asked(message.incarnation, message.homes)
+                self._channel.send(wire.encode(wire.FlowReports(message.id, reports)))
+            elif isinstance(message, wire.FlowsFreed):
+                self._here.local.flows.freed(message.shard_ids)
             elif isinstance(message, wire.RefreshNamespaces):
                 self._last_id = max(self._last_id, message.id)
                 self._here.spawn(self._refresh(message.id))

@@ -19,6 +19,7 @@ from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, Sha
 from tocsin.model.job import RowFilter
 from tocsin.model.schedule import Edit, Put, ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
+from tocsin.ports.flows import FlowAnswer, FlowReport, HomePlace
 from tocsin.ports.forward import Located, NodeReport, Whereabouts, Write, WriteKind, Written
 from tocsin.ports.store import GENERATION_BYTES
 
@@ -75,6 +76,27 @@ class LocateTimers(msgspec.Struct, tag="c", array_like=True):
 
     id: int
     timers: Located
+
+
+class ReportFlows(msgspec.Struct, tag="f", array_like=True):
+    """Reports to homes of flows on the receiver."""
+
+    id: int
+    reports: list[FlowReport]
+
+
+class AskFlows(msgspec.Struct, tag="g", array_like=True):
+    """Asks for the node's reports to homes on the sender, which has that incarnation."""
+
+    id: int
+    incarnation: bytes
+    homes: list[HomePlace]
+
+
+class FlowsFreed(msgspec.Struct, tag="e", array_like=True):
+    """Homes on the sender, each named by its shard, may grant more than before."""
+
+    shard_ids: list[int]
 
 
 class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
@@ -153,14 +175,48 @@ class RelayedResponse(msgspec.Struct, tag="k", array_like=True):
     body: bytes
 
 
+class FlowAnswers(msgspec.Struct, tag="u", array_like=True):
+    """The answers of homes to reports, by their numbers."""
+
+    id: int
+    answers: list[FlowAnswer]
+
+
+class FlowReports(msgspec.Struct, tag="v", array_like=True):
+    """The reports that were asked for; none to a home that the node does not take for one."""
+
+    id: int
+    reports: list[FlowReport]
+
+
 class Goodbye(msgspec.Struct, tag="b", array_like=True):
     """The node is stopping. It has not processed writes and requests with ids greater than this."""
 
     last_id: int
 
 
-PeerRequest = PeerWrites | ReportRequest | OwnershipChanged | RefreshNamespaces | LocateTimers | RelayedRequest
-PeerReply = Tick | WriteResults | PeerReport | NamespacesRefreshed | TimersLocated | RelayedResponse | Goodbye
+PeerRequest = (
+    PeerWrites
+    | ReportRequest
+    | OwnershipChanged
+    | RefreshNamespaces
+    | LocateTimers
+    | ReportFlows
+    | AskFlows
+    | FlowsFreed
+    | RelayedRequest
+)
+PeerReply = (
+    Tick
+    | WriteResults
+    | PeerReport
+    | NamespacesRefreshed
+    | TimersLocated
+    | FlowAnswers
+    | FlowReports
+    | RelayedResponse
+    | Goodbye
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _requests: msgspec.msgpack.Decoder[PeerRequest] = msgspec.msgpack.Decoder(PeerRequest)

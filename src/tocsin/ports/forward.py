@@ -17,6 +17,7 @@ from tocsin.model.job import RowFilter
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Completion
+from tocsin.ports.flows import FlowPeers, LocalFlows
 
 #: Why a timer is suspended whose address the settings of its shard's owner forbid.
 REFUSED = "egress"
@@ -188,6 +189,10 @@ class LocalWrites(Protocol):
     async def refresh_namespaces(self) -> None:
         """Reads the namespaces, by a read that begins after the call. Raises Unavailable."""
 
+    @property
+    def flows(self) -> LocalFlows:
+        """What other nodes exchange with this one about flows."""
+
 
 class ShardReport(msgspec.Struct, frozen=True, array_like=True):
     """A shard's window at its owner. `lag_us` is how long its oldest due timer has waited.
@@ -241,7 +246,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     vitals: NodeVitals | None = None
 
 
-class Peers(Protocol):
+class Peers(FlowPeers, Protocol):
     """The other nodes, as far as they can be reached."""
 
     async def reports(self) -> Mapping[bytes, NodeReport]:

@@ -28,6 +28,7 @@ from tocsin.model.run import Run
 from tocsin.model.stored_secrets import with_secrets, withholds
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
+from tocsin.ports.flows import LocalFlows
 from tocsin.ports.forward import Forwarder, Located, NodeReport, NodeVitals, Peers, Whereabouts, Write, WriteCompletion
 from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow, StoreFacts
 from tocsin.tasks import Turns
@@ -110,7 +111,12 @@ class TimerService:
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
         """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
         self._writes.forwarder, self.namespaces.peers, self._owners.peers = forwarder, peers, peers
-        self._supervisor.results.submit = self.write
+        self._supervisor.results.submit, self._supervisor.flows.peers = self.write, peers
+
+    @property
+    def flows(self) -> LocalFlows:
+        """What other nodes exchange with this one about flows."""
+        return self._supervisor.flows
 
     @property
     def writes_waiting(self) -> int:

@@ -77,6 +77,11 @@ class Place:
         """The reason for which rows are suspended that find no room here."""
         raise NotImplementedError
 
+    @property
+    def has_to_ask(self) -> bool:
+        """Whether a row has to wait here before it can be known whether it may begin, and none does."""
+        return False
+
     def drains(self, boot_us: int) -> bool:
         """Whether all that waits here leaves within `DRAIN_US_MAX`, at its present pace. What waits for a flow need not: its
         limits stay, and timers behind it would be late for as long."""
@@ -276,6 +281,9 @@ class Admission:
             # A request that could not be sent costs no write, however little memory there is.
             return True
         if waiting < GREED * rows and waiting_bytes + row.size <= GREED * size:
+            return True
+        if place.has_to_ask and rows + self._context.share_timers // DEFERRED_PART >= 0:
+            # As many again, one for each flow's key: otherwise none of them would ever be granted anything.
             return True
         return place.drains(self._context.clock.boottime_us())
 

@@ -97,7 +97,7 @@ class Account:
         self.bucket = None if limits is None or rate is None else Bucket(rate, limits.burst, since_us)
         #: Boot time until which a receiver has asked for no more.
         self.closed_until = 0
-        #: Other nodes that were granted less than they wanted, and until when they count as waiting.
+        #: Nodes that could begin less than they wanted, in the order of their turns, and until when each counts as waiting.
         self.waiting: dict[bytes, int] = {}
         self._holders: dict[bytes, _Holder] = {}
         # Slots of other nodes.
@@ -141,11 +141,23 @@ class Account:
         return max(slots if self.bucket is None else min(slots, self.bucket.tokens(now_us)), 0)
 
     def free_for(self, node: bytes, now_us: int) -> int:
-        """How many attempts that node may begin: one for each other node that waits is left to it."""
+        """How many attempts that node may begin: one is left to each node whose turn is before."""
         free = self.free(now_us)
-        if not self.waiting or not free:
-            return free
-        return max(free - sum(until > now_us for other, until in self.waiting.items() if other != node), 0)
+        for other, until_us in self.waiting.items():
+            if other == node or free <= 0:
+                break
+            free -= until_us > now_us
+        return max(free, 0)
+
+    def wait(self, node: bytes, until_us: int, *, had_turn: bool) -> None:
+        """The node could begin less than it wants. If it `had_turn`, the others come first now."""
+        if had_turn:
+            self.waiting.pop(node, None)
+        self.waiting[node] = until_us
+
+    def has_all(self, node: bytes) -> None:
+        """The node waits no more."""
+        self.waiting.pop(node, None)
 
     def again_in_us(self, now_us: int) -> int:
         """In how many microseconds an attempt may begin if none ends until then; 0: that helps nothing."""
@@ -167,7 +179,6 @@ class Account:
 
     def report(self, node: bytes, life: int, in_use: int, begun: int) -> None:
         """Takes a later report of another node. What it was granted is in use as far as it states so; other tokens return."""
-        self.waiting.pop(node, None)
         holder = self._holders.get(node)
         if holder is None:
             holder = self._holders[node] = _Holder(life)

@@ -20,7 +20,7 @@ from tocsin.ports.forward import FlowCounts, Obstacle
 from tocsin.timers.engine.admission import Place
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_accounts import Account, Usage
-from tocsin.timers.engine.flow_home import Home, RuleAccounts, RuleName
+from tocsin.timers.engine.flow_home import WAITING_US, Home, RuleAccounts, RuleName
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.dispatcher import Dispatcher
@@ -90,6 +90,11 @@ class KeyState(Place):
         return f"flow:{self.rule.name.namespace}/{self.key}"
 
     @property
+    def has_to_ask(self) -> bool:
+        outer = self.namespace_key
+        return not self.queues and (self.account is None or (outer is not None and outer.account is None))
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing refers to it."""
         return not (
@@ -115,6 +120,8 @@ class FlowControl:
         self._total_shards = total_shards
         self._dispatcher = dispatcher
         self.rules: dict[RuleName, RuleState] = {}
+        #: The same by the shards that determine their homes.
+        self.at_shard: dict[int, dict[RuleName, RuleState]] = {}
         #: The homes that are here, by shard.
         self.homes: dict[int, Home] = {}
         #: Called when a home elsewhere has something to learn of the rule, or to grant.
@@ -122,7 +129,7 @@ class FlowControl:
         #: Called when other nodes may be granted more by a home that is here.
         self.notify: Callable[[Home], None] = lambda home: None
         #: Called when a home that is here needs the reports of other nodes.
-        self.begin_home: Callable[[Home], None] = lambda home: home.begin(set(), 0, 0)
+        self.begin_home: Callable[[Home], object] = lambda home: home.begin(set(), 0, 0)
         self._lives = count(1)
         # What may have opened and is served in the next turn of the event loop.
         self._woken: dict[KeyState | RuleState, None] = {}
@@ -161,17 +168,32 @@ class FlowControl:
         known = self._context.namespaces.get(namespace)
         return Flow(namespace, "", 0, 0, per_key=None if known is None else known.limits)
 
-    def _key(self, name: RuleName, flow: Flow, key: str) -> KeyState:
+    def rule(self, name: RuleName) -> RuleState | None:
+        """The rule, if this node knows it."""
         rule = self.rules.get(name)
-        if rule is None:
-            shard_id = namespace_hash(f"{name.namespace}/{name.match}") % self._total_shards
-            rule = self.rules[name] = RuleState(name, flow, shard_id, Usage(next(self._lives)))
-            self._link(rule)
+        if rule is not None:
+            return rule
+        namespace, match = name
+        rules = self._context.flows.get(namespace, _NO_RULES)
+        flow = rules.get(match) if match else self._namespace_rule(namespace)
+        return None if flow is None else self._rule(name, flow)
+
+    def _key(self, name: RuleName, flow: Flow, key: str) -> KeyState:
+        rule = self._rule(name, flow)
         state = rule.keys.get(key)
         if state is None:
             state = rule.keys[key] = KeyState(rule, key, Usage(next(self._lives)))
             self._link_key(state)
         return state
+
+    def _rule(self, name: RuleName, flow: Flow) -> RuleState:
+        rule = self.rules.get(name)
+        if rule is None:
+            shard_id = namespace_hash(f"{name.namespace}/{name.match}") % self._total_shards
+            rule = self.rules[name] = RuleState(name, flow, shard_id, Usage(next(self._lives)))
+            self.at_shard.setdefault(shard_id, {})[name] = rule
+            self._link(rule)
+        return rule
 
     def _link(self, rule: RuleState) -> None:
         """Connects the rule to its accounts if its home is here."""
@@ -204,7 +226,14 @@ class FlowControl:
             state.changed, state.sent = False, 0
 
     def settle(self, state: KeyState) -> None:
-        """Forgets a key that has nothing here."""
+        """Forgets a key that has nothing here, and its turns if nothing waits for them."""
+        outer = state.namespace_key
+        if not state.queues:
+            state.rule.blocked.pop(state, None)
+            if outer is not None and (outer.blocked or outer.rule.blocked):
+                outer.rule.blocked.pop(state, None)
+                outer.blocked.pop(state, None)
+                self.settle(outer)
         if state.is_idle and state.rule.keys.get(state.key) is state:
             del state.rule.keys[state.key]
             if state.account is not None:
@@ -243,6 +272,7 @@ class FlowControl:
 
     def _forget_rule(self, rule: RuleState) -> None:
         del self.rules[rule.name]
+        del self.at_shard[rule.shard_id][rule.name]
         if rule.home is not None:
             rule.home.rules.pop(rule.name, None)
 
@@ -329,10 +359,12 @@ class FlowControl:
                 each.granted -= 1
                 self._note(each)
             else:
-                each.account.take(1)
                 accounts = each.rule.accounts
                 assert accounts is not None
-                accounts.total.take(1)
+                for account in (each.account, accounts.total):
+                    account.take(1)
+                    if account.waiting:
+                        account.has_all(self._context.incarnation)
         return taken
 
     def end(self, taken: Taken) -> None:
@@ -343,16 +375,21 @@ class FlowControl:
             rule.usage.in_use -= 1
             if each.account is None:
                 self._note(each)
-            elif rule.home is not None and rule.accounts is not None:
-                rule.home.to_notify.update(each.account.waiting, rule.accounts.total.waiting)
-                if rule.home.to_notify:
-                    self.notify(rule.home)
+            elif each.account.waiting or (rule.accounts is not None and rule.accounts.total.waiting):
+                self._notify(rule, each.account)
             if rule.blocked:
                 self.wake(rule)
             if each.queues or each.blocked:
                 self.wake(each)
             else:
                 self.settle(each)
+
+    def _notify(self, rule: RuleState, account: Account) -> None:
+        """Has other nodes notified that wait for what has become free."""
+        assert rule.home is not None
+        assert rule.accounts is not None
+        rule.home.to_notify.update(account.waiting, rule.accounts.total.waiting)
+        self.notify(rule.home)
 
     def close_until(self, taken: Taken, until_us: int) -> None:
         """Closes the flow key until this boot time, because its receiver has asked for that."""
@@ -389,13 +426,17 @@ class FlowControl:
     def _take_turn(self) -> None:
         self._turn = None
         woken, self._woken = self._woken, {}
-        left = self._context.limits.dispatch_rows_per_turn
+        left, boot_us = self._context.limits.dispatch_rows_per_turn, self._context.clock.boottime_us()
         for opened in woken:
             if left <= 0:
                 self.wake(opened)
                 continue
             left -= self._serve_blocked(opened, left)
             if isinstance(opened, KeyState):
+                if opened.granted and boot_us >= opened.granted_until:
+                    # Not used: it returns with the next report.
+                    opened.granted = 0
+                    self._note(opened)
                 left -= self._dispatcher.serve_flow(opened, left)
                 self.settle(opened)
 
@@ -436,8 +477,10 @@ class FlowControl:
         return self._frees(gate, gate.accounts.total, boot_us)
 
     def _frees(self, gate: KeyState | RuleState, account: Account, boot_us: int) -> bool:
-        if account.free(boot_us) > 0:
+        own = self._context.incarnation
+        if account.free_for(own, boot_us) > 0:
             return True
+        account.wait(own, boot_us + WAITING_US, had_turn=False)
         wait_us = account.again_in_us(boot_us)
         if wait_us:
             self._plan(gate, boot_us + wait_us)
@@ -472,6 +515,14 @@ class FlowControl:
 
     # ------------------------------------------------------------------ homes
 
+    def grant(self, state: KeyState, count: int, until_us: int) -> None:
+        """A home elsewhere grants so many attempts, until this boot time."""
+        state.granted, state.granted_until = count, until_us
+        if count:
+            self._plan(state, until_us)
+            self.wake(state)
+            self.wake(state.rule)
+
     def own(self, shard: Shard) -> None:
         """The shard is this node's from now on, and so are the homes of the rules that are there."""
         assert shard.window is not None
@@ -485,7 +536,7 @@ class FlowControl:
 
     def relink(self, shard_id: int) -> None:
         """The home of the rules at this shard has changed."""
-        for rule in [each for each in self.rules.values() if each.shard_id == shard_id]:
+        for rule in list(self.at_shard.get(shard_id, {}).values()):
             self._link(rule)
             self.wake_rule(rule)
 
@@ -542,13 +593,16 @@ class FlowControl:
         return None
 
     def room(self, namespace: str, key: str) -> int | None:
-        """How many of the key's timers may begin at once; None: nothing is known of it, so as many as are wanted."""
+        """How many of the key's timers may begin at once, as far as is known; None: any number, since nothing of it is here."""
         flow = self._context.flows.get(namespace, _NO_RULES).find(key) if key else None
         if flow is not None and flow.closed_until(self._context.clock.now_us()) is not None:
             return 0
         state = self.known(namespace, key)
-        if state is None or state.account is None or state.rule.accounts is None:
+        if state is None:
             return None
+        if state.account is None or state.rule.accounts is None:
+            # One has to ask.
+            return 0 if state.queues else 1
         boot_us = self._context.clock.boottime_us()
         return min(state.account.free(boot_us), state.rule.accounts.total.free(boot_us))
 

@@ -11,6 +11,8 @@ from tocsin.timers.engine.flow_accounts import Account, Usage
 #: After how long a node that was granted less than it wanted asks again if nothing has become free: it may want no more, and
 #: a notification may be lost.
 ASK_AGAIN_US = 500_000
+#: How long a node counts as waiting without asking again.
+WAITING_US = 2 * ASK_AGAIN_US
 #: How many accounts are checked at once for being forgettable, for each one that comes in.
 _CHECKED_AT_ONCE = 2
 
@@ -74,6 +76,8 @@ class Home:
         self._awaited: set[bytes] | None = None
         self._awaited_until_us = 0
         self._numbers: dict[bytes, int] = {}
+        #: The other nodes of which it has a report that counts.
+        self.nodes: set[bytes] = set()
         #: Nodes that wait for what a report has freed; the caller notifies them.
         self.to_notify: set[bytes] = set()
         # What each node has an account of.
@@ -81,12 +85,15 @@ class Home:
 
     # ------------------------------------------------------------------ the first reports
 
-    def begin(self, others: set[bytes], now_us: int, patience_us: int) -> None:
+    def begin(self, others: set[bytes], now_us: int, patience_us: int) -> bool:
         """Begins to wait for the reports of the other living nodes, unless that has begun: attempts may be in flight that the
-        former home had granted. After `patience_us`, the silent ones are presumed dead."""
-        if self._awaited is None:
-            self._awaited = others - self._numbers.keys()
-            self._awaited_until_us = now_us + patience_us
+        former home had granted. After `patience_us`, the silent ones are presumed dead. Returns whether they have to be asked
+        now."""
+        if self._awaited is not None:
+            return False
+        self._awaited = others - self.nodes
+        self._awaited_until_us = now_us + patience_us
+        return bool(self._awaited)
 
     def awaited(self, now_us: int) -> set[bytes]:
         """The nodes whose reports it waits for, each of which it has to ask."""
@@ -100,10 +107,10 @@ class Home:
         return self._awaited is not None and not self.awaited(now_us)
 
     def forget(self, node: bytes) -> None:
-        """The node is presumed dead."""
+        """The node is presumed dead. Its reports count again as soon as one comes."""
         if self._awaited:
             self._awaited.discard(node)
-        self._numbers.pop(node, None)
+        self.nodes.discard(node)
         for name, key in self._of_node.pop(node, ()):
             self._forget_of(name, key, node)
         for accounts in self.rules.values():
@@ -115,11 +122,6 @@ class Home:
         if account is not None:
             account.forget(node)
 
-    @property
-    def nodes(self) -> set[bytes]:
-        """The other nodes that have reported."""
-        return set(self._numbers)
-
     # ------------------------------------------------------------------ reports
 
     def report(self, report: FlowReport, now_us: int, *, may_grant: bool) -> FlowAnswer:
@@ -130,6 +132,7 @@ class Home:
         if report.number <= self._numbers.get(node, 0):
             return answer
         self._numbers[node] = report.number
+        self.nodes.add(node)
         self._settle(report, now_us)
         if self._awaited:
             self._awaited.discard(node)
@@ -137,7 +140,10 @@ class Home:
         for rule in report.rules:
             accounts = self.rules.get(RuleName(rule.namespace, rule.match))
             for key in rule.keys:
-                if key.wanted > 0:
+                if key.wanted <= 0:
+                    if accounts is not None:
+                        accounts.key(key.key, now_us).has_all(node)
+                else:
                     if accounts is None or not may_grant:
                         answer.grants.append(_nothing(rule, key, ASK_AGAIN_US // 4))
                     else:
@@ -185,7 +191,11 @@ def _grant(accounts: RuleAccounts, rule: RuleReport, key: KeyReport, node: bytes
         account.grant(node, count)
         total.grant(node, count)
     if count < key.wanted:
-        (account if of_key <= of_all else total).waiting[node] = now_us + 2 * ASK_AGAIN_US
+        closed = account if of_key <= of_all else total
+        closed.wait(node, now_us + WAITING_US, had_turn=count > 0)
+    else:
+        account.has_all(node)
+        total.has_all(node)
     if count:
         return FlowGrant(rule.namespace, rule.match, key.key, count)
     again_us = max(account.again_in_us(now_us), total.again_in_us(now_us))

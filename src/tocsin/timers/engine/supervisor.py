@@ -15,6 +15,7 @@ from tocsin.tasks import end_tasks, spawn
 from tocsin.timers.engine.attempt import HandedOverResults
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
+from tocsin.timers.engine.flow_exchange import FlowExchange
 from tocsin.timers.engine.lease import NodeLease
 from tocsin.timers.engine.membership import Membership
 from tocsin.timers.engine.ownership import FLUSH_US, Ownership
@@ -62,6 +63,9 @@ class Supervisor:
             secret_marks=secret_marks,
         )
         self.placement = ObservedPlacement(context, self.membership, self.lease, self.dispatcher.shards)
+        self.flows = FlowExchange(
+            context, self.dispatcher.flows, self.placement, self._spawn, self.dispatcher.may_dispatch
+        )
         self.ownership = Ownership(
             context, self.placement, self.lease, self.dispatcher, self.results, self._spawn, total_shards
         )
