@@ -28,14 +28,15 @@ class _Attempt:
 
 
 class FlowLedger:
-    """Checks that no rule begins more than it promises. Attempts at receivers do not count if their node was presumed dead, or
-    a new home could not ask it."""
+    """Checks that no rule begins more than it promises. Attempts at receivers do not count if their node was presumed dead,
+    or a new home could not ask it."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, there: bool | None) -> None:
         self._world = world
         rng = world.rng("flows")
         #: Whether there are flows in this run.
-        self.there = rng.random() < 0.25
+        quarter = rng.random() < 0.25
+        self.there = quarter if there is None else there
         self._in_flight: dict[str, dict[_Attempt, None]] = {}
         self._begun: dict[str, list[int]] = {}
         #: By what the limits apply to: a namespace, or a key in it.

@@ -9,6 +9,7 @@ from . import (
     mutations_of_clocks,
     mutations_of_creates,
     mutations_of_failures,
+    mutations_of_flows,
     mutations_of_forwarding,
     mutations_of_jobs,
     mutations_of_replays,
@@ -29,4 +30,5 @@ MUTATIONS = (
     + mutations_of_schedules.MUTATIONS
     + mutations_of_clocks.MUTATIONS
     + mutations_of_jobs.MUTATIONS
+    + mutations_of_flows.MUTATIONS
 )

@@ -65,7 +65,14 @@ class World:
     """The world of one seed. `run` returns its violation, or None. `small_transactions`: a transaction takes a few
     rows of one shard, and the store deletes no ranges."""
 
-    def __init__(self, seed: int, *, small_transactions: bool = False, scheduled: bool | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        small_transactions: bool = False,
+        scheduled: bool | None = None,
+        flowed: bool | None = None,
+    ) -> None:
         self.seed = seed
         self.loop = SimulationLoop(seconds_max=RUN_S_MAX)  # type: ignore[abstract]  # only what a simulation needs
         self.trace: list[tuple[Any, ...]] = []
@@ -131,8 +138,11 @@ class World:
         #: The last one is created by a node while others run.
         self.namespaces = ["a", "b", "c"]
         self.exists = {name: asyncio.Event() for name in self.namespaces}
-        self.flows = FlowLedger(self)
+        self.flows = FlowLedger(self, flowed)
         self.clients = [Client(self, i) for i in range(rng.randint(4, 10))]
+        if self.flows.there:
+            # Enough timers of one flow for its limits to close.
+            self.clients += [Client(self, number) for number in range(30, 39) if number % 3 < 2]
         if self.repeated:
             self.exists[FORGETFUL_NAMESPACE] = asyncio.Event()
             self.clients += [Repeater(self, 80, "a"), Repeater(self, 81, FORGETFUL_NAMESPACE)]

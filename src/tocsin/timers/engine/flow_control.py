@@ -593,7 +593,7 @@ class FlowControl:
         return None
 
     def room(self, namespace: str, key: str) -> int | None:
-        """How many of the key's timers may begin at once, as far as is known; None: any number, since nothing of it is here."""
+        """How many of the key's timers may begin at once, as far as is known; None: any number, nothing of it is here."""
         flow = self._context.flows.get(namespace, _NO_RULES).find(key) if key else None
         if flow is not None and flow.closed_until(self._context.clock.now_us()) is not None:
             return 0

@@ -1,0 +1,86 @@
+"""Flows: grants, homes, accounts (ADR 99)."""
+
+from __future__ import annotations
+
+from .mutation import Mutation
+from .mutation_operators import Edit, drop, leave_out, never, replace, rewrite
+
+ACCOUNT = "tocsin.timers.engine.flow_accounts:Account."
+BUCKET = "tocsin.timers.engine.flow_accounts:Bucket."
+CONTROL = "tocsin.timers.engine.flow_control:FlowControl."
+EXCHANGE = "tocsin.timers.engine.flow_exchange:FlowExchange."
+HOME = "tocsin.timers.engine.flow_home:Home."
+RULE_ACCOUNTS = "tocsin.timers.engine.flow_home:RuleAccounts."
+_SINGLE_NODE = "tests/simulation/test_flows.py::"
+
+
+def _mutation(name: str, *edits: Edit, caught_by: str = "") -> Mutation:
+    """A mutation that seeds with flows notice, or one test."""
+    proofs = (("tests.simulation.flowed", 0),)
+    return Mutation(name, 0, edits, proofs, (caught_by,) if caught_by else ())
+
+
+MUTATIONS = [
+    _mutation(
+        "grants are valid from the answer on",
+        replace(EXCHANGE + "_take", "target.sent_at", by="self._context.clock.boottime_us()"),
+        caught_by="tests/unit/test_flow_exchange.py::test_a_late_answer_grants_nothing",
+    ),
+    _mutation("a report leaves former grants valid", leave_out(EXCHANGE + "_report", "0", in_="state.granted")),
+    _mutation("a former home's grants stay valid", drop(EXCHANGE + "_target", "state.granted")),
+    _mutation(
+        "an overtaken answer counts",
+        leave_out(EXCHANGE + "_exchange", "target.number != report.number"),
+    ),
+    _mutation(
+        "an overtaken report counts",
+        never(HOME + "report", "self._numbers.get"),
+        caught_by="tests/unit/test_flow_home.py::test_a_report_that_was_overtaken_changes_nothing",
+    ),
+    _mutation(
+        "a home does not ask",
+        rewrite(HOME + "begin", "self._awaited = others - self.nodes", to="self._awaited = set()"),
+    ),
+    _mutation(
+        "a new home has a full bucket",
+        rewrite(BUCKET + "__init__", "self._parts", to="self._parts = burst * rate.per_us"),
+    ),
+    _mutation(
+        "unused tokens return on top of what others hold",
+        replace(BUCKET + "give_back", "self.burst - held", by="self.burst"),
+        caught_by="tests/unit/test_flow_accounts.py::test_tokens_return_but_not_on_top_of_what_others_hold",
+    ),
+    _mutation("all granted tokens return", replace(ACCOUNT + "report", "begun - holder.begun", by="0")),
+    _mutation("granted slots are not counted", drop(ACCOUNT + "grant", "self._held")),
+    _mutation("slots of other nodes are not counted", replace(ACCOUNT + "in_use", "self._held", by="0")),
+    _mutation("slots of the home's own node are not counted", replace(ACCOUNT + "in_use", "self.local.in_use", by="0")),
+    _mutation("the slots of a dead node stay in use", drop(EXCHANGE + "_placement_changed", "home.forget")),
+    _mutation("an attempt's end is not reported", drop(CONTROL + "end", "self._note")),
+    _mutation("the total is not granted", drop("tocsin.timers.engine.flow_home:_grant", "total.grant")),
+    _mutation("the total of the home's own node is not taken", drop(CONTROL + "begin", "each.rule.usage.in_use")),
+    _mutation(
+        "a namespace's own limits do not apply beside a flow's",
+        rewrite(CONTROL + "_find", "state.namespace_key = outer", to="state.namespace_key = None"),
+    ),
+    _mutation("the owner of another epoch grants", never(EXCHANGE + "_reported", "home is None", "home.epoch")),
+    _mutation(
+        "what a key waits for is not served when it becomes free",
+        drop(CONTROL + "end", "self.wake(each)"),
+        caught_by=_SINGLE_NODE + "test_parallelism_of_each_key_and_of_all",
+    ),
+    _mutation(
+        "one key takes all turns",
+        never(CONTROL + "_lets", "not in_turn", "rule.blocked"),
+        caught_by=_SINGLE_NODE + "test_keys_take_turns_at_what_they_share",
+    ),
+    _mutation(
+        "a closed key does not open by itself",
+        drop(CONTROL + "_frees", "self._plan"),
+        caught_by=_SINGLE_NODE + "test_a_rate_is_kept_exactly_and_used_up",
+    ),
+    _mutation(
+        "accounts of idle keys are kept",
+        drop(CONTROL + "settle", "del state.rule.keys[state.key]"),
+        caught_by=_SINGLE_NODE + "test_many_keys_leave_nothing_in_memory",
+    ),
+]

@@ -1,0 +1,166 @@
+"""What a node reports to a home elsewhere, and what it makes of the answers: a scripted home, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from tests.simulation.crowd import Crowd
+
+from tocsin.model.errors import Unavailable
+from tocsin.model.flow import Flow, FlowLimits
+from tocsin.ports.flows import FlowAnswer, FlowGrant, FlowReport, HomePlace
+from tocsin.ports.forward import Owner
+
+HOME = b"h" * 16
+
+
+class ScriptedHome:
+    """Grants one attempt of each key that wants some, after a delay; the reports that it got."""
+
+    def __init__(self) -> None:
+        self.reports: list[FlowReport] = []
+        self.delay_s = 0.001
+        self.down = False
+        self.grants = True
+
+    async def report_flows(self, incarnation: bytes, reports: Sequence[FlowReport]) -> list[FlowAnswer]:
+        self.reports += reports
+        await asyncio.sleep(self.delay_s)
+        if self.down:
+            raise Unavailable("down")
+        return [FlowAnswer(each.shard_id, each.epoch, each.number, self._grants(each)) for each in reports]
+
+    def _grants(self, report: FlowReport) -> list[FlowGrant]:
+        return [
+            FlowGrant(rule.namespace, rule.match, key.key, int(self.grants and not key.in_use), 50_000)
+            for rule in report.rules
+            for key in rule.keys
+            if key.wanted
+        ]
+
+    async def ask_flows(self, incarnation: bytes, homes: Sequence[HomePlace]) -> list[FlowReport]:
+        raise AssertionError("no home is here")
+
+    def flows_are_free(self, incarnation: bytes, shard_ids: Sequence[int]) -> None:
+        raise AssertionError("no home is here")
+
+
+def elsewhere(
+    timers: int, script: Callable[[Crowd, ScriptedHome], None] = lambda crowd, home: None
+) -> tuple[Crowd, ScriptedHome]:
+    """A node whose flow has its home at another one."""
+    crowd, home = Crowd(), ScriptedHome()
+    crowd.flows = [Flow("a", "vendor", 0, 0, per_key=FlowLimits(parallelism=1))]
+    for number in range(timers):
+        crowd.keep(f"t{number}", "fine", 2, flow="vendor")
+    supervisor = crowd.supervisor
+    supervisor.flows.peers = home
+    supervisor.dispatcher.flows.own = lambda shard: None  # type: ignore[method-assign]
+    supervisor.placement.owner = lambda shard_id: Owner(HOME, 5, "there")  # type: ignore[method-assign]
+    script(crowd, home)
+    return crowd, home
+
+
+def test_each_attempt_has_a_grant_and_each_end_is_reported() -> None:
+    crowd, home = elsewhere(10)
+    crowd.run(5)
+    assert len(crowd.receivers.calls) == 10
+    numbers = [report.number for report in home.reports]
+    assert numbers == sorted(set(numbers))
+    last = home.reports[-1].rules[0]
+    assert (last.in_use, last.begun, last.keys[0].in_use, last.keys[0].wanted) == (0, 10, 0, 0)
+    # Nothing is left that the home does not know.
+    assert not crowd.supervisor.dispatcher.flows.known("a", "vendor")
+
+
+def test_without_an_answer_nothing_begins_and_the_node_asks_again() -> None:
+    def script(crowd: Crowd, home: ScriptedHome) -> None:
+        home.down = True
+
+    crowd, home = elsewhere(3, script)
+
+    async def recover() -> None:
+        await asyncio.sleep(4)
+        assert not crowd.receivers.calls
+        assert 10 < len(home.reports) < 40
+        home.down = False
+
+    crowd.run(8, recover)
+    assert len(crowd.receivers.calls) == 3
+
+
+def test_a_late_answer_grants_nothing() -> None:
+    def script(crowd: Crowd, home: ScriptedHome) -> None:
+        home.delay_s = 1.001
+
+    crowd, home = elsewhere(1, script)
+
+    async def recover() -> None:
+        await asyncio.sleep(8)
+        assert len(home.reports) > 3
+        assert not crowd.receivers.calls
+        home.delay_s = 0.5
+
+    crowd.run(12, recover)
+    assert len(crowd.receivers.calls) == 1
+
+
+def test_a_refused_node_asks_when_the_home_states() -> None:
+    def script(crowd: Crowd, home: ScriptedHome) -> None:
+        home.grants = False
+
+    crowd, home = elsewhere(1, script)
+    crowd.run(4)
+    # Due at 2 s, and 2 s long every 50 ms.
+    assert 30 <= len(home.reports) <= 42
+
+
+def test_a_notified_node_asks_at_once() -> None:
+    def script(crowd: Crowd, home: ScriptedHome) -> None:
+        home.grants = False
+
+    crowd, home = elsewhere(1, script)
+
+    async def free() -> None:
+        await asyncio.sleep(1.02)
+        before = len(home.reports)
+        home.grants = True
+        crowd.supervisor.flows.freed([0])
+        await asyncio.sleep(0.005)
+        assert len(home.reports) == before + 1
+
+    crowd.run(4, free)
+    assert len(crowd.receivers.calls) == 1
+
+
+def test_a_grant_that_is_not_used_is_returned() -> None:
+    def script(crowd: Crowd, home: ScriptedHome) -> None:
+        crowd.context.limits = crowd.context.limits.__class__(callbacks_in_flight_max=1)
+
+    crowd, home = elsewhere(1, script)
+    crowd.keep("slow", "hung", 1.5, timeout_s=4)
+
+    async def look() -> None:
+        await asyncio.sleep(3)
+
+    crowd.run(9, look)
+    assert len(crowd.receivers.calls) == 2
+    assert [report.rules[0].begun for report in home.reports if report.rules][-1] == 1
+
+
+def test_a_node_that_is_asked_reports_to_the_new_home() -> None:
+    crowd, home = elsewhere(5)
+    asked: list[FlowReport] = []
+
+    async def ask() -> None:
+        crowd.receivers.takes_s["fine"] = 0.3
+        await asyncio.sleep(1.2)
+        asked.extend(crowd.supervisor.flows.asked(b"n" * 15 + b"2", [(0, 6)]))
+        assert crowd.supervisor.flows.asked(HOME, [(0, 4)]) == []
+
+    crowd.run(8, ask)
+    (report,) = asked
+    assert (report.epoch, report.rules[0].keys[0].in_use, report.rules[0].keys[0].wanted) == (6, 1, 0)
+    assert {each.epoch for each in home.reports if each.number > report.number} == {6}
+    assert len(crowd.receivers.calls) == 5
