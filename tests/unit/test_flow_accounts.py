@@ -68,6 +68,20 @@ def test_what_was_granted_is_in_use_until_the_next_report() -> None:
     assert (account.free(0), account.in_use) == (3, 0)
 
 
+def test_used_tokens_do_not_return() -> None:
+    account = Account(FlowLimits(Rate(1, 100 * SECOND), burst=2), None, -(10**9))
+    account.report(NODE, 1, 0, 5)
+    assert account.free(0) == 2
+    account.grant(NODE, 2)
+    account.report(NODE, 1, 0, 6)
+    assert account.free(0) == 1
+
+
+def test_a_new_home_begins_without_tokens() -> None:
+    account = Account(FlowLimits(Rate(1, SECOND), burst=5), None, 0)
+    assert [account.free(second * SECOND) for second in range(7)] == [0, 1, 2, 3, 4, 5, 5]
+
+
 def test_a_usage_that_started_over_returns_nothing() -> None:
     account = Account(FlowLimits(Rate(1, 100 * SECOND), burst=2), None, -(10**9))
     account.report(NODE, 1, 0, 5)

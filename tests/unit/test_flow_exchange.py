@@ -9,7 +9,7 @@ from tests.simulation.crowd import Crowd
 
 from tocsin.model.errors import Unavailable
 from tocsin.model.flow import Flow, FlowLimits
-from tocsin.ports.flows import FlowAnswer, FlowGrant, FlowReport, HomePlace
+from tocsin.ports.flows import FlowAnswer, FlowGrant, FlowReport, HomePlace, KeyReport, RuleReport
 from tocsin.ports.forward import Owner
 
 HOME = b"h" * 16
@@ -106,6 +106,49 @@ def test_a_late_answer_grants_nothing() -> None:
     assert len(crowd.receivers.calls) == 1
 
 
+def test_an_answer_that_a_later_report_overtook_grants_nothing() -> None:
+    crowd, home = elsewhere(2)
+
+    async def overtake() -> None:
+        home.delay_s = 0.5
+        await asyncio.sleep(1.1)
+        first = len(home.reports)
+        assert first == 1
+        home.grants = False
+        crowd.supervisor.flows.freed([0])
+        await asyncio.sleep(0.1)
+        assert len(home.reports) == 2
+        # The answer to the first report, which grants one, comes when the second is under way.
+        await asyncio.sleep(0.6)
+        assert not crowd.receivers.calls
+        home.grants = True
+
+    crowd.run(8, overtake)
+    assert len(crowd.receivers.calls) == 2
+
+
+def test_what_a_former_home_has_granted_is_void() -> None:
+    crowd, home = elsewhere(2)
+    crowd.flows[0] = Flow("a", "vendor", 0, 0, per_key=FlowLimits(parallelism=1))
+    crowd.limits = {"a": FlowLimits(parallelism=5)}
+    grants = home._grants
+
+    async def move() -> None:
+        # The flow's home grants, that of the namespace does not: what was granted is held for a while.
+        home._grants = lambda report: [each for each in grants(report) if each.match]  # type: ignore[method-assign]
+        await asyncio.sleep(1.01)
+        state = crowd.supervisor.dispatcher.flows.known("a", "vendor")
+        assert state is not None
+        assert state.granted == 1
+        crowd.supervisor.placement.owner = lambda shard_id: Owner(b"N" * 16, 6, "elsewhere")  # type: ignore[method-assign]
+        crowd.supervisor.placement.notify()
+        assert state.granted == 0
+        home._grants = grants  # type: ignore[method-assign]
+
+    crowd.run(8, move)
+    assert len(crowd.receivers.calls) == 2
+
+
 def test_a_refused_node_asks_when_the_home_states() -> None:
     def script(crowd: Crowd, home: ScriptedHome) -> None:
         home.grants = False
@@ -164,3 +207,39 @@ def test_a_node_that_is_asked_reports_to_the_new_home() -> None:
     assert (report.epoch, report.rules[0].keys[0].in_use, report.rules[0].keys[0].wanted) == (6, 1, 0)
     assert {each.epoch for each in home.reports if each.number > report.number} == {6}
     assert len(crowd.receivers.calls) == 5
+
+
+def test_slots_of_a_dead_node_are_free_again() -> None:
+    crowd = Crowd()
+    crowd.flows = [Flow("a", "vendor", 0, 0, per_key=FlowLimits(parallelism=1))]
+    crowd.keep("t", "fine", 2, flow="vendor")
+    other, alive = b"o" * 16, {b"o" * 16}
+    membership = crowd.supervisor.membership
+    membership.alive = alive.__contains__  # type: ignore[method-assign]
+
+    async def die() -> None:
+        (home,) = crowd.supervisor.dispatcher.flows.homes.values()
+        rules = [RuleReport("a", "vendor", 1, 1, 1, [KeyReport("vendor", 1, 1, 1, 0)])]
+        (answer,) = crowd.supervisor.flows.reported([FlowReport(other, 0, home.epoch, 1, rules)])
+        assert answer.known
+        await asyncio.sleep(2)
+        assert not crowd.receivers.calls
+        alive.clear()
+        crowd.supervisor.placement.notify()
+        await asyncio.sleep(0.01)
+        assert len(crowd.receivers.calls) == 1
+
+    crowd.run(5, die)
+
+
+def test_a_report_to_a_former_home_is_answered_so() -> None:
+    crowd = Crowd()
+
+    async def report() -> None:
+        (home,) = crowd.supervisor.dispatcher.flows.homes.values()
+        answers = crowd.supervisor.flows.reported(
+            [FlowReport(b"o" * 16, 0, home.epoch - 1, 1, []), FlowReport(b"o" * 16, 9, home.epoch, 2, [])]
+        )
+        assert [(each.number, each.known) for each in answers] == [(1, False), (2, False)]
+
+    crowd.run(3, report)
