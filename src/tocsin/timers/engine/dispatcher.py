@@ -11,7 +11,8 @@ from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Pl
 from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempt import Attempt, HandedOverResults, end_expired
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.flow_control import FlowControl, KeyState
+from tocsin.timers.engine.flow_control import FlowControl
+from tocsin.timers.engine.flow_states import KeyState
 from tocsin.timers.engine.recurring import gives_way
 from tocsin.timers.engine.rows import Row
 from tocsin.timers.engine.shard import Shard
