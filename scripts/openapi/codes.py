@@ -220,6 +220,14 @@ CODES: dict[str, ErrorCode] = {
         f"{_RETRY} If the error persists, lower the request rate.",
         "10000 writes are already waiting (pending_writes_max); try again later",
     ),
+    "QUOTA_EXCEEDED": ErrorCode(
+        "A quota of the namespace has no room for the request: too many timers are pending (`pending`), too many were "
+        "created in the last second (`createsPerSecond`), or the payload is too large (`payloadBytes`). Nothing was written.",
+        "The message names the quota and its value. Retry after `Retry-After`; send a smaller payload; or have the quota "
+        "raised with `namespaces/update`.",
+        "namespace 'orders' has used up its quota createsPerSecond of 50; nothing was written; create more slowly, or have "
+        "the quota raised (namespaces/update)",
+    ),
     "TOO_MANY_FAILURES": ErrorCode(
         "This address has sent too many invalid API keys.",
         "Stop, correct the key, and continue after `Retry-After`.",

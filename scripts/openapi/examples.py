@@ -114,6 +114,7 @@ _NAMESPACE = administration.Namespace(
     retry_policy=wire.RetryPolicyAnswer(10, "5s", 3, "4h"),
     created_at=_CREATED,
     updated_at=_CREATED,
+    quotas=administration.QuotasAnswer(pending=100_000, creates_per_second=50),
 )
 _ITEM_ERROR = wire.ItemError(
     error="INVALID_INPUT",

@@ -52,6 +52,7 @@ _TIMER_CREATE_ERRORS = (
     "NAMESPACE_DELETING",
     "TIMER_EXISTS",
     "IDEMPOTENCY_CONFLICT",
+    "QUOTA_EXCEEDED",
     *_WRITE_ERRORS,
 )
 _TIMER_CHANGE_ERRORS = ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND", "TIMER_NOT_PENDING", *_WRITE_ERRORS)
@@ -112,7 +113,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
         ),
         "updateTimer": About(
             "Change a pending timer",
-            errors=("NAMESPACE_DELETING", *_TIMER_CHANGE_ERRORS),
+            errors=("NAMESPACE_DELETING", "QUOTA_EXCEEDED", *_TIMER_CHANGE_ERRORS),
             answer_headers=_FORWARDED,
             example={**_TIMER_NAME, "executeAt": "2027-01-31T12:00:00Z"},
         ),
@@ -146,7 +147,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
     "Schedules": {
         "createSchedule": About(
             "Create a schedule",
-            errors=("SCHEDULE_ENDED", *_SCHEDULE_WRITE_ERRORS),
+            errors=("SCHEDULE_ENDED", "QUOTA_EXCEEDED", *_SCHEDULE_WRITE_ERRORS),
             example={
                 "namespace": "default",
                 "id": "nightly-report",
@@ -160,7 +161,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
         "getSchedule": About("Get a schedule", errors=_SCHEDULE_READ_ERRORS, example=_SCHEDULE_NAME),
         "updateSchedule": About(
             "Change a schedule",
-            errors=_SCHEDULE_CHANGE_ERRORS,
+            errors=("QUOTA_EXCEEDED", *_SCHEDULE_CHANGE_ERRORS),
             example={**_SCHEDULE_NAME, "cron": "30 2 * * *"},
             answer_headers=_SCHEDULE_ANSWER_HEADERS,
         ),

@@ -49,6 +49,7 @@ from tocsin.model.retry import RetryPolicy
 from tocsin.model.schedule import DefinitionChanges, Edit, Fire, Pause, Put, Refill, Resume, ScheduleChange
 from tocsin.model.timer import Changes, CreateKey, RawBody, Timer, encode_record
 from tocsin.ports.forward import NodeReport, NodeVitals, ShardReport, Whereabouts, Write, WriteKind, Written
+from tocsin.ports.quotas import QuotaUse
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 
@@ -84,6 +85,7 @@ MESSAGES = {
         5, NodeReport(
             "0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], 5 << 30, 1_700_000_000_000_000,
             NodeVitals(60, 0.5, None, 1.5, 0.25, None, 0.5, 2.25, 3, 4, 5, "out", 9),
+            {"shop": QuotaUse(7, 1_700_000_000_000_000, 1.5), "é": QuotaUse(None, 0, 0.0)},
         )
     ),
     "http answer": RelayedResponse(6, 200, [(b"a", b"b")], b"body"),

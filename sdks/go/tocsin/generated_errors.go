@@ -91,6 +91,10 @@ var (
 	ErrPayloadTooLarge error = &class{name: "PayloadTooLarge", above: ErrInvalidInput}
 	// ErrUnsupportedMediaType is UNSUPPORTED_MEDIA_TYPE: The body is not declared as JSON in UTF-8, or is compressed.
 	ErrUnsupportedMediaType error = &class{name: "UnsupportedMediaType", above: ErrInvalidInput}
+	// ErrQuotaExceeded is QUOTA_EXCEEDED: A quota of the namespace has no room for the request: too many timers are
+	// pending (pending), too many were created in the last second (createsPerSecond), or the payload is too large
+	// (payloadBytes). Nothing was written.
+	ErrQuotaExceeded error = &class{name: "QuotaExceeded", above: ErrOverloaded}
 	// ErrTooManyFailures is TOO_MANY_FAILURES: This address has sent too many invalid API keys.
 	ErrTooManyFailures error = &class{name: "TooManyFailures", above: ErrOverloaded}
 	// ErrHeadersTooLarge is HEADERS_TOO_LARGE: The request has too many headers, or its headers are too large.
@@ -157,6 +161,7 @@ var errorsByCode = map[string]error{
 	"PAYLOAD_TOO_LARGE":          ErrPayloadTooLarge,
 	"UNSUPPORTED_MEDIA_TYPE":     ErrUnsupportedMediaType,
 	"OVERLOADED":                 ErrOverloaded,
+	"QUOTA_EXCEEDED":             ErrQuotaExceeded,
 	"TOO_MANY_FAILURES":          ErrTooManyFailures,
 	"HEADERS_TOO_LARGE":          ErrHeadersTooLarge,
 	"INTERNAL":                   ErrInternal,

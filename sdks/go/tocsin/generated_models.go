@@ -1487,6 +1487,8 @@ type CreateNamespace struct {
 	Answers CallbackAnswers
 	// The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
 	RetryPolicy *RetryPolicy
+	// Limits on what its clients create.
+	Quotas *Quotas
 	// Who is notified when it has failed, or expired.
 	OnFailure *Hook
 	// Who is notified when it has succeeded.
@@ -1508,6 +1510,7 @@ func (v *CreateNamespace) members(to []member) []member {
 		member{"secret", &v.Secret, false},
 		member{"answers", &v.Answers, false},
 		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"quotas", &v.Quotas, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -1523,6 +1526,35 @@ func (v CreateNamespace) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *CreateNamespace) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// Quotas: Quotas of a namespace; null removes one, and an absent one stays unchanged. What exceeds one is refused
+// with QUOTA_EXCEEDED.
+type Quotas struct {
+	// Its timers that may be pending at once; not schedules.
+	Pending Opt[int]
+	// Timers and schedules that may be created in it in a second, with one second's worth at once.
+	CreatesPerSecond Opt[int]
+	// Bytes that the payload or the raw body of one timer or schedule may have.
+	PayloadBytes Opt[int]
+}
+
+func (v *Quotas) members(to []member) []member {
+	return append(to,
+		member{"pending", &v.Pending, false},
+		member{"createsPerSecond", &v.CreatesPerSecond, false},
+		member{"payloadBytes", &v.PayloadBytes, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Quotas) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *Quotas) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -1566,6 +1598,8 @@ type UpdateNamespace struct {
 	Answers Opt[CallbackAnswers]
 	// The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
 	RetryPolicy Opt[RetryPolicy]
+	// Changes to its quotas; null removes all.
+	Quotas Opt[Quotas]
 	// Who is notified when it has failed, or expired.
 	OnFailure Opt[Hook]
 	// Who is notified when it has succeeded.
@@ -1587,6 +1621,7 @@ func (v *UpdateNamespace) members(to []member) []member {
 		member{"paused", &v.Paused, false},
 		member{"answers", &v.Answers, false},
 		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"quotas", &v.Quotas, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -3162,6 +3197,8 @@ type Namespace struct {
 	Damaged string
 	// The job's id.
 	Deleting string
+	// Its quotas; absent if it has none.
+	Quotas *QuotasAnswer
 	// Who is notified when it has failed, or expired.
 	OnFailure *HookAnswer
 	// Who is notified when it has succeeded.
@@ -3189,6 +3226,7 @@ func (v *Namespace) members(to []member) []member {
 		member{"previousSecretUntil", &v.PreviousSecretUntil, false},
 		member{"damaged", &v.Damaged, false},
 		member{"deleting", &v.Deleting, false},
+		member{"quotas", &v.Quotas, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -3204,6 +3242,34 @@ func (v Namespace) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Namespace) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// QuotasAnswer: The quotas of a namespace; absent ones do not exist.
+type QuotasAnswer struct {
+	// Its timers that may be pending at once; not schedules.
+	Pending Opt[int]
+	// Timers and schedules that may be created in it in a second, with one second's worth at once.
+	CreatesPerSecond Opt[int]
+	// Bytes that the payload or the raw body of one timer or schedule may have.
+	PayloadBytes Opt[int]
+}
+
+func (v *QuotasAnswer) members(to []member) []member {
+	return append(to,
+		member{"pending", &v.Pending, false},
+		member{"createsPerSecond", &v.CreatesPerSecond, false},
+		member{"payloadBytes", &v.PayloadBytes, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v QuotasAnswer) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *QuotasAnswer) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 

@@ -197,6 +197,17 @@ class IdempotencyConflict(Conflict):
     code = "IDEMPOTENCY_CONFLICT"
 
 
+class QuotaExceeded(TocsinError):
+    """A quota of the namespace has no room for what the request creates or sends. Nothing was written."""
+
+    code = "QUOTA_EXCEEDED"
+
+    #: By default when to repeat a create that found too many pending timers: they end one by one.
+    def __init__(self, message: str, retry_after_s: float = 10.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class Unavailable(TocsinError):
     """The request was not done, or its outcome is unknown. The same request may be sent again after `retry_after_s`."""
 

@@ -18,6 +18,7 @@ from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Completion
 from tocsin.ports.flows import FlowPeers, LocalFlows
+from tocsin.ports.quotas import QuotaUse
 
 #: Why a timer is suspended whose address the settings of its shard's owner forbid.
 REFUSED = "egress"
@@ -234,7 +235,7 @@ class NodeVitals(msgspec.Struct, frozen=True, array_like=True):
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     """A node's report about itself. `release` is its version. `dispatch_paused_reason`: a code of `PAUSE_TEXTS`.
     `largest_shard_bytes`: what the database reported; None if it reports no sizes. `paused_since_us`: since when it fires
-    nothing, by its clock; None while it fires."""
+    nothing, by its clock; None while it fires. `quotas`: what it has of namespaces with quotas."""
 
     release: str
     dispatching: bool
@@ -244,6 +245,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     largest_shard_bytes: int | None = None
     paused_since_us: int | None = None
     vitals: NodeVitals | None = None
+    quotas: dict[str, QuotaUse] = {}
 
 
 class Peers(FlowPeers, Protocol):

@@ -64,6 +64,8 @@ import type {
   OwnerNode,
   Preview,
   PreviewSchedule,
+  Quotas,
+  QuotasAnswer,
   RawBody,
   RawBodyAnswer,
   ReplaySchedule,
@@ -190,6 +192,7 @@ export function encodeDeleteNamespace(source: DeleteNamespace): Sent {
 const ofUpdateNamespace: Converters<UpdateNamespace> = {
   retention: encodeDuration,
   retryPolicy: encodeRetryPolicy,
+  quotas: encodeQuotas,
   onFailure: encodeHook,
   onSuccess: encodeHook,
   onRecovery: encodeHook,
@@ -207,9 +210,15 @@ export function encodeGetNamespace(source: GetNamespace): Sent {
   return encode(source);
 }
 
+/** What is sent; members that are undefined stay out. */
+export function encodeQuotas(source: Quotas): Sent {
+  return encode(source);
+}
+
 const ofCreateNamespace: Converters<CreateNamespace> = {
   retention: encodeDuration,
   retryPolicy: encodeRetryPolicy,
+  quotas: encodeQuotas,
   onFailure: encodeHook,
   onSuccess: encodeHook,
   onRecovery: encodeHook,
@@ -497,6 +506,7 @@ export interface Answers {
   JobFailure: JobFailure;
   JobList: JobList;
   Namespace: Namespace;
+  QuotasAnswer: QuotasAnswer;
   NamespaceList: NamespaceList;
   RotatedSecret: RotatedSecret;
   CreatedKey: CreatedKey;
@@ -664,7 +674,11 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   Namespace: {
     required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt"],
-    nested: [["retryPolicy", "RetryPolicyAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
+    nested: [["retryPolicy", "RetryPolicyAnswer", false], ["quotas", "QuotasAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
+  },
+  QuotasAnswer: {
+    required: [],
+    nested: [],
   },
   NamespaceList: {
     required: ["namespaces"],

@@ -274,6 +274,17 @@ export class UnsupportedMediaType extends InvalidInput {
   }
 }
 
+/**
+ * QUOTA_EXCEEDED: A quota of the namespace has no room for the request: too many timers are pending (pending),
+ * too many were created in the last second (createsPerSecond), or the payload is too large (payloadBytes).
+ * Nothing was written.
+ */
+export class QuotaExceeded extends Overloaded {
+  static {
+    QuotaExceeded.prototype.name = "QuotaExceeded";
+  }
+}
+
 /** TOO_MANY_FAILURES: This address has sent too many invalid API keys. */
 export class TooManyFailures extends Overloaded {
   static {
@@ -393,6 +404,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   PAYLOAD_TOO_LARGE: PayloadTooLarge,
   UNSUPPORTED_MEDIA_TYPE: UnsupportedMediaType,
   OVERLOADED: Overloaded,
+  QUOTA_EXCEEDED: QuotaExceeded,
   TOO_MANY_FAILURES: TooManyFailures,
   HEADERS_TOO_LARGE: HeadersTooLarge,
   INTERNAL: Internal,

@@ -706,6 +706,8 @@ export interface CreateNamespace {
   readonly answers?: CallbackAnswers | undefined;
   /** The policy of timers without their own; null for the default: 10 attempts in 8.5 h. */
   readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** Limits on what its clients create. */
+  readonly quotas?: Quotas | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | undefined;
   /** Who is notified when it has succeeded. */
@@ -719,6 +721,19 @@ export interface CreateNamespace {
   readonly onMissed?: Hook | undefined;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   readonly onPaused?: Hook | undefined;
+}
+
+/**
+ * Quotas of a namespace; null removes one, and an absent one stays unchanged. What exceeds one is refused with
+ * QUOTA_EXCEEDED.
+ */
+export interface Quotas {
+  /** Its timers that may be pending at once; not schedules. */
+  readonly pending?: number | null | undefined;
+  /** Timers and schedules that may be created in it in a second, with one second's worth at once. */
+  readonly createsPerSecond?: number | null | undefined;
+  /** Bytes that the payload or the raw body of one timer or schedule may have. */
+  readonly payloadBytes?: number | null | undefined;
 }
 
 /** Names a namespace. */
@@ -749,6 +764,8 @@ export interface UpdateNamespace {
   readonly answers?: CallbackAnswers | undefined;
   /** The policy of timers without their own; null for the default: 10 attempts in 8.5 h. */
   readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** Changes to its quotas; null removes all. */
+  readonly quotas?: Quotas | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | null | undefined;
   /** Who is notified when it has succeeded. */
@@ -1514,6 +1531,8 @@ export interface Namespace {
   damaged?: string;
   /** The job's id. */
   deleting?: string;
+  /** Its quotas; absent if it has none. */
+  quotas?: QuotasAnswer;
   /** Who is notified when it has failed, or expired. */
   onFailure?: HookAnswer;
   /** Who is notified when it has succeeded. */
@@ -1527,6 +1546,16 @@ export interface Namespace {
   onMissed?: HookAnswer;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   onPaused?: HookAnswer;
+}
+
+/** The quotas of a namespace; absent ones do not exist. */
+export interface QuotasAnswer {
+  /** Its timers that may be pending at once; not schedules. */
+  pending?: number;
+  /** Timers and schedules that may be created in it in a second, with one second's worth at once. */
+  createsPerSecond?: number;
+  /** Bytes that the payload or the raw body of one timer or schedule may have. */
+  payloadBytes?: number;
 }
 
 /** All namespaces that the key has access to, sorted by name. */

@@ -222,6 +222,8 @@ class Batch:
     accounted: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     #: (uuid, reason) of operations and history rows that could not be encoded as records.
     unusable: list[tuple[bytes, str]] = field(default_factory=list)
+    #: Timers that the batch creates in namespaces whose pending timers have a quota.
+    creates: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
     reckoned: int = 0
     events: list[Event] = field(default_factory=list)

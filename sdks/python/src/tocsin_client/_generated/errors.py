@@ -156,6 +156,12 @@ class UnsupportedMediaType(InvalidInput):
     """UNSUPPORTED_MEDIA_TYPE: The body is not declared as JSON in UTF-8, or is compressed."""
 
 
+class QuotaExceeded(Overloaded):
+    """QUOTA_EXCEEDED: A quota of the namespace has no room for the request: too many timers are pending (pending), too
+    many were created in the last second (createsPerSecond), or the payload is too large (payloadBytes). Nothing was
+    written."""
+
+
 class TooManyFailures(Overloaded):
     """TOO_MANY_FAILURES: This address has sent too many invalid API keys."""
 
@@ -240,6 +246,7 @@ CODES: dict[str, type[ApiError]] = {
     "PAYLOAD_TOO_LARGE": PayloadTooLarge,
     "UNSUPPORTED_MEDIA_TYPE": UnsupportedMediaType,
     "OVERLOADED": Overloaded,
+    "QUOTA_EXCEEDED": QuotaExceeded,
     "TOO_MANY_FAILURES": TooManyFailures,
     "HEADERS_TOO_LARGE": HeadersTooLarge,
     "INTERNAL": Internal,
@@ -278,6 +285,7 @@ __all__ = [
     "NoRoomForBody",
     "NotReady",
     "PayloadTooLarge",
+    "QuotaExceeded",
     "RequestExpired",
     "RequestTimeout",
     "RotationPending",

@@ -1287,6 +1287,8 @@ class CreateNamespace:
     answers: CallbackAnswers | Unset = UNSET
     #: The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
     retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
+    #: Limits on what its clients create.
+    quotas: Quotas | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1317,6 +1319,8 @@ class CreateNamespace:
             sent["retryPolicy"] = (
                 None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
             )
+        if self.quotas is not UNSET:
+            sent["quotas"] = object_json("quotas", self.quotas, Quotas)
         if self.on_failure is not UNSET:
             sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -1327,6 +1331,30 @@ class CreateNamespace:
             sent["onMissed"] = object_json("on_missed", self.on_missed, Hook)
         if self.on_paused is not UNSET:
             sent["onPaused"] = object_json("on_paused", self.on_paused, Hook)
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class Quotas:
+    """Quotas of a namespace; null removes one, and an absent one stays unchanged. What exceeds one is refused with
+    QUOTA_EXCEEDED."""
+
+    #: Its timers that may be pending at once; not schedules.
+    pending: int | None | Unset = UNSET
+    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    creates_per_second: int | None | Unset = UNSET
+    #: Bytes that the payload or the raw body of one timer or schedule may have.
+    payload_bytes: int | None | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.pending is not UNSET:
+            sent["pending"] = self.pending
+        if self.creates_per_second is not UNSET:
+            sent["createsPerSecond"] = self.creates_per_second
+        if self.payload_bytes is not UNSET:
+            sent["payloadBytes"] = self.payload_bytes
         return sent
 
 
@@ -1365,6 +1393,8 @@ class UpdateNamespace:
     answers: CallbackAnswers | Unset = UNSET
     #: The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
     retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
+    #: Changes to its quotas; null removes all.
+    quotas: Quotas | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1395,6 +1425,8 @@ class UpdateNamespace:
             sent["retryPolicy"] = (
                 None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
             )
+        if self.quotas is not UNSET:
+            sent["quotas"] = None if self.quotas is None else object_json("quotas", self.quotas, Quotas)
         if self.on_failure is not UNSET:
             sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -2728,6 +2760,8 @@ class Namespace:
     damaged: str | None = None
     #: The job's id.
     deleting: str | None = None
+    #: Its quotas; absent if it has none.
+    quotas: QuotasAnswer | None = None
     #: Who is notified when it has failed, or expired.
     on_failure: HookAnswer | None = None
     #: Who is notified when it has succeeded.
@@ -2758,11 +2792,33 @@ class Namespace:
             else parse_instant(source["previousSecretUntil"]),
             damaged=source.get("damaged"),
             deleting=source.get("deleting"),
+            quotas=None if source.get("quotas") is None else QuotasAnswer.from_json(source["quotas"]),
             on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
             on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
             on_missed=None if source.get("onMissed") is None else HookAnswer.from_json(source["onMissed"]),
             on_paused=None if source.get("onPaused") is None else HookAnswer.from_json(source["onPaused"]),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class QuotasAnswer:
+    """The quotas of a namespace; absent ones do not exist."""
+
+    #: Its timers that may be pending at once; not schedules.
+    pending: int | None = None
+    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    creates_per_second: int | None = None
+    #: Bytes that the payload or the raw body of one timer or schedule may have.
+    payload_bytes: int | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> QuotasAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            pending=source.get("pending"),
+            creates_per_second=source.get("createsPerSecond"),
+            payload_bytes=source.get("payloadBytes"),
         )
 
 

@@ -44,6 +44,7 @@ final class ErrorCodes {
             Map.entry("PAYLOAD_TOO_LARGE", PayloadTooLargeException::new),
             Map.entry("UNSUPPORTED_MEDIA_TYPE", UnsupportedMediaTypeException::new),
             Map.entry("OVERLOADED", OverloadedException::new),
+            Map.entry("QUOTA_EXCEEDED", QuotaExceededException::new),
             Map.entry("TOO_MANY_FAILURES", TooManyFailuresException::new),
             Map.entry("HEADERS_TOO_LARGE", HeadersTooLargeException::new),
             Map.entry("INTERNAL", InternalException::new),

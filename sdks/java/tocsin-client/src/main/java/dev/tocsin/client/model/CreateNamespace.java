@@ -19,6 +19,7 @@ import java.util.Map;
  * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
  * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
  * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+ * @param quotas Limits on what its clients create.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -34,6 +35,7 @@ public record CreateNamespace(
         Field<String> secret,
         Field<CallbackAnswers> answers,
         Field<RetryPolicy> retryPolicy,
+        Field<Quotas> quotas,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -49,6 +51,7 @@ public record CreateNamespace(
     public static CreateNamespace of(String name) {
         return new CreateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -87,6 +90,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -119,6 +123,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -151,6 +156,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -183,6 +189,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -217,6 +224,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -249,6 +257,40 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Limits on what its clients create.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace quotas(Quotas value) {
+        return quotas(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param quotas Limits on what its clients create.
+     * @return a copy with it
+     */
+    public CreateNamespace quotas(Field<Quotas> quotas) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -281,6 +323,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -313,6 +356,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -347,6 +391,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -379,6 +424,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -411,6 +457,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -432,6 +479,7 @@ public record CreateNamespace(
         secret.putInto(sent, "secret", Json::of);
         answers.putInto(sent, "answers", CallbackAnswers::toJson);
         retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
+        quotas.putInto(sent, "quotas", Quotas::toJson);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

@@ -20,6 +20,7 @@ import java.util.Map;
  * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
  * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
  * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+ * @param quotas Changes to its quotas; null removes all.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -35,6 +36,7 @@ public record UpdateNamespace(
         Field<Boolean> paused,
         Field<CallbackAnswers> answers,
         Field<RetryPolicy> retryPolicy,
+        Field<Quotas> quotas,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -50,6 +52,7 @@ public record UpdateNamespace(
     public static UpdateNamespace of(String name) {
         return new UpdateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -88,6 +91,7 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -120,6 +124,7 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -152,6 +157,7 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -184,6 +190,7 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -218,6 +225,7 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -250,6 +258,40 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Changes to its quotas; null removes all.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace quotas(Quotas value) {
+        return quotas(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param quotas Changes to its quotas; null removes all.
+     * @return a copy with it
+     */
+    public UpdateNamespace quotas(Field<Quotas> quotas) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -282,6 +324,7 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -314,6 +357,7 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -348,6 +392,7 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -380,6 +425,7 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -412,6 +458,7 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -433,6 +480,7 @@ public record UpdateNamespace(
         paused.putInto(sent, "paused", Json::of);
         answers.putInto(sent, "answers", CallbackAnswers::toJson);
         retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
+        quotas.putInto(sent, "quotas", Quotas::toJson);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);
