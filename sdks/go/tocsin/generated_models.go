@@ -315,9 +315,10 @@ const (
 
 // TimerWaitsFor is an open enum: later servers may answer other values. What has to happen before the timer moves
 // on. instant: its time. destination, namespace, node: a free slot there; a paused namespace: that it is resumed.
-// response: that of the receiver. write: that results or changes are stored. lease, clock: that of the node that
-// owns its shard. owner: a node that owns its shard. create: that a client creates it again. egress: that the
-// settings permit its address, or its URL leads elsewhere.
+// flow: a slot or a token of its flow, or of its namespace's limits; a paused flow: that it is resumed. response:
+// that of the receiver. write: that results or changes are stored. lease, clock: that of the node that owns its
+// shard. owner: a node that owns its shard. create: that a client creates it again. egress: that the settings
+// permit its address, or its URL leads elsewhere.
 type TimerWaitsFor string
 
 // The values of TimerWaitsFor.
@@ -326,6 +327,7 @@ const (
 	TimerWaitsForDestination TimerWaitsFor = "destination"
 	TimerWaitsForNamespace   TimerWaitsFor = "namespace"
 	TimerWaitsForNode        TimerWaitsFor = "node"
+	TimerWaitsForFlow        TimerWaitsFor = "flow"
 	TimerWaitsForResponse    TimerWaitsFor = "response"
 	TimerWaitsForWrite       TimerWaitsFor = "write"
 	TimerWaitsForLease       TimerWaitsFor = "lease"

@@ -136,11 +136,23 @@ TimerState: TypeAlias = Literal[
 TimerStatus: TypeAlias = Literal["pending", "completed", "failed", "canceled", "expired"]
 
 #: What has to happen before the timer moves on. `instant`: its time. `destination`, `namespace`, `node`: a free slot
-#: there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or changes
-#: are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`:
-#: that a client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere.
+#: there; a paused namespace: that it is resumed. `flow`: a slot or a token of its flow, or of its namespace's limits;
+#: a paused flow: that it is resumed. `response`: that of the receiver. `write`: that results or changes are stored.
+#: `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`: that a
+#: client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere.
 TimerWaitsFor: TypeAlias = Literal[
-    "instant", "destination", "namespace", "node", "response", "write", "lease", "clock", "owner", "create", "egress"
+    "instant",
+    "destination",
+    "namespace",
+    "node",
+    "flow",
+    "response",
+    "write",
+    "lease",
+    "clock",
+    "owner",
+    "create",
+    "egress",
 ]
 
 #: What a service call waits for: its due time, or a retry.
