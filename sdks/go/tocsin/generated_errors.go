@@ -16,6 +16,8 @@ var (
 	ErrTimerNotFound error = &class{name: "TimerNotFound", above: ErrNotFound}
 	// ErrNamespaceNotFound is NAMESPACE_NOT_FOUND: No namespace has this name.
 	ErrNamespaceNotFound error = &class{name: "NamespaceNotFound", above: ErrNotFound}
+	// ErrFlowNotFound is FLOW_NOT_FOUND: The namespace has no rule of flows with exactly this match.
+	ErrFlowNotFound error = &class{name: "FlowNotFound", above: ErrNotFound}
 	// ErrServiceCallNotFound is SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no
 	// longer retained.
 	ErrServiceCallNotFound error = &class{name: "ServiceCallNotFound", above: ErrNotFound}
@@ -59,6 +61,9 @@ var (
 	ErrRotationPending error = &class{name: "RotationPending", above: ErrConflict}
 	// ErrTooManyKeys is TOO_MANY_KEYS: The maximum number of API keys exists. Nothing was written.
 	ErrTooManyKeys error = &class{name: "TooManyKeys", above: ErrConflict}
+	// ErrTooManyFlows is TOO_MANY_FLOWS: The maximum number of rules of flows exists in the namespace. Nothing was
+	// written.
+	ErrTooManyFlows error = &class{name: "TooManyFlows", above: ErrConflict}
 	// ErrJobNotFound is JOB_NOT_FOUND: No job has this id, or the key has no access to its namespace. A job is kept
 	// for 30 days after its end.
 	ErrJobNotFound error = &class{name: "JobNotFound", above: ErrNotFound}
@@ -132,6 +137,7 @@ var errorsByCode = map[string]error{
 	"FORBIDDEN":                  ErrForbidden,
 	"TIMER_NOT_FOUND":            ErrTimerNotFound,
 	"NAMESPACE_NOT_FOUND":        ErrNamespaceNotFound,
+	"FLOW_NOT_FOUND":             ErrFlowNotFound,
 	"SERVICE_CALL_NOT_FOUND":     ErrServiceCallNotFound,
 	"KEY_NOT_FOUND":              ErrKeyNotFound,
 	"SCHEDULE_NOT_FOUND":         ErrScheduleNotFound,
@@ -148,6 +154,7 @@ var errorsByCode = map[string]error{
 	"CLOCK_HALTED":               ErrClockHalted,
 	"ROTATION_PENDING":           ErrRotationPending,
 	"TOO_MANY_KEYS":              ErrTooManyKeys,
+	"TOO_MANY_FLOWS":             ErrTooManyFlows,
 	"JOB_NOT_FOUND":              ErrJobNotFound,
 	"JOB_RUNNING":                ErrJobRunning,
 	"JOB_ENDED":                  ErrJobEnded,

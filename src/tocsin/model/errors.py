@@ -70,6 +70,12 @@ class NamespaceNotFound(NotFound):
     code = "NAMESPACE_NOT_FOUND"
 
 
+class FlowNotFound(NotFound):
+    """The namespace has no rule of flows with this match."""
+
+    code = "FLOW_NOT_FOUND"
+
+
 class KeyNotFound(NotFound):
     """No API key has this id, or the caller may not see it."""
 
@@ -171,6 +177,12 @@ class TooManyKeys(Conflict):
     """The greatest number of API keys exists already. Nothing was written."""
 
     code = "TOO_MANY_KEYS"
+
+
+class TooManyFlows(Conflict):
+    """The namespace has the greatest number of rules of flows already. Nothing was written."""
+
+    code = "TOO_MANY_FLOWS"
 
 
 class ClockHalted(Conflict):

@@ -190,6 +190,9 @@ class LocalWrites(Protocol):
     async def refresh_namespaces(self) -> None:
         """Reads the namespaces, by a read that begins after the call. Raises Unavailable."""
 
+    def flow_counts(self, namespace: str) -> dict[str, FlowCounts]:
+        """What this node has of the namespace's flows, by the match of their rule; without rules of which it has nothing."""
+
     @property
     def flows(self) -> LocalFlows:
         """What other nodes exchange with this one about flows."""
@@ -257,6 +260,10 @@ class Peers(FlowPeers, Protocol):
     async def locate(self, incarnation: bytes, timers: Located, timeout_us: int) -> list[Whereabouts | None]:
         """What the node knows of each of the timers in its memory; None if it does not own the shard. Raises Unavailable,
         also if the answer does not come in time."""
+
+    async def flow_counts(self, namespace: str) -> Mapping[bytes, Mapping[str, FlowCounts]]:
+        """What the nodes have of the namespace's flows, by incarnation and by the match of their rule; a node that does not
+        answer in time is absent."""
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
         """Asks the nodes (addresses by incarnation) to read the namespaces again. Returns those that confirmed it in time."""

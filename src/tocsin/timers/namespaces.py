@@ -20,6 +20,7 @@ from tocsin.model.errors import (
     StoreError,
     Unavailable,
 )
+from tocsin.model.flow import FlowLimits
 from tocsin.model.hooks import NO_HOOKS, Hook
 from tocsin.model.ids import namespace_hash, shards_of_namespace
 from tocsin.model.ids import shard_of as shard_in
@@ -157,6 +158,7 @@ class Namespaces:
         answers: Answers = Answers.STANDARD,
         retry: RetryPolicy | None = None,
         hooks: Mapping[str, Hook | None] = _NO_CHANGES,
+        limits: FlowLimits | None = None,
         quotas: Mapping[str, int | None] | None = _SAME_QUOTAS,
         reserved: bool = False,
     ) -> Namespace:
@@ -181,6 +183,7 @@ class Namespaces:
             answers=answers,
             retry=retry,
             hooks=NO_HOOKS.changed(with_hooks(hooks, None)),
+            limits=limits,
             quotas=NO_QUOTAS.changed(quotas),
         )
         if not await self.read(put_namespace(self._context.store, namespace, create=True)):
@@ -202,11 +205,12 @@ class Namespaces:
         answers: Answers | None = None,
         retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
         hooks: Mapping[str, Hook | None] = _NO_CHANGES,
+        limits: FlowLimits | msgspec.UnsetType | None = msgspec.UNSET,
         quotas: Mapping[str, int | None] | None = _SAME_QUOTAS,
     ) -> Namespace:
-        """Changes the fields that are not None; a `retry` of None restores the default policy. Of the hooks, those of the
-        given events change, or are removed where None, and so do the quotas of the given fields; None removes all. A new
-        secret signs alone at once, which ends a rotation.
+        """Changes the fields that are not None; a `retry` of None restores the default policy, and `limits` of None
+        removes them. Of the hooks, those of the given events change, or are removed where None, and so do the quotas of the
+        given fields; None removes all. A new secret signs alone at once, which ends a rotation.
 
         When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
         `namespaces_lease`. Raises NamespaceNotFound, NamespaceDeleting, InvalidInput, Conflict, Unavailable.
@@ -228,6 +232,7 @@ class Namespaces:
                 answers=known.answers if answers is None else answers,
                 retry=known.retry if retry is msgspec.UNSET else retry,
                 hooks=(known.hooks or NO_HOOKS).changed(with_hooks(hooks, known.hooks)),
+                limits=known.limits if limits is msgspec.UNSET else limits,
                 quotas=(known.quotas or NO_QUOTAS).changed(quotas),
             )
 

@@ -29,7 +29,17 @@ from tocsin.model.stored_secrets import with_secrets, withholds
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
 from tocsin.ports.flows import LocalFlows
-from tocsin.ports.forward import Forwarder, Located, NodeReport, NodeVitals, Peers, Whereabouts, Write, WriteCompletion
+from tocsin.ports.forward import (
+    FlowCounts,
+    Forwarder,
+    Located,
+    NodeReport,
+    NodeVitals,
+    Peers,
+    Whereabouts,
+    Write,
+    WriteCompletion,
+)
 from tocsin.ports.quotas import QuotaUse
 from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow, StoreFacts
 from tocsin.tasks import Turns
@@ -49,6 +59,7 @@ from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import explain
 from tocsin.timers.failures import Failures
+from tocsin.timers.flows import Flows
 from tocsin.timers.history import FailedRun, RunPage, failed_runs, latest_ended, runs_of
 from tocsin.timers.listing import (
     PAGES_READ_MAX,
@@ -100,6 +111,7 @@ class TimerService:
         self.namespaces = Namespaces(context, supervisor, num_shards=namespace_num_shards, retention_us=retention_us)
         #: What clients let this process reckon.
         self.turns = Turns()
+        self.flow_rules = Flows(context, supervisor, self.namespaces)
         self.quotas = QuotaGate(context)
         self.failures = Failures(context.store, self.namespaces, self.turns, supervisor.total_shards)
         self._context, self._supervisor = context, supervisor
@@ -120,6 +132,10 @@ class TimerService:
     def flows(self) -> LocalFlows:
         """What other nodes exchange with this one about flows."""
         return self._supervisor.flows
+
+    def flow_counts(self, namespace: str) -> dict[str, FlowCounts]:
+        """What this node has of the namespace's flows, by the match of their rule; without rules of which it has nothing."""
+        return self._supervisor.dispatcher.flows.counts(namespace)
 
     @property
     def writes_waiting(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 from fake_failures import FakeFailures
+from fake_flows import FakeFlows
 from tests.support.completions import complete
 
 from tocsin.model.condition import Condition, OnConflict, Outcome
@@ -106,15 +107,15 @@ class FakeNamespaces(Namespaces):
         return self.known[name]
 
     async def update(  # type: ignore[override]
-        self, name: str, *, remove_secret: bool = False, retry: Any = msgspec.UNSET, **fields: Any
+        self, name: str, *, remove_secret: bool = False, **fields: Any
     ) -> Namespace:
         self._check(name)
         fields["quotas"] = (self.known[name].quotas or NO_QUOTAS).changed(fields["quotas"])
-        wanted = {field: value for field, value in fields.items() if value is not None}
+        kept = {"retry", "limits", "quotas"}
+        wanted = {field: value for field, value in fields.items() if value is not None or field in kept}
+        wanted = {field: value for field, value in wanted.items() if value is not msgspec.UNSET}
         if remove_secret:
             wanted["secret"] = None
-        if retry is not msgspec.UNSET:
-            wanted["retry"] = retry
         self.known[name] = msgspec.structs.replace(self.known[name], **wanted)
         return self.known[name]
 
@@ -148,6 +149,7 @@ class FakeTimerService(TimerService):
         self._held: tuple[asyncio.AbstractEventLoop, WriteClient, TimerView]
         self.namespaces = FakeNamespaces(self._check)
         self.failures = cast("Any", FakeFailures(self._check))
+        self.flow_rules = FakeFlows(self._check)
 
     def _view(self, timer: Timer) -> TimerView:
         uuid = timer_uuid(timer.namespace, timer.id)

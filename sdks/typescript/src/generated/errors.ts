@@ -48,6 +48,13 @@ export class NamespaceNotFound extends NotFound {
   }
 }
 
+/** FLOW_NOT_FOUND: The namespace has no rule of flows with exactly this match. */
+export class FlowNotFound extends NotFound {
+  static {
+    FlowNotFound.prototype.name = "FlowNotFound";
+  }
+}
+
 /** SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no longer retained. */
 export class ServiceCallNotFound extends NotFound {
   static {
@@ -166,6 +173,13 @@ export class RotationPending extends Conflict {
 export class TooManyKeys extends Conflict {
   static {
     TooManyKeys.prototype.name = "TooManyKeys";
+  }
+}
+
+/** TOO_MANY_FLOWS: The maximum number of rules of flows exists in the namespace. Nothing was written. */
+export class TooManyFlows extends Conflict {
+  static {
+    TooManyFlows.prototype.name = "TooManyFlows";
   }
 }
 
@@ -375,6 +389,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   FORBIDDEN: Forbidden,
   TIMER_NOT_FOUND: TimerNotFound,
   NAMESPACE_NOT_FOUND: NamespaceNotFound,
+  FLOW_NOT_FOUND: FlowNotFound,
   SERVICE_CALL_NOT_FOUND: ServiceCallNotFound,
   KEY_NOT_FOUND: KeyNotFound,
   SCHEDULE_NOT_FOUND: ScheduleNotFound,
@@ -391,6 +406,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   CLOCK_HALTED: ClockHalted,
   ROTATION_PENDING: RotationPending,
   TOO_MANY_KEYS: TooManyKeys,
+  TOO_MANY_FLOWS: TooManyFlows,
   JOB_NOT_FOUND: JobNotFound,
   JOB_RUNNING: JobRunning,
   JOB_ENDED: JobEnded,

@@ -23,6 +23,7 @@ from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.flows import FlowLimits, FlowLimitsAnswer
 from tocsin.web.http.instants import format_instant, optional_instant, read_instant
 from tocsin.web.http.wire import (
     ON_FAILURE,
@@ -54,6 +55,7 @@ Retention = Annotated[
 NamespaceRetry = Annotated[
     RetryPolicy | None, about("The policy of timers without their own; null for the default: 10 attempts in 8.5 h.")
 ]
+LIMITS = about("The limits of all attempts of the namespace together.")
 AnswersMode = Annotated[
     Answers,
     about(
@@ -101,6 +103,7 @@ class CreateNamespace(RequestStruct):
     ) = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
+    limits: Annotated[FlowLimits | UnsetType, LIMITS] = UNSET
     quotas: Annotated[Quotas, about("Limits on what its clients create.")] | UnsetType = UNSET
     on_failure: Annotated[Hook | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | UnsetType, ON_SUCCESS] = UNSET
@@ -111,7 +114,7 @@ class CreateNamespace(RequestStruct):
 
 class UpdateNamespace(RequestStruct):
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their own for
-    the same event; null removes one."""
+    the same event; null removes one, and null removes `limits`, which are otherwise replaced as a whole."""
 
     name: NamespaceName
     history: History | UnsetType = UNSET
@@ -122,6 +125,7 @@ class UpdateNamespace(RequestStruct):
     paused: Annotated[bool | UnsetType, about("While true, none of its timers fires.")] = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
+    limits: Annotated[FlowLimits | UnsetType | None, LIMITS] = UNSET
     quotas: Annotated[Quotas | None, about("Changes to its quotas; null removes all.")] | UnsetType = UNSET
     on_failure: Annotated[Hook | UnsetType | None, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | UnsetType | None, ON_SUCCESS] = UNSET
@@ -313,6 +317,7 @@ class Namespace(ResponseStruct):
     deleting: Annotated[
         JobId | UnsetType, about("The id of the job that deletes the namespace; absent while none does.")
     ] = UNSET
+    limits: Annotated[FlowLimitsAnswer | UnsetType, LIMITS] = UNSET
     quotas: Annotated[QuotasAnswer | UnsetType, about("Its quotas; absent if it has none.")] = UNSET
     on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.flow import FlowLimits
 from tocsin.model.hooks import Event, Hook, field_of
 from tocsin.model.instants import format_duration
 from tocsin.model.namespace import Answers, Namespace, policy_in_force
@@ -22,17 +23,19 @@ from tocsin.web.http import administration as wire
 from tocsin.web.http.administration import Rotation, rotation_details
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.convert import RequestParser, retry_answer, set_hooks
+from tocsin.web.http.flows import limits_answer, limits_detail, read_limits
 from tocsin.web.http.instants import format_instant, optional_instant, read_duration
 
 
 class _Converted(NamedTuple):
     """The retention, None if it is absent; the policy: UNSET if it is absent, None to remove the namespace's; the hooks and
-    the quotas that are set or removed, None to remove all quotas."""
+    the quotas that are set or removed, None to remove all quotas; and the limits, like the policy."""
 
     retention_us: int | None
     retry: RetryPolicy | UnsetType | None
     hooks: Mapping[str, Hook | None]
     quotas: Mapping[str, int | None] | None
+    limits: FlowLimits | UnsetType | None
 
 
 class NamespaceRequests:
@@ -55,6 +58,7 @@ class NamespaceRequests:
             answers=Answers.STANDARD if sent.answers is UNSET else sent.answers,
             retry=None if converted.retry is UNSET else converted.retry,
             hooks=converted.hooks,
+            limits=converted.limits or None,
             quotas=converted.quotas,
         )
         await self._audit.write(AuditAction.NAMESPACE_CREATED, actor, sent.name, _details(sent))
@@ -73,6 +77,7 @@ class NamespaceRequests:
             answers=None if sent.answers is UNSET else sent.answers,
             retry=converted.retry,
             hooks=converted.hooks,
+            limits=converted.limits,
             quotas=converted.quotas,
         )
         await self._audit.write(AuditAction.NAMESPACE_CHANGED, actor, sent.name, _details(sent))
@@ -94,11 +99,12 @@ class NamespaceRequests:
         if retention_us is not None and (reason := rules.retention(retention_us)):
             errors.append(FieldError("retention", reason))
         retry, hooks = self._parser.policy(sent.retry_policy, errors), self._parser.hooks(sent, errors)
+        limits = read_limits(sent.limits, "limits", rules, errors)
         if isinstance(sent.quotas, wire.Quotas):
             errors += [FieldError(f"quotas.{each.path}", each.reason) for each in bad_fields(sent.quotas, rules)]
         if errors:
             raise InvalidInput(*errors)
-        return _Converted(retention_us, retry, {} if hooks is UNSET else hooks, _quotas(sent.quotas))
+        return _Converted(retention_us, retry, {} if hooks is UNSET else hooks, _quotas(sent.quotas), limits)
 
 
 def _quotas(sent: wire.Quotas | UnsetType | None) -> Mapping[str, int | None] | None:
@@ -119,6 +125,7 @@ def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Det
         "answers": sent.answers,
         "retryPolicy": _whether_set(sent.retry_policy),
         "secret": _whether_set(sent.secret),
+        "limits": limits_detail(sent.limits),
         "quotas": UNSET if sent.quotas is UNSET else _words(sent.quotas),
         **{field_of(event): _whether_set(getattr(sent, f"on_{event}")) for event in Event},
     }
@@ -153,6 +160,7 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
         previous_secret_until=optional_instant(namespace.signing.previous_until(now_us)),
         damaged=UNSET if namespace.damaged is None else namespace.damaged,
         deleting=UNSET if namespace.deleting is None else namespace.deleting,
+        limits=limits_answer(namespace.limits),
         quotas=UNSET if namespace.quotas is None else _quotas_answer(namespace.quotas),
     )
     set_hooks(answer, namespace.hooks)

@@ -36,6 +36,10 @@ class NamespaceNotFound(NotFound):
     """NAMESPACE_NOT_FOUND: No namespace has this name."""
 
 
+class FlowNotFound(NotFound):
+    """FLOW_NOT_FOUND: The namespace has no rule of flows with exactly this match."""
+
+
 class ServiceCallNotFound(NotFound):
     """SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no longer retained."""
 
@@ -99,6 +103,10 @@ class RotationPending(Conflict):
 
 class TooManyKeys(Conflict):
     """TOO_MANY_KEYS: The maximum number of API keys exists. Nothing was written."""
+
+
+class TooManyFlows(Conflict):
+    """TOO_MANY_FLOWS: The maximum number of rules of flows exists in the namespace. Nothing was written."""
 
 
 class JobNotFound(NotFound):
@@ -217,6 +225,7 @@ CODES: dict[str, type[ApiError]] = {
     "FORBIDDEN": Forbidden,
     "TIMER_NOT_FOUND": TimerNotFound,
     "NAMESPACE_NOT_FOUND": NamespaceNotFound,
+    "FLOW_NOT_FOUND": FlowNotFound,
     "SERVICE_CALL_NOT_FOUND": ServiceCallNotFound,
     "KEY_NOT_FOUND": KeyNotFound,
     "SCHEDULE_NOT_FOUND": ScheduleNotFound,
@@ -233,6 +242,7 @@ CODES: dict[str, type[ApiError]] = {
     "CLOCK_HALTED": ClockHalted,
     "ROTATION_PENDING": RotationPending,
     "TOO_MANY_KEYS": TooManyKeys,
+    "TOO_MANY_FLOWS": TooManyFlows,
     "JOB_NOT_FOUND": JobNotFound,
     "JOB_RUNNING": JobRunning,
     "JOB_ENDED": JobEnded,
@@ -268,6 +278,7 @@ __all__ = [
     "ClockHalted",
     "CommandFailed",
     "CommandUnanswered",
+    "FlowNotFound",
     "HeadersTooLarge",
     "IdempotencyConflict",
     "Internal",
@@ -303,6 +314,7 @@ __all__ = [
     "TimerNotReplayable",
     "TimerPending",
     "TooManyFailures",
+    "TooManyFlows",
     "TooManyKeys",
     "TooManyTags",
     "UnsupportedMediaType",

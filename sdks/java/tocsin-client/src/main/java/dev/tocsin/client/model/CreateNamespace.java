@@ -19,6 +19,7 @@ import java.util.Map;
  * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
  * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
  * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+ * @param limits The limits of all attempts of the namespace together.
  * @param quotas Limits on what its clients create.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
@@ -35,6 +36,7 @@ public record CreateNamespace(
         Field<String> secret,
         Field<CallbackAnswers> answers,
         Field<RetryPolicy> retryPolicy,
+        Field<FlowLimits> limits,
         Field<Quotas> quotas,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
@@ -51,6 +53,7 @@ public record CreateNamespace(
     public static CreateNamespace of(String name) {
         return new CreateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -90,6 +93,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -123,6 +127,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -156,6 +161,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -189,6 +195,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -224,6 +231,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -257,6 +265,41 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The limits of all attempts of the namespace together.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace limits(FlowLimits value) {
+        return limits(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param limits The limits of all attempts of the namespace together.
+     * @return a copy with it
+     */
+    public CreateNamespace limits(Field<FlowLimits> limits) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -290,6 +333,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -323,6 +367,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -356,6 +401,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -391,6 +437,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -424,6 +471,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -457,6 +505,7 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
                 quotas,
                 onFailure,
                 onSuccess,
@@ -479,6 +528,7 @@ public record CreateNamespace(
         secret.putInto(sent, "secret", Json::of);
         answers.putInto(sent, "answers", CallbackAnswers::toJson);
         retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
+        limits.putInto(sent, "limits", FlowLimits::toJson);
         quotas.putInto(sent, "quotas", Quotas::toJson);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
