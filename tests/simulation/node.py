@@ -264,9 +264,14 @@ class Node:
             "shards that wait for a slot",
             [shard.shard_id for shard in (*dispatcher._starved, *dispatcher._continuing)],
         )
-        # Destinations that did not answer are remembered for a while with a lower limit; all others are forgotten.
-        others = [each for each in admission.destinations.values() if each not in admission._idle]
-        yield "destinations", [(each.name, each.limit, each.in_flight, each.waiting) for each in others]
+        # Idle destinations are remembered for a while.
+        others = [
+            path
+            for each in admission.destinations.values()
+            for path in each.paths.values()
+            if path not in admission._idle
+        ]
+        yield "destinations", [(each.reason, each.limit, each.in_flight, each.waiting) for each in others]
         flows = [each for each in dispatcher.flows.rules.values() if each.usage.in_use or each.blocked]
         yield "rules in use", [each.name for each in flows]
         states = [state for each in dispatcher.flows.rules.values() for state in each.keys.values()]

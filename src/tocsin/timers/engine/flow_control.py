@@ -17,8 +17,8 @@ from tocsin.model.flow import Flow, FlowRules
 from tocsin.model.ids import namespace_hash
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import FlowCounts, Obstacle
-from tocsin.timers.engine.admission import Place
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.destination import Place
 from tocsin.timers.engine.flow_accounts import Account, Usage
 from tocsin.timers.engine.flow_home import WAITING_US, Home, RuleAccounts, RuleName
 
