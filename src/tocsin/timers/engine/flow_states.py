@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin.model.flow import Flow
-from tocsin.timers.engine.admission import Place
+from tocsin.timers.engine.destination import Place
 from tocsin.timers.engine.flow_accounts import Account, Usage
 from tocsin.timers.engine.flow_home import Home, RuleAccounts, RuleName
 from tocsin.timers.engine.rows import FLOW_REASON
