@@ -64,6 +64,11 @@ CODES: dict[str, ErrorCode] = {
         "Create it with `namespaces/create`, or correct the name.",
         "there is no namespace 'orders'; create it first with namespaces/create",
     ),
+    "FLOW_NOT_FOUND": ErrorCode(
+        "The namespace has no rule of flows with exactly this match.",
+        "Create it with `flows/put`, or correct the match; `flows/list` has those that there are.",
+        "namespace 'orders' has no flow 'customer:'; create it with flows/put",
+    ),
     "SERVICE_CALL_NOT_FOUND": ErrorCode(
         "The tenant has no service call with this id, or the call is no longer retained.",
         "Check tenant and id. Finished calls are kept for the setting `agent.retention`.",
@@ -149,6 +154,11 @@ CODES: dict[str, ErrorCode] = {
         "Revoke keys that are no longer used.",
         "there are 10000 keys, the maximum is 10000; revoke keys that are no longer used",
     ),
+    "TOO_MANY_FLOWS": ErrorCode(
+        "The maximum number of rules of flows exists in the namespace. Nothing was written.",
+        "Delete rules that are no longer used, or match keys by a prefix.",
+        "namespace 'orders' has 1000 rules of flows, the maximum; delete one, or match keys by a prefix",
+    ),
     "JOB_NOT_FOUND": ErrorCode(
         "No job has this id, or the key has no access to its namespace. A job is kept for 30 days after its end.",
         "Check the id; `jobs/list` lists jobs.",
@@ -219,6 +229,14 @@ CODES: dict[str, ErrorCode] = {
         "A queue has reached its limit. Nothing was accepted.",
         f"{_RETRY} If the error persists, lower the request rate.",
         "10000 writes are already waiting (pending_writes_max); try again later",
+    ),
+    "QUOTA_EXCEEDED": ErrorCode(
+        "A quota of the namespace has no room for the request: too many timers are pending (`pending`), too many were "
+        "created in the last second (`createsPerSecond`), or the payload is too large (`payloadBytes`). Nothing was written.",
+        "The message names the quota and its value. Retry after `Retry-After`; send a smaller payload; or have the quota "
+        "raised with `namespaces/update`.",
+        "namespace 'orders' has used up its quota createsPerSecond of 50; nothing was written; create more slowly, or have "
+        "the quota raised (namespaces/update)",
     ),
     "TOO_MANY_FAILURES": ErrorCode(
         "This address has sent too many invalid API keys.",

@@ -16,7 +16,7 @@ from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
-from tocsin.web.http import administration, agent_wire, cluster, failures, jobs, schedule_wire, statistics, wire
+from tocsin.web.http import administration, agent_wire, cluster, failures, flows, jobs, schedule_wire, statistics, wire
 from tocsin.web.http.wire import BadField
 
 Json = dict[str, Any]
@@ -114,6 +114,20 @@ _NAMESPACE = administration.Namespace(
     retry_policy=wire.RetryPolicyAnswer(10, "5s", 3, "4h"),
     created_at=_CREATED,
     updated_at=_CREATED,
+    quotas=administration.QuotasAnswer(pending=100_000, creates_per_second=50),
+)
+_FLOW = flows.Flow(
+    namespace="orders",
+    match="customer:",
+    per_key=flows.FlowLimitsAnswer(flows.FlowRateAnswer(100, "1m"), 10, 2),
+    close_on_retry_after=False,
+    paused=False,
+    version=1,
+    created_at=_CREATED,
+    updated_at=_CREATED,
+    in_flight=3,
+    waiting=12,
+    complete=True,
 )
 _ITEM_ERROR = wire.ItemError(
     error="INVALID_INPUT",
@@ -213,6 +227,8 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     wire.BatchResults(results=[wire.BatchResult(timer=_TIMER), wire.BatchResult(error=_ITEM_ERROR)]),
     _NAMESPACE,
     administration.NamespaceList(namespaces=[_NAMESPACE]),
+    _FLOW,
+    flows.FlowPage(flows=[_FLOW]),
     administration.AuditPage(
         entries=[
             administration.AuditEntry(

@@ -52,6 +52,7 @@ _TIMER_CREATE_ERRORS = (
     "NAMESPACE_DELETING",
     "TIMER_EXISTS",
     "IDEMPOTENCY_CONFLICT",
+    "QUOTA_EXCEEDED",
     *_WRITE_ERRORS,
 )
 _TIMER_CHANGE_ERRORS = ("TIMER_NOT_FOUND", "NAMESPACE_NOT_FOUND", "TIMER_NOT_PENDING", *_WRITE_ERRORS)
@@ -63,6 +64,9 @@ _CALL_CHANGE_ERRORS = ("SERVICE_CALL_NOT_FOUND", *_COMMAND_ERRORS)
 _CALL_READ_ERRORS = ("SERVICE_CALL_NOT_FOUND", "STORE_FAILURE")
 
 _FAILURE_ERRORS = ("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE", "STORE_FAILURE")
+_FLOW_READ_ERRORS = ("FLOW_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
+_FLOW_CHANGE_ERRORS = ("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", "CONFLICT", "SHARD_UNAVAILABLE")
+_FLOW = {"namespace": "orders", "match": "customer:"}
 _JOB_ERRORS = ("OVERLOADED", "SHARD_UNAVAILABLE")
 _JOB_CHANGE_ERRORS = ("JOB_NOT_FOUND", "JOB_ENDED", "CONFLICT", *_JOB_ERRORS)
 _JOB_NAME = {"jobId": "5f2b8c1d9e3a7f6045c2d1ab"}
@@ -112,7 +116,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
         ),
         "updateTimer": About(
             "Change a pending timer",
-            errors=("NAMESPACE_DELETING", *_TIMER_CHANGE_ERRORS),
+            errors=("NAMESPACE_DELETING", "QUOTA_EXCEEDED", *_TIMER_CHANGE_ERRORS),
             answer_headers=_FORWARDED,
             example={**_TIMER_NAME, "executeAt": "2027-01-31T12:00:00Z"},
         ),
@@ -146,7 +150,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
     "Schedules": {
         "createSchedule": About(
             "Create a schedule",
-            errors=("SCHEDULE_ENDED", *_SCHEDULE_WRITE_ERRORS),
+            errors=("SCHEDULE_ENDED", "QUOTA_EXCEEDED", *_SCHEDULE_WRITE_ERRORS),
             example={
                 "namespace": "default",
                 "id": "nightly-report",
@@ -160,7 +164,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
         "getSchedule": About("Get a schedule", errors=_SCHEDULE_READ_ERRORS, example=_SCHEDULE_NAME),
         "updateSchedule": About(
             "Change a schedule",
-            errors=_SCHEDULE_CHANGE_ERRORS,
+            errors=("QUOTA_EXCEEDED", *_SCHEDULE_CHANGE_ERRORS),
             example={**_SCHEDULE_NAME, "cron": "30 2 * * *"},
             answer_headers=_SCHEDULE_ANSWER_HEADERS,
         ),
@@ -260,6 +264,28 @@ OPERATIONS: dict[str, dict[str, About]] = {
             "Rotate a namespace's signing secret",
             errors=("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", "ROTATION_PENDING", "CONFLICT", "SHARD_UNAVAILABLE"),
             example={"name": "orders", "grace": "24h"},
+        ),
+    },
+    "Flows": {
+        "putFlow": About(
+            "Create or replace the rule of a flow",
+            errors=("TOO_MANY_FLOWS", *_FLOW_CHANGE_ERRORS),
+            example={**_FLOW, "perKey": {"rate": {"count": 100, "per": "1m"}, "burst": 10, "parallelism": 2}},
+        ),
+        "getFlow": About("Get the rule of a flow", errors=_FLOW_READ_ERRORS, example=_FLOW),
+        "listFlows": About(
+            "List the rules of flows",
+            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            example={"namespace": "orders", "limit": 100},
+        ),
+        "pauseFlow": About(
+            "Pause a flow",
+            errors=("FLOW_NOT_FOUND", *_FLOW_CHANGE_ERRORS),
+            example={**_FLOW, "until": "2027-01-31T12:00:00Z"},
+        ),
+        "resumeFlow": About("Resume a flow", errors=("FLOW_NOT_FOUND", *_FLOW_CHANGE_ERRORS), example=_FLOW),
+        "deleteFlow": About(
+            "Delete the rule of a flow", errors=("FLOW_NOT_FOUND", *_FLOW_CHANGE_ERRORS), example=_FLOW
         ),
     },
     "Jobs": {

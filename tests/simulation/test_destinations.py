@@ -43,6 +43,7 @@ def test_timers_wait_without_attempts_while_nearly_all_fail_and_fire_once_probes
     assert isinstance(opened, BreakerOpened)
     assert (opened.failures, opened.attempts, opened.error) == (ATTEMPTS_MIN, ATTEMPTS_MIN, "HTTP 500")
     opened_s = sorted(calls)[ATTEMPTS_MIN - 1]
+    assert max(event.lag_us or 0 for event in crowd.events if isinstance(event, AttemptFinished)) < 1_000_000
     probes = [at for at in calls if opened_s < at < 35]
     # Ten seconds, then twenty.
     assert [round(at - opened_s) for at in probes] == [10, 30]
@@ -139,6 +140,8 @@ def test_a_paused_destination_gets_nothing_until_it_is_resumed() -> None:
         timer = crowd.row("p0", "paused", 2).timer
         obstacles.append(crowd.supervisor.dispatcher.obstacle(timer))
         assert not crowd.late_s("paused")
+        # What an operator asked for is not late.
+        assert crowd.supervisor.overdue_us() == 0
         await delete_destination_pause(crowd.store, "paused")
 
     crowd.run(40, resume, before=pause)

@@ -16,6 +16,12 @@ from tests.support.peers import TIMER
 from tocsin.cluster import wire
 from tocsin.cluster.handshake import Handshake
 from tocsin.cluster.wire import (
+    AskFlows,
+    CountFlows,
+    FlowAnswers,
+    FlowReports,
+    FlowsCounted,
+    FlowsFreed,
     Goodbye,
     LocateTimers,
     NamespacesRefreshed,
@@ -28,6 +34,7 @@ from tocsin.cluster.wire import (
     RefreshNamespaces,
     RelayedRequest,
     RelayedResponse,
+    ReportFlows,
     ReportRequest,
     Tick,
     TimersLocated,
@@ -48,7 +55,9 @@ from tocsin.model.job import RowFilter
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.schedule import DefinitionChanges, Edit, Fire, Pause, Put, Refill, Resume, ScheduleChange
 from tocsin.model.timer import Changes, CreateKey, RawBody, Timer, encode_record
-from tocsin.ports.forward import NodeReport, NodeVitals, ShardReport, Whereabouts, Write, WriteKind, Written
+from tocsin.ports.flows import FlowAnswer, FlowGrant, FlowReport, KeyReport, RuleReport
+from tocsin.ports.forward import FlowCounts, NodeReport, NodeVitals, ShardReport, Whereabouts, Write, WriteKind, Written
+from tocsin.ports.quotas import QuotaUse
 
 VECTORS = json.loads((Path(__file__).parent / "peer_vectors.json").read_text())
 
@@ -84,12 +93,28 @@ MESSAGES = {
         5, NodeReport(
             "0.1.0", False, "lease", True, [ShardReport(1, 2, 3, 4, None, 6)], 5 << 30, 1_700_000_000_000_000,
             NodeVitals(60, 0.5, None, 1.5, 0.25, None, 0.5, 2.25, 3, 4, 5, "out", 9),
+            {"shop": QuotaUse(7, 1_700_000_000_000_000, 1.5), "é": QuotaUse(None, 0, 0.0)},
         )
     ),
+    "report flows": ReportFlows(4, [
+        FlowReport(b"i" * 16, 3, 7, 2, [RuleReport("é", "customer:", 1, 3, 9, [KeyReport("customer:1", 2, 1, 4, 5, 6)])]),
+        FlowReport(b"i" * 16, 4, 7, 2, []),
+    ]),
+    "flow answers": FlowAnswers(4, [
+        FlowAnswer(3, 7, 2, [FlowGrant("é", "customer:", "customer:1", 2, 1_500)]), FlowAnswer(4, 7, 2, [], False),
+    ]),
+    "ask flows": AskFlows(5, b"i" * 16, [(3, 7), (4, 8)]),
+    "flow reports": FlowReports(5, [FlowReport(b"j" * 16, 3, 7, 1, [RuleReport("n", "", 1, 0, 0, [])])]),
+    "flows freed": FlowsFreed([3, 4]),
+    "count flows": CountFlows(6, "é"),
+    "flows counted": FlowsCounted(6, {"customer:": FlowCounts(2, 17)}),
     "http answer": RelayedResponse(6, 200, [(b"a", b"b")], b"body"),
     "bye": Goodbye(9),
 }  # fmt: skip
-TO_OWNER = ("ops", "result of an attempt", "ask", "look", "locate", "refresh", "http")
+TO_OWNER = (
+    "ops", "result of an attempt", "ask", "look", "locate", "refresh", "http", "report flows", "ask flows", "flows freed",
+    "count flows",
+)  # fmt: skip
 
 
 def read(name: str, payload: bytes) -> object:

@@ -26,10 +26,11 @@ class ScriptedHome:
 
     async def report_flows(self, incarnation: bytes, reports: Sequence[FlowReport]) -> list[FlowAnswer]:
         self.reports += reports
+        answers = [FlowAnswer(each.shard_id, each.epoch, each.number, self._grants(each)) for each in reports]
         await asyncio.sleep(self.delay_s)
         if self.down:
             raise Unavailable("down")
-        return [FlowAnswer(each.shard_id, each.epoch, each.number, self._grants(each)) for each in reports]
+        return answers
 
     def _grants(self, report: FlowReport) -> list[FlowGrant]:
         return [
@@ -125,6 +126,26 @@ def test_an_answer_that_a_later_report_overtook_grants_nothing() -> None:
 
     crowd.run(8, overtake)
     assert len(crowd.receivers.calls) == 2
+
+
+def test_a_report_voids_what_was_granted_before() -> None:
+    crowd, home = elsewhere(2)
+    crowd.limits = {"a": FlowLimits(parallelism=5)}
+    grants = home._grants
+
+    async def report() -> None:
+        home._grants = lambda report: [each for each in grants(report) if each.match]  # type: ignore[method-assign]
+        await asyncio.sleep(1.01)
+        state, before = crowd.supervisor.dispatcher.flows.known("a", "vendor"), len(home.reports)
+        assert state is not None
+        assert state.granted == 1
+        home.delay_s = 0.5
+        crowd.supervisor.flows.freed([0])
+        await asyncio.sleep(0.1)
+        assert len(home.reports) > before
+        assert state.granted == 0
+
+    crowd.run(4, report)
 
 
 def test_what_a_former_home_has_granted_is_void() -> None:

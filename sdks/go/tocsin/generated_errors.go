@@ -16,6 +16,8 @@ var (
 	ErrTimerNotFound error = &class{name: "TimerNotFound", above: ErrNotFound}
 	// ErrNamespaceNotFound is NAMESPACE_NOT_FOUND: No namespace has this name.
 	ErrNamespaceNotFound error = &class{name: "NamespaceNotFound", above: ErrNotFound}
+	// ErrFlowNotFound is FLOW_NOT_FOUND: The namespace has no rule of flows with exactly this match.
+	ErrFlowNotFound error = &class{name: "FlowNotFound", above: ErrNotFound}
 	// ErrServiceCallNotFound is SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no
 	// longer retained.
 	ErrServiceCallNotFound error = &class{name: "ServiceCallNotFound", above: ErrNotFound}
@@ -59,6 +61,9 @@ var (
 	ErrRotationPending error = &class{name: "RotationPending", above: ErrConflict}
 	// ErrTooManyKeys is TOO_MANY_KEYS: The maximum number of API keys exists. Nothing was written.
 	ErrTooManyKeys error = &class{name: "TooManyKeys", above: ErrConflict}
+	// ErrTooManyFlows is TOO_MANY_FLOWS: The maximum number of rules of flows exists in the namespace. Nothing was
+	// written.
+	ErrTooManyFlows error = &class{name: "TooManyFlows", above: ErrConflict}
 	// ErrJobNotFound is JOB_NOT_FOUND: No job has this id, or the key has no access to its namespace. A job is kept
 	// for 30 days after its end.
 	ErrJobNotFound error = &class{name: "JobNotFound", above: ErrNotFound}
@@ -91,6 +96,10 @@ var (
 	ErrPayloadTooLarge error = &class{name: "PayloadTooLarge", above: ErrInvalidInput}
 	// ErrUnsupportedMediaType is UNSUPPORTED_MEDIA_TYPE: The body is not declared as JSON in UTF-8, or is compressed.
 	ErrUnsupportedMediaType error = &class{name: "UnsupportedMediaType", above: ErrInvalidInput}
+	// ErrQuotaExceeded is QUOTA_EXCEEDED: A quota of the namespace has no room for the request: too many timers are
+	// pending (pending), too many were created in the last second (createsPerSecond), or the payload is too large
+	// (payloadBytes). Nothing was written.
+	ErrQuotaExceeded error = &class{name: "QuotaExceeded", above: ErrOverloaded}
 	// ErrTooManyFailures is TOO_MANY_FAILURES: This address has sent too many invalid API keys.
 	ErrTooManyFailures error = &class{name: "TooManyFailures", above: ErrOverloaded}
 	// ErrHeadersTooLarge is HEADERS_TOO_LARGE: The request has too many headers, or its headers are too large.
@@ -128,6 +137,7 @@ var errorsByCode = map[string]error{
 	"FORBIDDEN":                  ErrForbidden,
 	"TIMER_NOT_FOUND":            ErrTimerNotFound,
 	"NAMESPACE_NOT_FOUND":        ErrNamespaceNotFound,
+	"FLOW_NOT_FOUND":             ErrFlowNotFound,
 	"SERVICE_CALL_NOT_FOUND":     ErrServiceCallNotFound,
 	"KEY_NOT_FOUND":              ErrKeyNotFound,
 	"SCHEDULE_NOT_FOUND":         ErrScheduleNotFound,
@@ -144,6 +154,7 @@ var errorsByCode = map[string]error{
 	"CLOCK_HALTED":               ErrClockHalted,
 	"ROTATION_PENDING":           ErrRotationPending,
 	"TOO_MANY_KEYS":              ErrTooManyKeys,
+	"TOO_MANY_FLOWS":             ErrTooManyFlows,
 	"JOB_NOT_FOUND":              ErrJobNotFound,
 	"JOB_RUNNING":                ErrJobRunning,
 	"JOB_ENDED":                  ErrJobEnded,
@@ -157,6 +168,7 @@ var errorsByCode = map[string]error{
 	"PAYLOAD_TOO_LARGE":          ErrPayloadTooLarge,
 	"UNSUPPORTED_MEDIA_TYPE":     ErrUnsupportedMediaType,
 	"OVERLOADED":                 ErrOverloaded,
+	"QUOTA_EXCEEDED":             ErrQuotaExceeded,
 	"TOO_MANY_FAILURES":          ErrTooManyFailures,
 	"HEADERS_TOO_LARGE":          ErrHeadersTooLarge,
 	"INTERNAL":                   ErrInternal,

@@ -24,6 +24,8 @@ const (
 	AuditActionSecretRotated     AuditAction = "secret_rotated"
 	AuditActionTenantLabeled     AuditAction = "tenant_labeled"
 	AuditActionFailuresDismissed AuditAction = "failures_dismissed"
+	AuditActionFlowChanged       AuditAction = "flow_changed"
+	AuditActionFlowDeleted       AuditAction = "flow_deleted"
 	AuditActionJobCreated        AuditAction = "job_created"
 	AuditActionJobChanged        AuditAction = "job_changed"
 	AuditActionJobEnded          AuditAction = "job_ended"
@@ -315,9 +317,10 @@ const (
 
 // TimerWaitsFor is an open enum: later servers may answer other values. What has to happen before the timer moves
 // on. instant: its time. destination, namespace, node: a free slot there; a paused namespace: that it is resumed.
-// response: that of the receiver. write: that results or changes are stored. lease, clock: that of the node that
-// owns its shard. owner: a node that owns its shard. create: that a client creates it again. egress: that the
-// settings permit its address, or its URL leads elsewhere.
+// flow: a slot or a token of its flow, or of its namespace's limits; a paused flow: that it is resumed. response:
+// that of the receiver. write: that results or changes are stored. lease, clock: that of the node that owns its
+// shard. owner: a node that owns its shard. create: that a client creates it again. egress: that the settings
+// permit its address, or its URL leads elsewhere.
 type TimerWaitsFor string
 
 // The values of TimerWaitsFor.
@@ -326,6 +329,7 @@ const (
 	TimerWaitsForDestination TimerWaitsFor = "destination"
 	TimerWaitsForNamespace   TimerWaitsFor = "namespace"
 	TimerWaitsForNode        TimerWaitsFor = "node"
+	TimerWaitsForFlow        TimerWaitsFor = "flow"
 	TimerWaitsForResponse    TimerWaitsFor = "response"
 	TimerWaitsForWrite       TimerWaitsFor = "write"
 	TimerWaitsForLease       TimerWaitsFor = "lease"
@@ -383,6 +387,9 @@ type CreateTimer struct {
 	ExpireAfter time.Duration
 	// What it is for, in one line; shown in lists and never sent to the callback.
 	Description Opt[string]
+	// The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
+	// matches it.
+	FlowKey Opt[string]
 	// Who is notified when it has failed, or expired.
 	OnFailure *Hook
 	// Who is notified when it has succeeded.
@@ -409,6 +416,7 @@ func (v *CreateTimer) members(to []member) []member {
 		member{"tags", &v.Tags, false},
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
+		member{"flowKey", &v.FlowKey, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -575,8 +583,8 @@ func (v *TimerHistory) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateTimer: Changes to a pending timer; absent fields stay unchanged. Null removes headers, expireAfter,
-// description and the hooks; a null retryPolicy returns to the namespace's policy. payload and body replace one
-// another. Send at most one of executeAt and delay.
+// description, flowKey and the hooks; a null retryPolicy returns to the namespace's policy. payload and body
+// replace one another. Send at most one of executeAt and delay.
 type UpdateTimer struct {
 	// The namespace's name.
 	Namespace string
@@ -608,6 +616,9 @@ type UpdateTimer struct {
 	ExpireAfter Opt[time.Duration]
 	// What it is for, in one line; shown in lists and never sent to the callback.
 	Description Opt[string]
+	// The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
+	// matches it.
+	FlowKey Opt[string]
 	// Who is notified when it has failed, or expired.
 	OnFailure Opt[Hook]
 	// Who is notified when it has succeeded.
@@ -632,6 +643,7 @@ func (v *UpdateTimer) members(to []member) []member {
 		member{"tags", &v.Tags, false},
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
+		member{"flowKey", &v.FlowKey, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -789,6 +801,9 @@ type CreateSchedule struct {
 	ExpireAfter time.Duration
 	// What it is for, in one line; shown in lists and never sent to the callback.
 	Description Opt[string]
+	// The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
+	// matches it.
+	FlowKey Opt[string]
 	// Who is notified when it has failed, or expired.
 	OnFailure *Hook
 	// Who is notified when it has succeeded.
@@ -840,6 +855,7 @@ func (v *CreateSchedule) members(to []member) []member {
 		member{"tags", &v.Tags, false},
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
+		member{"flowKey", &v.FlowKey, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -895,8 +911,8 @@ func (v *ScheduleName) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateSchedule: Changes to a schedule; absent fields stay unchanged. A new cron replaces every and the other way
-// round. Null removes anchor, startAt, endAt, maxOccurrences, expireAfter, headers, description and the hooks, and
-// restores the default of catchUpWindow and retryPolicy.
+// round. Null removes anchor, startAt, endAt, maxOccurrences, expireAfter, headers, description, flowKey and the
+// hooks, and restores the default of catchUpWindow and retryPolicy.
 type UpdateSchedule struct {
 	// The namespace's name.
 	Namespace string
@@ -924,6 +940,9 @@ type UpdateSchedule struct {
 	ExpireAfter Opt[time.Duration]
 	// What it is for, in one line; shown in lists and never sent to the callback.
 	Description Opt[string]
+	// The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
+	// matches it.
+	FlowKey Opt[string]
 	// Who is notified when it has failed, or expired.
 	OnFailure Opt[Hook]
 	// Who is notified when it has succeeded.
@@ -975,6 +994,7 @@ func (v *UpdateSchedule) members(to []member) []member {
 		member{"tags", &v.Tags, false},
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
+		member{"flowKey", &v.FlowKey, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -1487,6 +1507,10 @@ type CreateNamespace struct {
 	Answers CallbackAnswers
 	// The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
 	RetryPolicy *RetryPolicy
+	// The limits of all attempts of the namespace together.
+	Limits *FlowLimits
+	// Limits on what its clients create.
+	Quotas *Quotas
 	// Who is notified when it has failed, or expired.
 	OnFailure *Hook
 	// Who is notified when it has succeeded.
@@ -1508,6 +1532,8 @@ func (v *CreateNamespace) members(to []member) []member {
 		member{"secret", &v.Secret, false},
 		member{"answers", &v.Answers, false},
 		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"limits", &v.Limits, false},
+		member{"quotas", &v.Quotas, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -1523,6 +1549,88 @@ func (v CreateNamespace) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *CreateNamespace) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// FlowLimits: Limits of attempts; send a rate, a parallelism, or both. In any time at most burst attempts begin,
+// and those of the rate.
+type FlowLimits struct {
+	Rate *FlowRate
+	// How many attempts may begin at once if none did for a while. Requires a rate; default 1: they are evenly spaced.
+	Burst int
+	// How many attempts may be in flight at once.
+	Parallelism int
+}
+
+func (v *FlowLimits) members(to []member) []member {
+	return append(to,
+		member{"rate", &v.Rate, false},
+		member{"burst", &v.Burst, false},
+		member{"parallelism", &v.Parallelism, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v FlowLimits) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *FlowLimits) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// FlowRate: So many attempts within a time, evenly spread.
+type FlowRate struct {
+	// How many attempts may begin in that time.
+	Count int
+	// The time: 1s to 1d.
+	Per time.Duration
+}
+
+func (v *FlowRate) members(to []member) []member {
+	return append(to,
+		member{"count", &v.Count, true},
+		member{"per", &v.Per, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v FlowRate) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *FlowRate) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// Quotas: Quotas of a namespace; null removes one, and an absent one stays unchanged. What exceeds one is refused
+// with QUOTA_EXCEEDED.
+type Quotas struct {
+	// Its timers that may be pending at once; not schedules.
+	Pending Opt[int]
+	// Timers and schedules that may be created in it in a second, with one second's worth at once.
+	CreatesPerSecond Opt[int]
+	// Bytes that the payload or the raw body of one timer or schedule may have.
+	PayloadBytes Opt[int]
+}
+
+func (v *Quotas) members(to []member) []member {
+	return append(to,
+		member{"pending", &v.Pending, false},
+		member{"createsPerSecond", &v.CreatesPerSecond, false},
+		member{"payloadBytes", &v.PayloadBytes, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Quotas) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *Quotas) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -1549,7 +1657,8 @@ func (v *GetNamespace) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateNamespace: Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and
-// schedules without their own for the same event; null removes one.
+// schedules without their own for the same event; null removes one, and null removes limits, which are otherwise
+// replaced as a whole.
 type UpdateNamespace struct {
 	// The namespace's name.
 	Name string
@@ -1566,6 +1675,10 @@ type UpdateNamespace struct {
 	Answers Opt[CallbackAnswers]
 	// The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
 	RetryPolicy Opt[RetryPolicy]
+	// The limits of all attempts of the namespace together.
+	Limits Opt[FlowLimits]
+	// Changes to its quotas; null removes all.
+	Quotas Opt[Quotas]
 	// Who is notified when it has failed, or expired.
 	OnFailure Opt[Hook]
 	// Who is notified when it has succeeded.
@@ -1587,6 +1700,8 @@ func (v *UpdateNamespace) members(to []member) []member {
 		member{"paused", &v.Paused, false},
 		member{"answers", &v.Answers, false},
 		member{"retryPolicy", &v.RetryPolicy, false},
+		member{"limits", &v.Limits, false},
+		member{"quotas", &v.Quotas, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -1664,6 +1779,121 @@ func (v RotateSecret) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *RotateSecret) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// PutFlow: A rule with all its limits; send at least one of perKey, total and a true closeOnRetryAfter.
+type PutFlow struct {
+	// The namespace's name.
+	Namespace string
+	// The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+	Match string
+	// The limits of each flow key by itself.
+	PerKey *FlowLimits
+	// The limits of all flow keys of the rule together.
+	Total *FlowLimits
+	// Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then. Default false.
+	CloseOnRetryAfter bool
+}
+
+func (v *PutFlow) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"match", &v.Match, true},
+		member{"perKey", &v.PerKey, false},
+		member{"total", &v.Total, false},
+		member{"closeOnRetryAfter", &v.CloseOnRetryAfter, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v PutFlow) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *PutFlow) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// FlowName: Names a rule.
+type FlowName struct {
+	// The namespace's name.
+	Namespace string
+	// The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+	Match string
+}
+
+func (v *FlowName) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"match", &v.Match, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v FlowName) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *FlowName) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// ListFlows: The namespace whose rules are wanted.
+type ListFlows struct {
+	// The namespace's name.
+	Namespace string
+	// Maximum number of rules on the page. Default 100.
+	Limit int
+	// nextCursor of the previous page.
+	Cursor string
+}
+
+func (v *ListFlows) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListFlows) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListFlows) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// PauseFlow: A rule to pause.
+type PauseFlow struct {
+	// The namespace's name.
+	Namespace string
+	// The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+	Match string
+	// When it goes on; without it, when it is resumed.
+	Until time.Time
+}
+
+func (v *PauseFlow) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"match", &v.Match, true},
+		member{"until", &v.Until, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v PauseFlow) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *PauseFlow) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -1955,8 +2185,10 @@ type Timer struct {
 	ExpireAfter string
 	// What the timer is for.
 	Description string
+	// The flow that limits its attempts.
+	FlowKey string
 	// Why the pending timer is suspended: egress (this server does not call its address), or namespace:…,
-	// destination:… (paused, or too many wait), or bad_record: …; absent unless it is.
+	// destination:…, flow:… (paused, or too many wait), or bad_record: …; absent unless it is.
 	Suspended string
 	// What the due timer does now, or waits for; only in a list that asks for it.
 	Explanation *Explanation
@@ -1993,6 +2225,7 @@ func (v *Timer) members(to []member) []member {
 		member{"body", &v.Body, false},
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
+		member{"flowKey", &v.FlowKey, false},
 		member{"suspended", &v.Suspended, false},
 		member{"explanation", &v.Explanation, false},
 		member{"onFailure", &v.OnFailure, false},
@@ -2435,6 +2668,8 @@ type Schedule struct {
 	ExpireAfter string
 	// What the schedule is for.
 	Description string
+	// The flow that limits its attempts.
+	FlowKey string
 	// Absent if the schedule has a body.
 	Payload json.RawMessage
 	// The whole body of the callback, instead of the envelope with the payload.
@@ -2502,6 +2737,7 @@ func (v *Schedule) members(to []member) []member {
 		member{"catchUpWindow", &v.CatchUpWindow, false},
 		member{"expireAfter", &v.ExpireAfter, false},
 		member{"description", &v.Description, false},
+		member{"flowKey", &v.FlowKey, false},
 		member{"payload", &v.Payload, false},
 		member{"body", &v.Body, false},
 		member{"retryPolicy", &v.RetryPolicy, false},
@@ -3162,6 +3398,10 @@ type Namespace struct {
 	Damaged string
 	// The job's id.
 	Deleting string
+	// The limits of all attempts of the namespace together.
+	Limits *FlowLimitsAnswer
+	// Its quotas; absent if it has none.
+	Quotas *QuotasAnswer
 	// Who is notified when it has failed, or expired.
 	OnFailure *HookAnswer
 	// Who is notified when it has succeeded.
@@ -3189,6 +3429,8 @@ func (v *Namespace) members(to []member) []member {
 		member{"previousSecretUntil", &v.PreviousSecretUntil, false},
 		member{"damaged", &v.Damaged, false},
 		member{"deleting", &v.Deleting, false},
+		member{"limits", &v.Limits, false},
+		member{"quotas", &v.Quotas, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -3204,6 +3446,86 @@ func (v Namespace) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Namespace) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// FlowLimitsAnswer: Limits of attempts. What is absent is not limited.
+type FlowLimitsAnswer struct {
+	Rate *FlowRateAnswer
+	// How many attempts may begin at once; absent without a rate.
+	Burst Opt[int]
+	// How many attempts may be in flight at once.
+	Parallelism Opt[int]
+}
+
+func (v *FlowLimitsAnswer) members(to []member) []member {
+	return append(to,
+		member{"rate", &v.Rate, false},
+		member{"burst", &v.Burst, false},
+		member{"parallelism", &v.Parallelism, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v FlowLimitsAnswer) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *FlowLimitsAnswer) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// FlowRateAnswer: So many attempts within a time, evenly spread.
+type FlowRateAnswer struct {
+	// How many attempts may begin in that time.
+	Count int
+	// The time: 1s to 1d.
+	Per string
+}
+
+func (v *FlowRateAnswer) members(to []member) []member {
+	return append(to,
+		member{"count", &v.Count, true},
+		member{"per", &v.Per, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v FlowRateAnswer) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *FlowRateAnswer) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// QuotasAnswer: The quotas of a namespace; absent ones do not exist.
+type QuotasAnswer struct {
+	// Its timers that may be pending at once; not schedules.
+	Pending Opt[int]
+	// Timers and schedules that may be created in it in a second, with one second's worth at once.
+	CreatesPerSecond Opt[int]
+	// Bytes that the payload or the raw body of one timer or schedule may have.
+	PayloadBytes Opt[int]
+}
+
+func (v *QuotasAnswer) members(to []member) []member {
+	return append(to,
+		member{"pending", &v.Pending, false},
+		member{"createsPerSecond", &v.CreatesPerSecond, false},
+		member{"payloadBytes", &v.PayloadBytes, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v QuotasAnswer) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *QuotasAnswer) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
@@ -3253,6 +3575,88 @@ func (v RotatedSecret) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *RotatedSecret) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// Flow: A rule, and what is under way of its flow keys.
+type Flow struct {
+	// The namespace's name.
+	Namespace string
+	// The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+	Match string
+	// Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then.
+	CloseOnRetryAfter bool
+	// Whether nothing of it begins.
+	Paused bool
+	// 1, and one more with each change.
+	Version int
+	// An RFC 3339 instant with a time zone.
+	CreatedAt time.Time
+	// An RFC 3339 instant with a time zone.
+	UpdatedAt time.Time
+	// Attempts that are in flight.
+	InFlight int
+	// Due timers that wait in memory; further ones may wait in the store.
+	Waiting int
+	// Whether all nodes have answered; otherwise more may be in flight and wait than is shown.
+	Complete bool
+	// The limits of each flow key by itself.
+	PerKey *FlowLimitsAnswer
+	// The limits of all flow keys of the rule together.
+	Total *FlowLimitsAnswer
+	// When it goes on; absent unless it is paused until an instant.
+	PausedUntil string
+}
+
+func (v *Flow) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"match", &v.Match, true},
+		member{"closeOnRetryAfter", &v.CloseOnRetryAfter, true},
+		member{"paused", &v.Paused, true},
+		member{"version", &v.Version, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"updatedAt", &v.UpdatedAt, true},
+		member{"inFlight", &v.InFlight, true},
+		member{"waiting", &v.Waiting, true},
+		member{"complete", &v.Complete, true},
+		member{"perKey", &v.PerKey, false},
+		member{"total", &v.Total, false},
+		member{"pausedUntil", &v.PausedUntil, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Flow) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *Flow) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// FlowPage: A page of rules, by match. A page without nextCursor is the last.
+type FlowPage struct {
+	Flows []Flow
+	// nextCursor of the previous page.
+	NextCursor string
+}
+
+func (v *FlowPage) members(to []member) []member {
+	return append(to,
+		member{"flows", &v.Flows, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v FlowPage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *FlowPage) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 

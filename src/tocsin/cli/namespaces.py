@@ -61,6 +61,28 @@ class SettingOptions:
 
 
 @dataclass(frozen=True)
+class QuotaOptions:
+    """What the clients of a namespace may create; 0 removes a quota."""
+
+    pending_max: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Quota of its pending timers; 0 removes it.")
+    ] = None
+    creates_per_second: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Quota of creates in a second; 0 removes it.")
+    ] = None
+    payload_bytes: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Quota of bytes of one payload; 0 removes it.")
+    ] = None
+
+    def field(self) -> dict[str, Any]:
+        """The field of the request, if an option was given."""
+        sent = given(
+            pending=self.pending_max, createsPerSecond=self.creates_per_second, payloadBytes=self.payload_bytes
+        )
+        return {"quotas": {name: value or None for name, value in sent.items()}} if sent else {}
+
+
+@dataclass(frozen=True)
 class RotationOptions:
     """The rotation of a secret."""
 
@@ -96,6 +118,7 @@ class RotationOptions:
 
 
 NO_SETTINGS = SettingOptions()
+NO_QUOTAS = QuotaOptions()
 NO_ROTATION = RotationOptions()
 AnswersMode = Annotated[
     str | None,
@@ -124,12 +147,13 @@ def create(
     answers: AnswersMode = None,
     retries: RetryOptions = NO_RETRIES,
     hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
+    quotas: QuotaOptions = NO_QUOTAS,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create a namespace."""
     fields = {**settings.fields(), **hooks.fields()}
-    body = given(name=name, **fields, answers=answers, numShards=shards) | retries.policy()
+    body = given(name=name, **fields, answers=answers, numShards=shards) | retries.policy() | quotas.field()
     _show(server.post("/namespaces/create", body), body, as_json, shown_secret=settings.secret == "new")
 
 
@@ -146,6 +170,7 @@ def update(
     answers: AnswersMode = None,
     retries: RetryOptions = NO_RETRIES,
     hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
+    quotas: QuotaOptions = NO_QUOTAS,
     retry_default: RetryDefault = False,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
@@ -154,7 +179,7 @@ def update(
     if remove_secret and settings.secret is not None:
         raise WrongUsage("--secret and --remove-secret conflict; give only one of them")
     fields = {**settings.fields(), **hooks.fields()}
-    changes = given(**fields, answers=answers, paused=paused) | retries.policy(remove=retry_default)
+    changes = given(**fields, answers=answers, paused=paused) | retries.policy(remove=retry_default) | quotas.field()
     if remove_secret:
         changes["secret"] = None
     if not changes:

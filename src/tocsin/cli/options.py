@@ -259,6 +259,13 @@ class CallbackOptions:
         str | None, typer.Option("--description", metavar="TEXT", help="What it is for, in one line; '' removes it.")
     ] = None
 
+    flow_key: Annotated[
+        str | None,
+        typer.Option(
+            "--flow-key", metavar="KEY", help="Flow whose limits apply to it, such as customer:17; '' removes it."
+        ),
+    ] = None
+
     def fields(self) -> dict[str, Any]:
         """The fields of the request; None for those that are not given."""
         import msgspec
@@ -272,6 +279,7 @@ class CallbackOptions:
             "callbackTimeoutSeconds": int(timeout) if timeout is not None and timeout.is_integer() else timeout,
             "expireAfter": checked_duration("--expire-after", self.expire_after),
             "description": msgspec.Raw(b"null") if self.description == "" else self.description,
+            "flowKey": msgspec.Raw(b"null") if self.flow_key == "" else self.flow_key,
             "body": self._raw_body(),
         }
 

@@ -13,8 +13,8 @@ from tocsin.cli.command import WrongUsage
 
 COLUMNS = (
     "id", "namespace", "executeAt", "delay", "callbackUrl", "payload", "body", "method", "headers", "retryPolicy",
-    "callbackTimeoutSeconds", "expireAfter", "description", "tags", "status", "attempts", "createdAt", "updatedAt",
-    "executedAt", "lastError", "nextAttemptAt",
+    "callbackTimeoutSeconds", "expireAfter", "description", "flowKey", "tags", "status", "attempts", "createdAt",
+    "updatedAt", "executedAt", "lastError", "nextAttemptAt",
 )  # fmt: skip
 #: Columns whose cells hold JSON.
 JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy"})
@@ -115,7 +115,7 @@ class Page(msgspec.Struct):
 
 
 #: What lists show of timers and of schedules alike, in their last columns: the columns' names, and the fields.
-_LAST = {"callback": "callbackUrl", "description": "description"}
+_LAST = {"callback": "callbackUrl", "description": "description", "flow": "flowKey"}
 
 
 def last_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:

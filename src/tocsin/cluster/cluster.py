@@ -19,7 +19,7 @@ from tocsin.cluster.tls import PeerTls
 from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
 from tocsin.ports.flows import FlowAnswer, FlowReport, HomePlace
-from tocsin.ports.forward import Located, NodeReport, Whereabouts
+from tocsin.ports.forward import FlowCounts, Located, NodeReport, Whereabouts
 from tocsin.ports.observer import PeerRefused
 from tocsin.web.http.access import without_key
 
@@ -189,6 +189,15 @@ class Cluster:
         """The reports of the other nodes, by incarnation, without those that do not answer in time."""
         others = self._placement.others()
         return {incarnation: report async for incarnation, report in self._each(others, PeerLink.ask)}
+
+    async def flow_counts(self, namespace: str) -> Mapping[bytes, Mapping[str, FlowCounts]]:
+        """What the other nodes have of the namespace's flows, by incarnation and match, without nodes that do not answer in
+        time."""
+        others = self._placement.others()
+        return {
+            incarnation: counts
+            async for incarnation, counts in self._each(others, lambda link: link.count_flows(namespace))
+        }
 
     async def locate(self, incarnation: bytes, timers: Located, timeout_us: int) -> list[Whereabouts | None]:
         """What a node knows of each of the timers in its memory; None if it does not own the shard. Raises Unavailable."""

@@ -34,7 +34,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.retry import backoff_us
 from tocsin.ports.flows import FlowAnswer, FlowReport, HomePlace
-from tocsin.ports.forward import Located, NodeReport, Whereabouts, Write, WriteCompletion, Written
+from tocsin.ports.forward import FlowCounts, Located, NodeReport, Whereabouts, Write, WriteCompletion, Written
 from tocsin.ports.observer import PeerConnected, PeerLost, WritesForwarded, WritesSent
 
 _TOO_LATE = "the request's deadline passed before the write could be sent to the shard's owner"
@@ -116,6 +116,10 @@ class PeerLink:
     async def ask_flows(self, own: bytes, homes: Sequence[HomePlace]) -> list[FlowReport]:
         """The other node's reports to these homes on this node, `own`. Raises Unavailable."""
         return (await self._exchange(wire.FlowReports, wire.AskFlows, own, list(homes))).reports
+
+    async def count_flows(self, namespace: str) -> dict[str, FlowCounts]:
+        """What the other node has of the namespace's flows, by the match of their rule. Raises Unavailable."""
+        return (await self._exchange(wire.FlowsCounted, wire.CountFlows, namespace)).counts
 
     def announce_freed(self, shard_ids: Sequence[int]) -> None:
         """Notifies the other node that homes here may grant more, if it is reachable now."""

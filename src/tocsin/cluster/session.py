@@ -105,6 +105,10 @@ class PeerSession:
                 self._channel.send(wire.encode(wire.FlowReports(message.id, reports)))
             elif isinstance(message, wire.FlowsFreed):
                 self._here.local.flows.freed(message.shard_ids)
+            elif isinstance(message, wire.CountFlows):
+                self._last_id = max(self._last_id, message.id)
+                counts = self._here.local.flow_counts(message.namespace)
+                self._channel.send(wire.encode(wire.FlowsCounted(message.id, counts)))
             elif isinstance(message, wire.RefreshNamespaces):
                 self._last_id = max(self._last_id, message.id)
                 self._here.spawn(self._refresh(message.id))

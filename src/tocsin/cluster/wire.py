@@ -20,7 +20,7 @@ from tocsin.model.job import RowFilter
 from tocsin.model.schedule import Edit, Put, ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
 from tocsin.ports.flows import FlowAnswer, FlowReport, HomePlace
-from tocsin.ports.forward import Located, NodeReport, Whereabouts, Write, WriteKind, Written
+from tocsin.ports.forward import FlowCounts, Located, NodeReport, Whereabouts, Write, WriteKind, Written
 from tocsin.ports.store import GENERATION_BYTES
 
 
@@ -97,6 +97,13 @@ class FlowsFreed(msgspec.Struct, tag="e", array_like=True):
     """Homes on the sender, each named by its shard, may grant more than before."""
 
     shard_ids: list[int]
+
+
+class CountFlows(msgspec.Struct, tag="w", array_like=True):
+    """Asks what the node has of the flows of a namespace."""
+
+    id: int
+    namespace: str
 
 
 class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
@@ -189,6 +196,13 @@ class FlowReports(msgspec.Struct, tag="v", array_like=True):
     reports: list[FlowReport]
 
 
+class FlowsCounted(msgspec.Struct, tag="x", array_like=True):
+    """What the node has of the namespace's flows, by the match of their rule, without rules of which it has nothing."""
+
+    id: int
+    counts: dict[str, FlowCounts]
+
+
 class Goodbye(msgspec.Struct, tag="b", array_like=True):
     """The node is stopping. It has not processed writes and requests with ids greater than this."""
 
@@ -204,6 +218,7 @@ PeerRequest = (
     | ReportFlows
     | AskFlows
     | FlowsFreed
+    | CountFlows
     | RelayedRequest
 )
 PeerReply = (
@@ -214,6 +229,7 @@ PeerReply = (
     | TimersLocated
     | FlowAnswers
     | FlowReports
+    | FlowsCounted
     | RelayedResponse
     | Goodbye
 )

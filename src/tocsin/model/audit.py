@@ -27,6 +27,8 @@ class AuditAction(StrEnum):
     SECRET_ROTATED = "secret_rotated"
     TENANT_LABELED = "tenant_labeled"
     FAILURES_DISMISSED = "failures_dismissed"
+    FLOW_CHANGED = "flow_changed"
+    FLOW_DELETED = "flow_deleted"
     JOB_CREATED = "job_created"
     JOB_CHANGED = "job_changed"
     JOB_ENDED = "job_ended"

@@ -70,6 +70,12 @@ class NamespaceNotFound(NotFound):
     code = "NAMESPACE_NOT_FOUND"
 
 
+class FlowNotFound(NotFound):
+    """The namespace has no rule of flows with this match."""
+
+    code = "FLOW_NOT_FOUND"
+
+
 class KeyNotFound(NotFound):
     """No API key has this id, or the caller may not see it."""
 
@@ -173,6 +179,12 @@ class TooManyKeys(Conflict):
     code = "TOO_MANY_KEYS"
 
 
+class TooManyFlows(Conflict):
+    """The namespace has the greatest number of rules of flows already. Nothing was written."""
+
+    code = "TOO_MANY_FLOWS"
+
+
 class ClockHalted(Conflict):
     """A clock that can be moved did not reach the instant asked for. It shows an earlier one and may be advanced again."""
 
@@ -195,6 +207,17 @@ class IdempotencyConflict(Conflict):
     """The same id or idempotency key was used before with other contents. Nothing was written."""
 
     code = "IDEMPOTENCY_CONFLICT"
+
+
+class QuotaExceeded(TocsinError):
+    """A quota of the namespace has no room for what the request creates or sends. Nothing was written."""
+
+    code = "QUOTA_EXCEEDED"
+
+    #: By default when to repeat a create that found too many pending timers: they end one by one.
+    def __init__(self, message: str, retry_after_s: float = 10.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class Unavailable(TocsinError):

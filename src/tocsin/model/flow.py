@@ -71,6 +71,11 @@ class Flow(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether the rule matches all keys that begin with `match`."""
         return self.match.endswith(":")
 
+    @property
+    def limits_nothing(self) -> bool:
+        """Whether it has no limits: it stands for a record that can't be decoded, because every stored rule has some."""
+        return not (self.per_key or self.total or self.close_on_retry_after)
+
     def closed_until(self, now_us: int) -> int | None:
         """Until when the rule is paused, None if it is not; `PAUSED_FOR_GOOD` without an end."""
         if not self.paused:

@@ -11,6 +11,7 @@ import msgspec
 from tocsin.model.flow import FlowLimits
 from tocsin.model.hooks import Hooks
 from tocsin.model.instants import US_PER_DAY
+from tocsin.model.quota import Quotas
 from tocsin.model.retry import DEFAULT_POLICY, RetryPolicy
 from tocsin.model.secrets import PreviousSecret, SigningSecrets
 
@@ -46,7 +47,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     the policy of timers without one of their own; None: the default policy. `answers` is how responses to callbacks are
     judged. `hooks` are those of timers and schedules without their own. `deleting` is the id of the job that deletes the
     namespace: while it is set, nothing of the namespace fires, is created or changed. `limits` are those of all of its
-    attempts together."""
+    attempts together, `quotas` those of what its clients create."""
 
     name: str
     num_shards: int
@@ -63,6 +64,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     hooks: Hooks | None = None
     deleting: str | None = None
     limits: FlowLimits | None = None
+    quotas: Quotas | None = None
 
     @property
     def held(self) -> bool:

@@ -18,6 +18,7 @@ from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Completion
 from tocsin.ports.flows import FlowPeers, LocalFlows
+from tocsin.ports.quotas import QuotaUse
 
 #: Why a timer is suspended whose address the settings of its shard's owner forbid.
 REFUSED = "egress"
@@ -192,6 +193,9 @@ class LocalWrites(Protocol):
     async def refresh_namespaces(self) -> None:
         """Reads the namespaces, by a read that begins after the call. Raises Unavailable."""
 
+    def flow_counts(self, namespace: str) -> dict[str, FlowCounts]:
+        """What this node has of the namespace's flows, by the match of their rule; without rules of which it has nothing."""
+
     @property
     def flows(self) -> LocalFlows:
         """What other nodes exchange with this one about flows."""
@@ -237,7 +241,7 @@ class NodeVitals(msgspec.Struct, frozen=True, array_like=True):
 class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     """A node's report about itself. `release` is its version. `dispatch_paused_reason`: a code of `PAUSE_TEXTS`.
     `largest_shard_bytes`: what the database reported; None if it reports no sizes. `paused_since_us`: since when it fires
-    nothing, by its clock; None while it fires."""
+    nothing, by its clock; None while it fires. `quotas`: what it has of namespaces with quotas."""
 
     release: str
     dispatching: bool
@@ -247,6 +251,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     largest_shard_bytes: int | None = None
     paused_since_us: int | None = None
     vitals: NodeVitals | None = None
+    quotas: dict[str, QuotaUse] = {}
 
 
 class Peers(FlowPeers, Protocol):
@@ -258,6 +263,10 @@ class Peers(FlowPeers, Protocol):
     async def locate(self, incarnation: bytes, timers: Located, timeout_us: int) -> list[Whereabouts | None]:
         """What the node knows of each of the timers in its memory; None if it does not own the shard. Raises Unavailable,
         also if the answer does not come in time."""
+
+    async def flow_counts(self, namespace: str) -> Mapping[bytes, Mapping[str, FlowCounts]]:
+        """What the nodes have of the namespace's flows, by incarnation and by the match of their rule; a node that does not
+        answer in time is absent."""
 
     async def refresh_namespaces(self, nodes: Mapping[bytes, str]) -> set[bytes]:
         """Asks the nodes (addresses by incarnation) to read the namespaces again. Returns those that confirmed it in time."""

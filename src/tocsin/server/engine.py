@@ -19,9 +19,11 @@ from tocsin.server.kernel_timer import wake_up
 from tocsin.server.observers import Observers
 from tocsin.server.peers import Peers
 from tocsin.settings import Settings
+from tocsin.tasks import end_tasks, spawn
 from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.supervisor import Supervisor
+from tocsin.timers.quotas import exchange_quotas
 from tocsin.timers.service import TimerService
 
 #: How long a start waits for the shards of a store that only this node uses.
@@ -91,7 +93,7 @@ class Engine:
         dispatcher = self.supervisor.dispatcher
         return {
             "tocsin_callbacks_in_flight": dispatcher.in_flight,
-            "tocsin_timers_deferred": dispatcher.waiting,
+            "tocsin_timers_deferred": dispatcher.waiting - dispatcher.flows.waiting(),
             "tocsin_destinations": dispatcher.destinations,
             "tocsin_overdue_seconds": self.supervisor.overdue_us() / 1e6,
             "tocsin_window_timers": self.context.window_timers,
@@ -156,6 +158,9 @@ async def start_engine(
     parts.ends.push_async_callback(supervisor.close)
     await service.namespaces.ensure_default()
     await supervisor.start()
+    if cluster is not None:
+        exchange = exchange_quotas(context, service.reports, lambda: len(service.other_nodes()))
+        parts.ends.push_async_callback(end_tasks, spawn(exchange, parts.on_fatal))
     if parts.store.capabilities.exclusive and not await supervisor.all_owned(_OWN_TIMEOUT_US):
         _log.warning("shards not claimed yet", effect="requests for them get 503")
     return engine

@@ -13,6 +13,7 @@ from tocsin.timers.engine.membership import Flag, address_of, api_url_of
 from tocsin.timers.engine.placement import SECRET_REMEDY
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import PAUSE_TEXTS
+from tocsin.timers.quotas import reported_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ def report_of(
         largest_shard_bytes=largest_shard_bytes,
         paused_since_us=None if reason is None else supervisor.dispatcher.paused_since_us,
         vitals=vitals,
+        quotas=reported_use(context),
     )
 
 

@@ -4,7 +4,7 @@
     settle      no create that was on its way can become durable any more
     passes      live rows are deleted at their owners, and what is left of each timer is forgotten, until nothing is found
     failures    what is listed as failed of timers of which nothing else is left
-    withdraw    keys lose the namespace, and its other jobs are removed
+    withdraw    keys lose the namespace, and its other jobs and its flows are removed
     remove      the record goes last, so that an interrupted job finds the namespace marked
 
 A deleted timer leaves a history row, whatever its namespace keeps. The next pass finds the timer by it, if the job was
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from tocsin.administration import delete_all
+from tocsin.administration import delete_all, delete_flows
 from tocsin.keys import ApiKeys, RecordAudit
 from tocsin.model.errors import NamespaceNotEmpty, TimerNotFound
 from tocsin.model.ids import timer_uuid
@@ -159,11 +159,12 @@ class NamespaceDeletion:
 
     async def withdraw(self, record: RecordAudit) -> None:
         """Takes the namespace from the keys that are limited to it, and removes its other jobs, with their idempotency
-        keys."""
+        keys, and the rules of its flows."""
         await self._keys.withdraw(self._name, record)
         jobs = await every_job(self._store, self._observe)
         gone = [each.id for each in jobs if each.namespace == self._name and each.id != self._job.id]
         await delete_all(self._store, JOBS, gone)
+        await delete_flows(self._store, self._name)
 
     async def remove(self) -> None:
         """Removes the namespace's record. When this returns, every node knows that the namespace is gone."""

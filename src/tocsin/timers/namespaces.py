@@ -20,6 +20,7 @@ from tocsin.model.errors import (
     StoreError,
     Unavailable,
 )
+from tocsin.model.flow import FlowLimits
 from tocsin.model.hooks import NO_HOOKS, Hook
 from tocsin.model.ids import namespace_hash, shards_of_namespace
 from tocsin.model.ids import shard_of as shard_in
@@ -32,6 +33,7 @@ from tocsin.model.namespace import (
     Namespace,
     policy_in_force,
 )
+from tocsin.model.quota import NO_QUOTAS
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.secrets import SigningSecrets
 from tocsin.model.stored_secrets import with_hooks
@@ -44,6 +46,7 @@ from tocsin.timers.engine.supervisor import Supervisor
 T = TypeVar("T")
 
 _NO_CHANGES: Mapping[str, Hook | None] = MappingProxyType({})
+_SAME_QUOTAS: Mapping[str, int | None] = MappingProxyType({})
 
 #: When to repeat a request for a namespace whose record is damaged: an operator has to restore it first.
 _DAMAGED_RETRY_AFTER_S = 60.0
@@ -155,10 +158,12 @@ class Namespaces:
         answers: Answers = Answers.STANDARD,
         retry: RetryPolicy | None = None,
         hooks: Mapping[str, Hook | None] = _NO_CHANGES,
+        limits: FlowLimits | None = None,
+        quotas: Mapping[str, int | None] | None = _SAME_QUOTAS,
         reserved: bool = False,
     ) -> Namespace:
-        """Creates a namespace, with hooks by their events. Only with `reserved` may the name begin with the server's prefix.
-        Raises NamespaceExists, NamespaceDeleting, InvalidInput, Unavailable."""
+        """Creates a namespace, with hooks by their events and quotas by their fields. Only with `reserved` may the name begin
+        with the server's prefix. Raises NamespaceExists, NamespaceDeleting, InvalidInput, Unavailable."""
         if name.startswith(RESERVED_PREFIX) and not reserved:
             reason = f"begins with {RESERVED_PREFIX!r}, which is reserved for the server; choose another name"
             raise InvalidInput(FieldError("name", reason))
@@ -178,6 +183,8 @@ class Namespaces:
             answers=answers,
             retry=retry,
             hooks=NO_HOOKS.changed(with_hooks(hooks, None)),
+            limits=limits,
+            quotas=NO_QUOTAS.changed(quotas),
         )
         if not await self.read(put_namespace(self._context.store, namespace, create=True)):
             await self.refresh()
@@ -198,14 +205,20 @@ class Namespaces:
         answers: Answers | None = None,
         retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
         hooks: Mapping[str, Hook | None] = _NO_CHANGES,
+        limits: FlowLimits | msgspec.UnsetType | None = msgspec.UNSET,
+        quotas: Mapping[str, int | None] | None = _SAME_QUOTAS,
     ) -> Namespace:
-        """Changes the fields that are not None; a `retry` of None restores the default policy. Of the hooks, those of the
-        given events change, or are removed where None. A new secret signs alone at
-        once, which ends a rotation.
+        """Changes the fields that are not None; a `retry` of None restores the default policy, and `limits` of None
+        removes them. Of the hooks, those of the given events change, or are removed where None, and so do the quotas of the
+        given fields; None removes all. A new secret signs alone at once, which ends a rotation.
 
         When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
         `namespaces_lease`. Raises NamespaceNotFound, NamespaceDeleting, InvalidInput, Conflict, Unavailable.
         """
+
+        if quotas and name.startswith(RESERVED_PREFIX):
+            reason = f"are not for the server's own namespaces, which begin with {RESERVED_PREFIX!r}; leave them out"
+            raise InvalidInput(FieldError("quotas", reason))
 
         def change(known: Namespace) -> Namespace:
             self.refuse_deleting(name)
@@ -219,6 +232,8 @@ class Namespaces:
                 answers=known.answers if answers is None else answers,
                 retry=known.retry if retry is msgspec.UNSET else retry,
                 hooks=(known.hooks or NO_HOOKS).changed(with_hooks(hooks, known.hooks)),
+                limits=known.limits if limits is msgspec.UNSET else limits,
+                quotas=(known.quotas or NO_QUOTAS).changed(quotas),
             )
 
         return await self._change_everywhere(name, change)

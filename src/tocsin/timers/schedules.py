@@ -143,7 +143,9 @@ class Schedules:
         its state: one with another timing is planned again, from now on, and an identical one is not written at all.
         `[redacted]` in the URL and headers stands for the secrets of the stored schedule. The timer's instants are ignored.
 
-        Raises InvalidInput, and ScheduleEnded if the definition has no instant left."""
+        Raises InvalidInput, QuotaExceeded, and ScheduleEnded if the definition has no instant left."""
+        await self._timers.namespaces.ensure_known(timer.namespace)
+        self._timers.quotas.check_create(timer)
         if withholds(timer):
             stored = await self._stored(timer.namespace, timer.id)
             take_secrets(timer, None if stored is None else stored.timer)
@@ -166,9 +168,11 @@ class Schedules:
         self, namespace: str, schedule_id: str, changes: Changes, definition: DefinitionChanges | None = None
     ) -> ScheduleView:
         """Changes a schedule; an attempt in flight goes on, and its result counts. `[redacted]` has the same meaning as in
-        `create`. Raises ScheduleEnded, and InvalidInput, also if the changed definition is invalid."""
+        `create`. Raises ScheduleEnded, QuotaExceeded, and InvalidInput, also if the changed definition is invalid."""
         if changes.execute_at is not msgspec.UNSET:
             raise InvalidInput(FieldError("executeAt", "does not apply to schedules; change cron, every or anchor"))
+        await self._timers.namespaces.ensure_known(namespace)
+        self._timers.quotas.check_payload(namespace, changes.payload, changes.body)
         definition = definition or DefinitionChanges()
         timed = definition != DefinitionChanges()
         stored = (await self._existing(namespace, schedule_id)).timer if timed or withholds(changes) else None

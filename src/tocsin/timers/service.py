@@ -29,7 +29,18 @@ from tocsin.model.stored_secrets import with_secrets, withholds
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
 from tocsin.ports.flows import LocalFlows
-from tocsin.ports.forward import Forwarder, Located, NodeReport, NodeVitals, Peers, Whereabouts, Write, WriteCompletion
+from tocsin.ports.forward import (
+    FlowCounts,
+    Forwarder,
+    Located,
+    NodeReport,
+    NodeVitals,
+    Peers,
+    Whereabouts,
+    Write,
+    WriteCompletion,
+)
+from tocsin.ports.quotas import QuotaUse
 from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow, StoreFacts
 from tocsin.tasks import Turns
 from tocsin.timers.cluster_view import (
@@ -48,6 +59,7 @@ from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import explain
 from tocsin.timers.failures import Failures
+from tocsin.timers.flows import Flows
 from tocsin.timers.history import FailedRun, RunPage, failed_runs, latest_ended, runs_of
 from tocsin.timers.listing import (
     PAGES_READ_MAX,
@@ -63,6 +75,7 @@ from tocsin.timers.listing import (
 )
 from tocsin.timers.locating import Owners
 from tocsin.timers.namespaces import Namespaces
+from tocsin.timers.quotas import QuotaGate, use_of
 from tocsin.timers.redacted import restore_secrets
 from tocsin.timers.writing import BatchedWrite, EngineWrite, Outcomes, WriteClient, Writes, create_op
 
@@ -98,6 +111,8 @@ class TimerService:
         self.namespaces = Namespaces(context, supervisor, num_shards=namespace_num_shards, retention_us=retention_us)
         #: What clients let this process reckon.
         self.turns = Turns()
+        self.flow_rules = Flows(context, supervisor, self.namespaces)
+        self.quotas = QuotaGate(context)
         self.failures = Failures(context.store, self.namespaces, self.turns, supervisor.total_shards)
         self._context, self._supervisor = context, supervisor
         self._shared = not context.store.capabilities.exclusive
@@ -118,6 +133,10 @@ class TimerService:
         """What other nodes exchange with this one about flows."""
         return self._supervisor.flows
 
+    def flow_counts(self, namespace: str) -> dict[str, FlowCounts]:
+        """What this node has of the namespace's flows, by the match of their rule; without rules of which it has nothing."""
+        return self._supervisor.dispatcher.flows.counts(namespace)
+
     @property
     def writes_waiting(self) -> int:
         """Clients' writes that have not been answered yet."""
@@ -130,7 +149,8 @@ class TimerService:
         condition forbids it. `[redacted]` in its URL and headers stands for the secrets of the timer that is stored under
         its id, pending or finished, when this begins.
 
-        Raises InvalidInput, NamespaceNotFound, Unavailable; with a condition also TimerExists, IdempotencyConflict.
+        Raises InvalidInput, NamespaceNotFound, QuotaExceeded, Unavailable; with a condition also TimerExists,
+        IdempotencyConflict.
         """
         (outcome,) = await self.create_many([timer], [condition])
         if isinstance(outcome, TocsinError):
@@ -139,13 +159,15 @@ class TimerService:
 
     def create_for(self, client: WriteClient, timer: Timer, condition: Condition | None = None) -> None:
         """Like `create`, for a client that waits in no coroutine: it gets the view when the timer is durable, perhaps at
-        once. Raises NamespaceNotFound."""
+        once. Raises NamespaceNotFound, QuotaExceeded."""
         unknown = self._shared and timer.namespace not in self._context.namespaces
         if unknown or withholds(timer):
             task = asyncio.get_running_loop().create_task(client.follow(self.create(timer, condition)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
+            if self._context.quotas:
+                self.quotas.check_create(timer)
             op = create_op(timer, condition)
             self._writes.submit(self.namespaces.shard_of(op.namespace, op.uuid), op, client)
 
@@ -159,6 +181,7 @@ class TimerService:
         incomplete = [each for each in wanted if withholds(each[0])]
         known = await restore_secrets(incomplete, self.get_many) if incomplete else {}
         outcomes, shards, writes = Outcomes(len(wanted)), dict[int, list[EngineWrite]](), self._writes
+        limited = bool(self._context.quotas)
         for position, (timer, condition) in enumerate(wanted):
             op = create_op(timer, condition)
             try:
@@ -168,6 +191,9 @@ class TimerService:
                 continue
             if known and (outcome := known.get(id(timer))) is not None:
                 outcomes.take(position, outcome)
+                continue
+            if limited and (refused := self.quotas.refusal(timer)) is not None:
+                outcomes.take(position, refused)
                 continue
             shards.setdefault(shard_id, []).append(BatchedWrite(writes, shard_id, op, outcomes, position))
         for shard_id, together in shards.items():
@@ -284,8 +310,10 @@ class TimerService:
 
     async def update(self, namespace: str, timer_id: str, changes: Changes) -> TimerView:
         """Changes a pending timer; `[redacted]` has the same meaning as in `create`. Raises TimerNotFound, TimerNotPending,
-        InvalidInput, Unavailable."""
+        InvalidInput, QuotaExceeded, Unavailable."""
         shard_id, uuid = await self._locate(namespace, timer_id)
+        if self._context.quotas:
+            self.quotas.check_payload(namespace, changes.payload, changes.body)
         if withholds(changes):
             changes = with_secrets(changes, (await self.get(namespace, timer_id)).timer)
         view = await self._change(timer_id, shard_id, WriteOp(OpKind.UPDATE, uuid, namespace, changes=changes))
@@ -457,6 +485,10 @@ class TimerService:
     async def reports(self) -> Mapping[bytes, NodeReport]:
         """The reports of the other nodes, by incarnation, without those that do not answer in time."""
         return {} if self.namespaces.peers is None else await self.namespaces.peers.reports()
+
+    async def quota_use(self, namespace: str) -> QuotaUse | None:
+        """What the nodes that answer in time have of a namespace with quotas; None if it has none."""
+        return await use_of(self._context, namespace, self.reports)
 
     async def store_facts(self) -> StoreFacts:
         """What the database reports about itself. Raises Unavailable."""

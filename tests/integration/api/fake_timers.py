@@ -6,10 +6,12 @@ import asyncio
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import msgspec
 from fake_failures import FakeFailures
+from fake_flows import FakeFlows
 from tests.support.completions import complete
 
 from tocsin.model.condition import Condition, OnConflict, Outcome
@@ -27,6 +29,7 @@ from tocsin.model.errors import (
 from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import HistoryMode, Namespace
+from tocsin.model.quota import NO_QUOTAS
 from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Changes, LoggedAttempt, Status, Timer
 from tocsin.tasks import Turns
@@ -36,6 +39,7 @@ from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.history import FailedRun, RunPage, read_cursor
 from tocsin.timers.listing import IdListRequest, Scope
 from tocsin.timers.namespaces import Namespaces
+from tocsin.timers.quotas import QuotaGate
 from tocsin.timers.service import (
     ClusterView,
     ListRequest,
@@ -62,6 +66,9 @@ class FakeNamespaces(Namespaces):
     def is_paused(self, name: str) -> bool:
         return False
 
+    async def ensure_known(self, namespace: str) -> None:
+        return
+
     async def all(self):  # type: ignore[no-untyped-def]
         self._check("default")
         return sorted(self.known.values(), key=lambda namespace: namespace.name)
@@ -86,6 +93,7 @@ class FakeNamespaces(Namespaces):
         num_shards: int | None = None,
         history: HistoryMode | None = None,
         retention_us: int | None = None,
+        quotas: Any = None,
         **fields: Any,
     ) -> Namespace:
         self._check("default")
@@ -94,18 +102,20 @@ class FakeNamespaces(Namespaces):
         if num_shards is not None and num_shards > TOTAL_SHARDS:
             raise InvalidInput(FieldError("numShards", f"is more than there are: {TOTAL_SHARDS}"))
         history, retention_us = history or HistoryMode.ALL, retention_us or 86_400_000_000
+        fields["quotas"] = NO_QUOTAS.changed(quotas)
         self.known[name] = Namespace(name, num_shards or 4, 1, 1, history, retention_us, **fields)
         return self.known[name]
 
     async def update(  # type: ignore[override]
-        self, name: str, *, remove_secret: bool = False, retry: Any = msgspec.UNSET, **fields: Any
+        self, name: str, *, remove_secret: bool = False, **fields: Any
     ) -> Namespace:
         self._check(name)
-        wanted = {field: value for field, value in fields.items() if value is not None}
+        fields["quotas"] = (self.known[name].quotas or NO_QUOTAS).changed(fields["quotas"])
+        kept = {"retry", "limits", "quotas"}
+        wanted = {field: value for field, value in fields.items() if value is not None or field in kept}
+        wanted = {field: value for field, value in wanted.items() if value is not msgspec.UNSET}
         if remove_secret:
             wanted["secret"] = None
-        if retry is not msgspec.UNSET:
-            wanted["retry"] = retry
         self.known[name] = msgspec.structs.replace(self.known[name], **wanted)
         return self.known[name]
 
@@ -125,6 +135,7 @@ class FakeTimerService(TimerService):
 
     def __init__(self) -> None:
         self.turns = Turns()
+        self.quotas = QuotaGate(cast("Any", SimpleNamespace(quotas={})))
         self.clear()
 
     def clear(self) -> None:
@@ -138,6 +149,7 @@ class FakeTimerService(TimerService):
         self._held: tuple[asyncio.AbstractEventLoop, WriteClient, TimerView]
         self.namespaces = FakeNamespaces(self._check)
         self.failures = cast("Any", FakeFailures(self._check))
+        self.flow_rules = FakeFlows(self._check)
 
     def _view(self, timer: Timer) -> TimerView:
         uuid = timer_uuid(timer.namespace, timer.id)

@@ -215,6 +215,13 @@ class TestNamespacesAndCluster:
         assert tocsin("namespaces", "update", "billing").code == 2
         assert tocsin("namespaces", "update", "billing", "--remove-secret", "--secret", "new").code == 2
 
+    def test_quotas_are_set_and_removed(self, tocsin, scripted):
+        scripted.script = [answer({"name": "billing"})]
+        options = ("--pending-max", "100", "--creates-per-second", "0", "--server", scripted.url)
+        assert tocsin("namespaces", "update", "billing", *options).code == 0
+        quotas = {"pending": 100, "createsPerSecond": None}
+        assert msgspec.json.decode(scripted.received[-1].body) == {"name": "billing", "quotas": quotas}
+
     def test_cluster(self, tocsin, scripted):
         node = {"node": "one", "incarnation": "1", "address": "a:1", "alive": True, "self": True, "shards": 1}
         node["largestShardBytes"] = 150 << 20

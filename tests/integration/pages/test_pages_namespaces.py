@@ -173,3 +173,25 @@ async def test_what_is_always_there_has_no_form_to_delete_it(node: Node) -> None
     assert 'id="delete"' not in (await browser.get("/namespaces/default")).text
     refused = await browser.post("/namespaces/delete", {"name": "default", "typed": "default"})
     assert refused.status_code == 400 and "is always there" in refused.text
+
+
+async def test_quotas_are_set_shown_with_their_use_and_removed(node: Node) -> None:
+    browser = node.browser()
+    await create(browser, "shop")
+    assert 'id="quota-use"' not in (await browser.get("/namespaces/shop")).text
+    sent = {"quotas.pending": "200", "quotas.createsPerSecond": "50", "quotas.payloadBytes": ""}
+    assert (await browser.post("/namespaces/change", {"name": "shop", **sent})).status_code == 303
+    await browser.create("t", namespace="shop")
+    while "1 of 200, counted" not in (page := (await browser.get("/namespaces/shop")).text):  # noqa: ASYNC110 -- no signal
+        await asyncio.sleep(0.02)
+    assert 'name="quotas.pending" value="200"' in page and "of 50, in the last seconds" in page
+    refused = await browser.post("/namespaces/change", {"name": "shop", **sent, "quotas.payloadBytes": "much"})
+    assert refused.status_code == 400 and 'id="wrong-quotas.payloadBytes">' in refused.text
+    assert 'value="much"' in refused.text and 'value="200"' in refused.text
+    assert (
+        await browser.post("/namespaces/change", {"name": "shop", **sent, "quotas.pending": "0"})
+    ).status_code == 400
+    none = dict.fromkeys(sent, "")
+    assert (await browser.post("/namespaces/change", {"name": "shop", **none})).status_code == 303
+    stored = (await browser.client.post("/api/v1/namespaces/get", json={"name": "shop"})).json()
+    assert "quotas" not in stored

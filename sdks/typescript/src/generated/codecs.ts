@@ -33,6 +33,13 @@ import type {
   FailureList,
   FailurePage,
   FailureSample,
+  Flow,
+  FlowLimits,
+  FlowLimitsAnswer,
+  FlowName,
+  FlowPage,
+  FlowRate,
+  FlowRateAnswer,
   GetNamespace,
   GetStatistics,
   Hook,
@@ -49,6 +56,7 @@ import type {
   ListAudit,
   ListFailureMembers,
   ListFailures,
+  ListFlows,
   ListJobs,
   ListSchedules,
   ListTimers,
@@ -62,8 +70,12 @@ import type {
   Outage,
   Outcome,
   OwnerNode,
+  PauseFlow,
   Preview,
   PreviewSchedule,
+  PutFlow,
+  Quotas,
+  QuotasAnswer,
   RawBody,
   RawBodyAnswer,
   ReplaySchedule,
@@ -173,6 +185,35 @@ export function encodeCreateKey(source: CreateKey): Sent {
   return encode(source, ofCreateKey);
 }
 
+const ofPauseFlow: Converters<PauseFlow> = {
+  until: encodeInstant,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodePauseFlow(source: PauseFlow): Sent {
+  return encode(source, ofPauseFlow);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeListFlows(source: ListFlows): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeFlowName(source: FlowName): Sent {
+  return encode(source);
+}
+
+const ofPutFlow: Converters<PutFlow> = {
+  perKey: encodeFlowLimits,
+  total: encodeFlowLimits,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodePutFlow(source: PutFlow): Sent {
+  return encode(source, ofPutFlow);
+}
+
 const ofRotateSecret: Converters<RotateSecret> = {
   grace: encodeDuration,
 };
@@ -190,6 +231,8 @@ export function encodeDeleteNamespace(source: DeleteNamespace): Sent {
 const ofUpdateNamespace: Converters<UpdateNamespace> = {
   retention: encodeDuration,
   retryPolicy: encodeRetryPolicy,
+  limits: encodeFlowLimits,
+  quotas: encodeQuotas,
   onFailure: encodeHook,
   onSuccess: encodeHook,
   onRecovery: encodeHook,
@@ -207,9 +250,34 @@ export function encodeGetNamespace(source: GetNamespace): Sent {
   return encode(source);
 }
 
+/** What is sent; members that are undefined stay out. */
+export function encodeQuotas(source: Quotas): Sent {
+  return encode(source);
+}
+
+const ofFlowRate: Converters<FlowRate> = {
+  per: encodeDuration,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeFlowRate(source: FlowRate): Sent {
+  return encode(source, ofFlowRate);
+}
+
+const ofFlowLimits: Converters<FlowLimits> = {
+  rate: encodeFlowRate,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeFlowLimits(source: FlowLimits): Sent {
+  return encode(source, ofFlowLimits);
+}
+
 const ofCreateNamespace: Converters<CreateNamespace> = {
   retention: encodeDuration,
   retryPolicy: encodeRetryPolicy,
+  limits: encodeFlowLimits,
+  quotas: encodeQuotas,
   onFailure: encodeHook,
   onSuccess: encodeHook,
   onRecovery: encodeHook,
@@ -497,8 +565,13 @@ export interface Answers {
   JobFailure: JobFailure;
   JobList: JobList;
   Namespace: Namespace;
+  FlowLimitsAnswer: FlowLimitsAnswer;
+  FlowRateAnswer: FlowRateAnswer;
+  QuotasAnswer: QuotasAnswer;
   NamespaceList: NamespaceList;
   RotatedSecret: RotatedSecret;
+  Flow: Flow;
+  FlowPage: FlowPage;
   CreatedKey: CreatedKey;
   KeyList: KeyList;
   ShownKey: ShownKey;
@@ -664,7 +737,19 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   Namespace: {
     required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt"],
-    nested: [["retryPolicy", "RetryPolicyAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
+    nested: [["retryPolicy", "RetryPolicyAnswer", false], ["limits", "FlowLimitsAnswer", false], ["quotas", "QuotasAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
+  },
+  FlowLimitsAnswer: {
+    required: [],
+    nested: [["rate", "FlowRateAnswer", false]],
+  },
+  FlowRateAnswer: {
+    required: ["count", "per"],
+    nested: [],
+  },
+  QuotasAnswer: {
+    required: [],
+    nested: [],
   },
   NamespaceList: {
     required: ["namespaces"],
@@ -673,6 +758,14 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   RotatedSecret: {
     required: ["name", "secret"],
     nested: [],
+  },
+  Flow: {
+    required: ["namespace", "match", "closeOnRetryAfter", "paused", "version", "createdAt", "updatedAt", "inFlight", "waiting", "complete"],
+    nested: [["perKey", "FlowLimitsAnswer", false], ["total", "FlowLimitsAnswer", false]],
+  },
+  FlowPage: {
+    required: ["flows"],
+    nested: [["flows", "Flow", true]],
   },
   CreatedKey: {
     required: ["keyId", "role", "name", "namespaces", "tenants", "createdAt", "key"],

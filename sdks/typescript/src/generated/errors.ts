@@ -48,6 +48,13 @@ export class NamespaceNotFound extends NotFound {
   }
 }
 
+/** FLOW_NOT_FOUND: The namespace has no rule of flows with exactly this match. */
+export class FlowNotFound extends NotFound {
+  static {
+    FlowNotFound.prototype.name = "FlowNotFound";
+  }
+}
+
 /** SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no longer retained. */
 export class ServiceCallNotFound extends NotFound {
   static {
@@ -169,6 +176,13 @@ export class TooManyKeys extends Conflict {
   }
 }
 
+/** TOO_MANY_FLOWS: The maximum number of rules of flows exists in the namespace. Nothing was written. */
+export class TooManyFlows extends Conflict {
+  static {
+    TooManyFlows.prototype.name = "TooManyFlows";
+  }
+}
+
 /**
  * JOB_NOT_FOUND: No job has this id, or the key has no access to its namespace. A job is kept for 30 days after
  * its end.
@@ -274,6 +288,17 @@ export class UnsupportedMediaType extends InvalidInput {
   }
 }
 
+/**
+ * QUOTA_EXCEEDED: A quota of the namespace has no room for the request: too many timers are pending (pending),
+ * too many were created in the last second (createsPerSecond), or the payload is too large (payloadBytes).
+ * Nothing was written.
+ */
+export class QuotaExceeded extends Overloaded {
+  static {
+    QuotaExceeded.prototype.name = "QuotaExceeded";
+  }
+}
+
 /** TOO_MANY_FAILURES: This address has sent too many invalid API keys. */
 export class TooManyFailures extends Overloaded {
   static {
@@ -364,6 +389,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   FORBIDDEN: Forbidden,
   TIMER_NOT_FOUND: TimerNotFound,
   NAMESPACE_NOT_FOUND: NamespaceNotFound,
+  FLOW_NOT_FOUND: FlowNotFound,
   SERVICE_CALL_NOT_FOUND: ServiceCallNotFound,
   KEY_NOT_FOUND: KeyNotFound,
   SCHEDULE_NOT_FOUND: ScheduleNotFound,
@@ -380,6 +406,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   CLOCK_HALTED: ClockHalted,
   ROTATION_PENDING: RotationPending,
   TOO_MANY_KEYS: TooManyKeys,
+  TOO_MANY_FLOWS: TooManyFlows,
   JOB_NOT_FOUND: JobNotFound,
   JOB_RUNNING: JobRunning,
   JOB_ENDED: JobEnded,
@@ -393,6 +420,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   PAYLOAD_TOO_LARGE: PayloadTooLarge,
   UNSUPPORTED_MEDIA_TYPE: UnsupportedMediaType,
   OVERLOADED: Overloaded,
+  QUOTA_EXCEEDED: QuotaExceeded,
   TOO_MANY_FAILURES: TooManyFailures,
   HEADERS_TOO_LARGE: HeadersTooLarge,
   INTERNAL: Internal,

@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "job_created" | "job_changed" | "job_ended";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "job_created" | "job_changed" | "job_ended";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli";
@@ -81,12 +81,13 @@ export type TimerStatus = "pending" | "completed" | "failed" | "canceled" | "exp
 
 /**
  * What has to happen before the timer moves on. `instant`: its time. `destination`, `namespace`, `node`: a free
- * slot there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or
- * changes are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its
+ * slot there; a paused namespace: that it is resumed. `flow`: a slot or a token of its flow, or of its
+ * namespace's limits; a paused flow: that it is resumed. `response`: that of the receiver. `write`: that results
+ * or changes are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its
  * shard. `create`: that a client creates it again. `egress`: that the settings permit its address, or its URL
  * leads elsewhere.
  */
-export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "response" | "write" | "lease" | "clock" | "owner" | "create" | "egress";
+export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "flow" | "response" | "write" | "lease" | "clock" | "owner" | "create" | "egress";
 
 /** What a service call waits for: its due time, or a retry. */
 export type WaitingStatus = "Scheduled" | "Retrying";
@@ -137,6 +138,11 @@ export interface CreateTimer {
   readonly expireAfter?: DurationLike | undefined;
   /** What it is for, in one line; shown in lists and never sent to the callback. */
   readonly description?: string | null | undefined;
+  /**
+   * The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
+   * matches it.
+   */
+  readonly flowKey?: string | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | undefined;
   /** Who is notified when it has succeeded. */
@@ -210,9 +216,9 @@ export interface TimerHistory {
 }
 
 /**
- * Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`, `description`
- * and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one
- * another. Send at most one of `executeAt` and `delay`.
+ * Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`,
+ * `description`, `flowKey` and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and
+ * `body` replace one another. Send at most one of `executeAt` and `delay`.
  */
 export interface UpdateTimer {
   /** The namespace's name. */
@@ -249,6 +255,11 @@ export interface UpdateTimer {
   readonly expireAfter?: DurationLike | null | undefined;
   /** What it is for, in one line; shown in lists and never sent to the callback. */
   readonly description?: string | null | undefined;
+  /**
+   * The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
+   * matches it.
+   */
+  readonly flowKey?: string | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | null | undefined;
   /** Who is notified when it has succeeded. */
@@ -343,6 +354,11 @@ export interface CreateSchedule {
   readonly expireAfter?: DurationLike | undefined;
   /** What it is for, in one line; shown in lists and never sent to the callback. */
   readonly description?: string | null | undefined;
+  /**
+   * The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
+   * matches it.
+   */
+  readonly flowKey?: string | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | undefined;
   /** Who is notified when it has succeeded. */
@@ -399,8 +415,8 @@ export interface ScheduleName {
 
 /**
  * Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round.
- * Null removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description` and the
- * hooks, and restores the default of `catchUpWindow` and `retryPolicy`.
+ * Null removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description`,
+ * `flowKey` and the hooks, and restores the default of `catchUpWindow` and `retryPolicy`.
  */
 export interface UpdateSchedule {
   /** The namespace's name. */
@@ -433,6 +449,11 @@ export interface UpdateSchedule {
   readonly expireAfter?: DurationLike | null | undefined;
   /** What it is for, in one line; shown in lists and never sent to the callback. */
   readonly description?: string | null | undefined;
+  /**
+   * The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace
+   * matches it.
+   */
+  readonly flowKey?: string | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | null | undefined;
   /** Who is notified when it has succeeded. */
@@ -706,6 +727,10 @@ export interface CreateNamespace {
   readonly answers?: CallbackAnswers | undefined;
   /** The policy of timers without their own; null for the default: 10 attempts in 8.5 h. */
   readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** The limits of all attempts of the namespace together. */
+  readonly limits?: FlowLimits | undefined;
+  /** Limits on what its clients create. */
+  readonly quotas?: Quotas | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | undefined;
   /** Who is notified when it has succeeded. */
@@ -721,6 +746,42 @@ export interface CreateNamespace {
   readonly onPaused?: Hook | undefined;
 }
 
+/**
+ * Limits of attempts; send a rate, a parallelism, or both. In any time at most `burst` attempts begin, and those
+ * of the rate.
+ */
+export interface FlowLimits {
+  readonly rate?: FlowRate | undefined;
+  /**
+   * How many attempts may begin at once if none did for a while. Requires a rate; default 1: they are evenly
+   * spaced.
+   */
+  readonly burst?: number | undefined;
+  /** How many attempts may be in flight at once. */
+  readonly parallelism?: number | undefined;
+}
+
+/** So many attempts within a time, evenly spread. */
+export interface FlowRate {
+  /** How many attempts may begin in that time. */
+  readonly count: number;
+  /** The time: 1s to 1d. */
+  readonly per: DurationLike;
+}
+
+/**
+ * Quotas of a namespace; null removes one, and an absent one stays unchanged. What exceeds one is refused with
+ * QUOTA_EXCEEDED.
+ */
+export interface Quotas {
+  /** Its timers that may be pending at once; not schedules. */
+  readonly pending?: number | null | undefined;
+  /** Timers and schedules that may be created in it in a second, with one second's worth at once. */
+  readonly createsPerSecond?: number | null | undefined;
+  /** Bytes that the payload or the raw body of one timer or schedule may have. */
+  readonly payloadBytes?: number | null | undefined;
+}
+
 /** Names a namespace. */
 export interface GetNamespace {
   /** The namespace's name. */
@@ -729,7 +790,8 @@ export interface GetNamespace {
 
 /**
  * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without
- * their own for the same event; null removes one.
+ * their own for the same event; null removes one, and null removes `limits`, which are otherwise replaced as a
+ * whole.
  */
 export interface UpdateNamespace {
   /** The namespace's name. */
@@ -749,6 +811,10 @@ export interface UpdateNamespace {
   readonly answers?: CallbackAnswers | undefined;
   /** The policy of timers without their own; null for the default: 10 attempts in 8.5 h. */
   readonly retryPolicy?: RetryPolicy | null | undefined;
+  /** The limits of all attempts of the namespace together. */
+  readonly limits?: FlowLimits | null | undefined;
+  /** Changes to its quotas; null removes all. */
+  readonly quotas?: Quotas | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | null | undefined;
   /** Who is notified when it has succeeded. */
@@ -786,6 +852,51 @@ export interface RotateSecret {
   readonly grace?: DurationLike | undefined;
   /** Rotate even during the grace period of an earlier rotation. Default false. */
   readonly force?: boolean | undefined;
+}
+
+/** A rule with all its limits; send at least one of `perKey`, `total` and a true `closeOnRetryAfter`. */
+export interface PutFlow {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The flow key that the rule is for, or a prefix of keys, which ends with a colon. */
+  readonly match: string;
+  /** The limits of each flow key by itself. */
+  readonly perKey?: FlowLimits | undefined;
+  /** The limits of all flow keys of the rule together. */
+  readonly total?: FlowLimits | undefined;
+  /**
+   * Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then. Default
+   * false.
+   */
+  readonly closeOnRetryAfter?: boolean | undefined;
+}
+
+/** Names a rule. */
+export interface FlowName {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The flow key that the rule is for, or a prefix of keys, which ends with a colon. */
+  readonly match: string;
+}
+
+/** The namespace whose rules are wanted. */
+export interface ListFlows {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** Maximum number of rules on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** A rule to pause. */
+export interface PauseFlow {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The flow key that the rule is for, or a prefix of keys, which ends with a colon. */
+  readonly match: string;
+  /** When it goes on; without it, when it is resumed. */
+  readonly until?: InstantLike | undefined;
 }
 
 /**
@@ -947,9 +1058,11 @@ export interface Timer {
   expireAfter?: string;
   /** What the timer is for. */
   description?: string;
+  /** The flow that limits its attempts. */
+  flowKey?: string;
   /**
    * Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`,
-   * `destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
+   * `destination:…`, `flow:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
    */
   suspended?: string;
   /** What the due timer does now, or waits for; only in a list that asks for it. */
@@ -1180,6 +1293,8 @@ export interface Schedule {
   expireAfter?: string;
   /** What the schedule is for. */
   description?: string;
+  /** The flow that limits its attempts. */
+  flowKey?: string;
   /** Absent if the schedule has a body. */
   payload?: unknown;
   /** The whole body of the callback, instead of the envelope with the payload. */
@@ -1514,6 +1629,10 @@ export interface Namespace {
   damaged?: string;
   /** The job's id. */
   deleting?: string;
+  /** The limits of all attempts of the namespace together. */
+  limits?: FlowLimitsAnswer;
+  /** Its quotas; absent if it has none. */
+  quotas?: QuotasAnswer;
   /** Who is notified when it has failed, or expired. */
   onFailure?: HookAnswer;
   /** Who is notified when it has succeeded. */
@@ -1529,6 +1648,33 @@ export interface Namespace {
   onPaused?: HookAnswer;
 }
 
+/** Limits of attempts. What is absent is not limited. */
+export interface FlowLimitsAnswer {
+  rate?: FlowRateAnswer;
+  /** How many attempts may begin at once; absent without a rate. */
+  burst?: number;
+  /** How many attempts may be in flight at once. */
+  parallelism?: number;
+}
+
+/** So many attempts within a time, evenly spread. */
+export interface FlowRateAnswer {
+  /** How many attempts may begin in that time. */
+  count: number;
+  /** The time: 1s to 1d. */
+  per: string;
+}
+
+/** The quotas of a namespace; absent ones do not exist. */
+export interface QuotasAnswer {
+  /** Its timers that may be pending at once; not schedules. */
+  pending?: number;
+  /** Timers and schedules that may be created in it in a second, with one second's worth at once. */
+  createsPerSecond?: number;
+  /** Bytes that the payload or the raw body of one timer or schedule may have. */
+  payloadBytes?: number;
+}
+
 /** All namespaces that the key has access to, sorted by name. */
 export interface NamespaceList {
   namespaces: Namespace[];
@@ -1542,6 +1688,43 @@ export interface RotatedSecret {
   secret: string;
   /** Until when the previous secret keeps signing; absent if only the new one signs. */
   previousUntil?: Instant;
+}
+
+/** A rule, and what is under way of its flow keys. */
+export interface Flow {
+  /** The namespace's name. */
+  namespace: string;
+  /** The flow key that the rule is for, or a prefix of keys, which ends with a colon. */
+  match: string;
+  /** Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then. */
+  closeOnRetryAfter: boolean;
+  /** Whether nothing of it begins. */
+  paused: boolean;
+  /** 1, and one more with each change. */
+  version: number;
+  /** An RFC 3339 instant with a time zone. */
+  createdAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  updatedAt: Instant;
+  /** Attempts that are in flight. */
+  inFlight: number;
+  /** Due timers that wait in memory; further ones may wait in the store. */
+  waiting: number;
+  /** Whether all nodes have answered; otherwise more may be in flight and wait than is shown. */
+  complete: boolean;
+  /** The limits of each flow key by itself. */
+  perKey?: FlowLimitsAnswer;
+  /** The limits of all flow keys of the rule together. */
+  total?: FlowLimitsAnswer;
+  /** When it goes on; absent unless it is paused until an instant. */
+  pausedUntil?: string;
+}
+
+/** A page of rules, by match. A page without `nextCursor` is the last. */
+export interface FlowPage {
+  flows: Flow[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
 }
 
 /** A new API key. Only this response contains the key itself. */

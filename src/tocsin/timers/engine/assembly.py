@@ -28,10 +28,12 @@ from tocsin.model.errors import (
 from tocsin.model.failure import FAILED, failure_of
 from tocsin.model.hooks import Event, Hooks
 from tocsin.model.namespace import HistoryMode
+from tocsin.model.quota import Quota, Room, no_room
 from tocsin.model.run import FAILED_RUNS, Run
 from tocsin.model.schedule import Put, Replan, Replay
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
 from tocsin.ports.observer import TimerSuspended
+from tocsin.ports.quotas import QuotaRefused
 from tocsin.ports.store import FailureRow, FireKey, Found, HistoryRow, RunRow, ShardBatch
 from tocsin.timers.engine import recurring
 from tocsin.timers.engine.idempotency import create_if, former_row, keeps, kept_for_its_keys, replay, stored_by_newer
@@ -82,6 +84,8 @@ HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 HooksOf = Callable[[str], Hooks | None]
 #: Why nothing can be created or changed in a namespace; None if it can.
 RefusalOf = Callable[[str], TocsinError | None]
+#: The room that a namespace has for creates; None: for any number.
+RoomFor = Callable[[str], Room | None]
 #: What was read from the store: None for a timer that it doesn't have.
 Fetched = Mapping[bytes, Found | None]
 
@@ -119,6 +123,8 @@ class Assembly:
         self._history_rule = history_rule
         self._failure_retention_us = failure_retention_us
         self._hooks_of, self._refusal_of = hooks_of, refusal_of
+        #: The room of namespaces for creates; None: none of them has a quota.
+        self.room_for: RoomFor | None = None
         # Namespaces that take changes, as far as this batch has asked.
         self._open: set[str] = set()
         self._fetched: Fetched = {} if fetched is None else fetched
@@ -192,10 +198,10 @@ class Assembly:
             assert op.timer is not None
             if op.condition is None:
                 row = Row((op.timer.execute_at, uuid), op.generation, op.timer, 0)
-                return self._write(row, run=self._superseded_run(uuid))
+                return self._create(op, row)
             finished, mode = window.finished.get(uuid), self._history_rule(op.namespace)[0]
             answer = create_if(op, batch, finished, window.present(uuid), self._fetched.get(uuid), mode)
-            return self._write(answer, run=self._superseded_run(uuid)) if type(answer) is Row else answer
+            return self._create(op, answer) if type(answer) is Row else answer
         if kind is OpKind.REPLAY:
             return self._replay(op)
         if kind is OpKind.RETRY:
@@ -251,6 +257,7 @@ class Assembly:
             row = Row(present.key, op.generation, present.timer, 0, present.raw)
             return self._write(row, op.reason, self._run_row(present, suspended_run(present), ended=False))
         row = Row(present.key, op.generation, present.timer, 0, present.raw)
+        row.let_at = present.let_at and self._now_us
         if present.raw is None:
             return self._write(row)
         # Damaged while it was suspended for another reason: it stays suspended, unchanged (rule 15).
@@ -264,6 +271,20 @@ class Assembly:
         if refused is None:
             self._open.add(op.namespace)
         return refused if op.kind in _CHANGES and type(op.change) is not Replan else None
+
+    def _create(self, op: WriteOp, row: Row) -> Row | TocsinError:
+        """Writes what a create has made, unless its namespace has as many pending timers as its quota allows."""
+        namespace = op.namespace
+        room = None if self.room_for is None else self.room_for(namespace)
+        if room is None:
+            return self._write(row, run=self._superseded_run(op.uuid))
+        created = self._batch.creates.get(namespace, 0)
+        if created >= room.left:
+            self._batch.events.append(QuotaRefused(namespace, Quota.PENDING))
+            return no_room(namespace, room.quota)
+        self._write(row, run=self._superseded_run(op.uuid))
+        self._batch.creates[namespace] = created + 1
+        return row
 
     def _replay(self, op: WriteOp) -> WriteAnswer:
         uuid, window, batch = op.uuid, self._window, self._batch

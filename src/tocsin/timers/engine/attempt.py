@@ -36,7 +36,7 @@ from tocsin.timers.engine.rows import (
 if TYPE_CHECKING:
     from tocsin.timers.engine.destination import DestinationPath
     from tocsin.timers.engine.dispatcher import Dispatcher
-    from tocsin.timers.engine.flow_control import Taken
+    from tocsin.timers.engine.flow_states import Taken
     from tocsin.timers.engine.shard import Shard
 
 

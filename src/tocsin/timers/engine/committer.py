@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from tocsin.model.errors import (
@@ -20,6 +21,7 @@ from tocsin.model.errors import (
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
 from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly, Fetched, RowRoom
+from tocsin.timers.engine.quotas import note_committed, reserve, room_for
 from tocsin.timers.engine.retention import note_recorded
 from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
 
@@ -206,6 +208,8 @@ class CommitLane:
                 reckoning_max=max(reckoning_left, 1),
             )
             reckoning_left -= batch.reckoned
+            if batch.creates:
+                reserve(self._context, batch, 1)
             for uuid, reason in batch.unusable:
                 self._context.observe(WriteRefused(shard.shard_id, uuid, reason))
             if batch.ops or batch.finished:
@@ -225,7 +229,7 @@ class CommitLane:
 
     def _assembly(self, window: Window, fetched: Fetched | None = None) -> Assembly:
         clock = self._context.clock
-        return Assembly(
+        assembly = Assembly(
             window,
             now_us=clock.now_us(),
             boot_us=clock.boottime_us(),
@@ -236,6 +240,9 @@ class CommitLane:
             fetched=fetched,
             room=RowRoom(self._context.row_bytes_max, self._context.limits.row_reserve_bytes),
         )
+        if self._context.quotas:
+            assembly.room_for = cache(partial(room_for, self._context, window.shard_id))
+        return assembly
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:
         """Applies the batches and reports them to their windows. If the store raises, no window has changed."""
@@ -274,6 +281,8 @@ class CommitLane:
         window.committed(batch, self._context.clock.boottime_us())
         for event in batch.events:
             self._context.observe(event)
+        if self._context.quotas:
+            note_committed(self._context, batch)
         if batch.accounted:
             note_recorded(self._context, shard.shard_id, batch.accounted)
         shard.recount()
@@ -334,6 +343,10 @@ class CommitLane:
                 batch.refuse(ShardUnavailable(_UNCONFIRMED))
                 if shard.holds(batch):
                     shard.lose("unknown_outcome")
+        finally:
+            for _, batch in batches:
+                if batch.creates:
+                    reserve(self._context, batch, -1)
         return None
 
     def _refuse_clients(self, shards: Sequence[Shard], error: TocsinError) -> None:

@@ -34,6 +34,7 @@ from tocsin.ports.observer import Event, NamespaceDamaged
 from tocsin.ports.store import Store
 from tocsin.timers.engine.alarm import LoopWakeUp
 from tocsin.timers.engine.limits import BreakerOptions, EngineLimits
+from tocsin.timers.engine.quota_accounts import QuotaAccount, open_account
 
 T = TypeVar("T")
 
@@ -65,6 +66,8 @@ class Context:
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     #: The rules of flows by namespace. They are read along with the namespaces, and are as current as these.
     flows: dict[str, FlowRules] = field(default_factory=dict)
+    #: What has been used of quotas, by namespace; those without quotas have no account.
+    quotas: dict[str, QuotaAccount] = field(default_factory=dict)
     #: Called when rules of flows, or namespaces, may have changed.
     rules_changed: Callable[[], None] = field(default=lambda: None)
     #: The names of the destinations that are paused, and what to call when these may have changed.
@@ -239,12 +242,14 @@ class Context:
             self.arcs.pop(namespace.name, None)
         self._learned_from[namespace.name] = number
         self.namespaces[namespace.name] = namespace
+        open_account(self.quotas, namespace)
         self.rules_changed()
 
     def _forget(self, name: str, number: int) -> None:
         self._learned_from[name] = number
         self.namespaces.pop(name, None)
         self.arcs.pop(name, None)
+        self.quotas.pop(name, None)
 
     async def refresh_namespaces(self) -> None:
         """Returns after a read of the namespaces that began after the call. Concurrent callers share one read. Raises what

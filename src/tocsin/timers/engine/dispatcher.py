@@ -12,9 +12,10 @@ from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempt import Attempt, HandedOverResults, end_expired
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.destination import Destination, DestinationPath, Place, Queue
-from tocsin.timers.engine.flow_control import FlowControl, KeyState
+from tocsin.timers.engine.flow_control import FlowControl
+from tocsin.timers.engine.flow_states import KeyState
 from tocsin.timers.engine.recurring import gives_way
-from tocsin.timers.engine.rows import Row
+from tocsin.timers.engine.rows import HELD, Row
 from tocsin.timers.engine.shard import Shard
 
 
@@ -211,6 +212,7 @@ class Dispatcher:
             return
         flow = self.flows.of(timer)
         if flow is not None and (flow.queues or not self.flows.is_open(flow)):
+            row.let_at = HELD
             self._defer(shard, row, flow, flow.reason)
             return
         path = self._path(timer)
@@ -345,6 +347,8 @@ class Dispatcher:
             in_time = expires_at is None or now <= expires_at
             if row.key[0] > now or (namespace is not None and namespace.held) or not in_time:
                 # No longer due, or its namespace was paused or the timer expired in the meantime: its next turn decides.
+                if row.let_at == HELD:
+                    row.let_at = now
                 shard.window.put_back(row)
                 self._alarm.set(shard.shard_id, row.key[0], now)
             elif self._ends_in_time(row) and (row.timer.schedule is None or not self._waits(shard, row, now)):
@@ -366,8 +370,11 @@ class Dispatcher:
     ) -> bool:
         """Begins an attempt of a row that has waited at a place, or has it wait at another one that is closed; False then."""
         if flow is not None and not self.flows.is_open(flow, in_turn=in_turn):
+            row.let_at = HELD
             self.admission.defer(shard, row, flow)
             return False
+        if row.let_at == HELD:
+            row.let_at = now
         path = place if isinstance(place, DestinationPath) else self._path(row.timer)
         if not (path.has_room and self.admission.has_slot(row.timer.namespace)):
             self.admission.defer(shard, row, path)
@@ -400,6 +407,7 @@ class Dispatcher:
         while queue.rows:
             row = self.admission.take(queue)
             if window is not None and window.holds(row):
+                row.let_at = self.context.clock.now_us()
                 window.put_back(row)
 
     def _nothing_waits_at(self, place: Place) -> None:

@@ -10,15 +10,16 @@ from typing import Any
 from tocsin.model.errors import Unavailable
 from tocsin.ports.flows import FlowAnswer, FlowPeers, FlowReport, HomePlace, KeyReport, RuleReport
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.flow_control import FlowControl, KeyState, RuleState
+from tocsin.timers.engine.flow_control import FlowControl
 from tocsin.timers.engine.flow_home import ASK_AGAIN_US, Home, RuleName
+from tocsin.timers.engine.flow_states import KeyState, RuleState
 from tocsin.timers.engine.membership import Membership
 from tocsin.timers.engine.placement import ObservedPlacement
 
 #: How long a grant is valid, from the moment at which its request was sent.
 GRANT_VALID_US = 1_000_000
 #: How long a report waits for others to the same node, and for what else changes.
-_GATHER_S = 0.002
+_COLLECT_S = 0.002
 #: How long after a report that was not answered the next one follows, and how often a new home asks a silent node.
 _REPEAT_S = 0.1
 #: How long a report waits while something that was granted is not used yet: it may need something of another home, too.
@@ -65,9 +66,9 @@ class FlowExchange:
         self._targets: dict[int, _Target] = {}
         # Later owners than the placement knows, by shard: they have asked.
         self._learned: dict[int, tuple[bytes, int]] = {}
-        # Reports that are gathered, by node.
-        self._gathered: dict[bytes, dict[_Target, None]] = {}
-        self._gathering: dict[bytes, asyncio.TimerHandle] = {}
+        # Reports that are collected, by node.
+        self._collected: dict[bytes, dict[_Target, None]] = {}
+        self._collecting: dict[bytes, asyncio.TimerHandle] = {}
         # Homes that may grant more to other nodes, which are notified in the next turn of the event loop.
         self._freed: dict[Home, None] = {}
         flows.request, flows.notify, flows.begin_home = self.request, self._notify, self._begin_home
@@ -105,7 +106,7 @@ class FlowExchange:
     def request(self, rule: RuleState) -> None:
         """Reports to the rule's home soon, because something has changed, or is wanted."""
         target = self._target(rule.shard_id)
-        if target is None or target in self._gathered.get(target.incarnation, ()):
+        if target is None or target in self._collected.get(target.incarnation, ()):
             return
         if target.again is not None and not any(state.changed for state in rule.keys.values()):
             # Nothing is granted before that.
@@ -115,27 +116,27 @@ class FlowExchange:
             # The report would void what may be used at any moment.
             self._plan(target, _HOLD_S)
         else:
-            self._gather(target)
+            self._collect(target)
 
-    def _gather(self, target: _Target) -> None:
+    def _collect(self, target: _Target) -> None:
         if target.again is not None:
             target.again.cancel()
             target.again = None
-        self._gathered.setdefault(target.incarnation, {})[target] = None
-        if target.incarnation not in self._gathering:
-            self._gathering[target.incarnation] = asyncio.get_running_loop().call_later(
-                _GATHER_S, self._send, target.incarnation
+        self._collected.setdefault(target.incarnation, {})[target] = None
+        if target.incarnation not in self._collecting:
+            self._collecting[target.incarnation] = asyncio.get_running_loop().call_later(
+                _COLLECT_S, self._send, target.incarnation
             )
 
     def _send(self, incarnation: bytes) -> None:
-        del self._gathering[incarnation]
-        targets = [each for each in self._gathered.pop(incarnation) if self._target(each.shard_id) is each]
+        del self._collecting[incarnation]
+        targets = [each for each in self._collected.pop(incarnation) if self._target(each.shard_id) is each]
         reports = [self._report(each) for each in targets]
         if reports:
             self._spawn(self._exchange(incarnation, targets, reports))
 
     def _report(self, target: _Target, *, asks: bool = True) -> FlowReport:
-        """The whole state of the rules whose home is there. With `asks`, it says what is wanted, too."""
+        """The whole state of the rules whose home is there. With `asks`, it states what is wanted, too."""
         target.number, target.sent_at = next(self._numbers), self._context.clock.boottime_us()
         rules, left = [], _WANTED_KEYS_MAX if asks else 0
         for rule in self._rules_at(target.shard_id):
@@ -203,17 +204,17 @@ class FlowExchange:
         if again_us:
             self._plan(target, again_us / 1e6)
         if any(state.changed for rule in rules.values() for state in rule.keys.values()):
-            self._gather(target)
+            self._collect(target)
 
     def _plan(self, target: _Target, delay_s: float) -> None:
         """Reports again after that time, or sooner if something changes."""
-        if target.again is None and target not in self._gathered.get(target.incarnation, ()):
-            target.again = asyncio.get_running_loop().call_later(max(delay_s, _GATHER_S), self._again, target)
+        if target.again is None and target not in self._collected.get(target.incarnation, ()):
+            target.again = asyncio.get_running_loop().call_later(max(delay_s, _COLLECT_S), self._again, target)
 
     def _again(self, target: _Target) -> None:
         target.again = None
         if self._targets.get(target.shard_id) is target and any(rule.keys for rule in self._rules_at(target.shard_id)):
-            self._gather(target)
+            self._collect(target)
 
     # ------------------------------------------------------------------ changes of owners
 
@@ -343,4 +344,4 @@ class FlowExchange:
         for shard_id in shard_ids:
             target = self._targets.get(shard_id)
             if target is not None and self._target(shard_id) is target:
-                self._gather(target)
+                self._collect(target)

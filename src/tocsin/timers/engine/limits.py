@@ -237,5 +237,13 @@ class EngineLimits:
     #: How often a node checks whether it has claimed shards whose schedules older time zones may have planned. A few seconds,
     #: so that one pass serves all shards that a node claims at its start.
     replanning_interval_us: int = 5 * SECOND
+    #: How often a node checks whether counts for quotas of pending timers are due; and the time from one count of a shard to
+    #: the next. It corrects what creates that replaced a timer have added, and costs a read of every pending timer.
+    quota_check_interval_us: int = 1 * SECOND
+    quota_count_interval_us: int = 600 * SECOND
+    #: Timers of one page of such a count.
+    quota_page_rows: int = 1_000
+    #: How often a node asks the others what they have of the quotas.
+    quota_exchange_interval_us: int = 5 * SECOND
     #: Finished timers that one purge deletes in one transaction of a shard, so that other writes wait little.
     purge_rows: int = 2_000

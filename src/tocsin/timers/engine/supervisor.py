@@ -20,6 +20,7 @@ from tocsin.timers.engine.lease import NodeLease
 from tocsin.timers.engine.membership import Membership
 from tocsin.timers.engine.ownership import FLUSH_US, Ownership
 from tocsin.timers.engine.placement import ObservedPlacement
+from tocsin.timers.engine.quotas import PendingCounting
 from tocsin.timers.engine.replanning import Replanning
 from tocsin.timers.engine.retention import forget_dead, purge
 from tocsin.timers.engine.shard import POLL_INTERVAL_S, Shard
@@ -90,6 +91,8 @@ class Supervisor:
         self._spawn(_every(limits.purge_interval_us, partial(purge, self._context)))
         replanning = Replanning(self._context, self.shards, self.total_shards)
         self._spawn(_every(limits.replanning_interval_us, replanning.check))
+        counting = PendingCounting(self._context, self.shards, self.total_shards)
+        self._spawn(_every(limits.quota_check_interval_us, counting.check))
         self._spawn(self._keep_supervising())
 
     def acts_for_all(self) -> bool:

@@ -27,6 +27,7 @@ from tocsin.timers.schedules import Schedules
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.failures import FailureHandlers
+from tocsin.web.api.flows import FlowHandlers
 from tocsin.web.api.gate import RequestGate
 from tocsin.web.api.heads import Head, KnownHeads
 from tocsin.web.api.jobs import JobHandlers
@@ -116,6 +117,7 @@ class Api:
             FailureHandlers(service, parts.rules, audit, agent),
             JobHandlers(parts.jobs, parts.rules, audit),
             NamespaceHandlers(service, parser, audit, parts.jobs),
+            FlowHandlers(service.flow_rules, parts.rules, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, parts.rules),
             StatisticsHandlers(service, parts.statistics, parts.rules),

@@ -13,6 +13,7 @@ from tocsin.model.access import EVERY
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.failures import FailureHandlers
+from tocsin.web.api.flows import FlowHandlers
 from tocsin.web.api.jobs import JobHandlers
 from tocsin.web.api.operation import Operation, Reach, declared_by
 from tocsin.web.api.operators import OperatorHandlers
@@ -36,6 +37,7 @@ FAMILIES = (
     FailureHandlers,
     JobHandlers,
     NamespaceHandlers,
+    FlowHandlers,
     KeyHandlers,
     AuditHandlers,
     StatisticsHandlers,

@@ -17,11 +17,13 @@ from tocsin.model.errors import FieldError, InvalidInput, StoreCorrupted, StoreE
 from tocsin.model.instants import format_duration
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.opaque import from_opaque, to_opaque
+from tocsin.model.quota import QUOTA_MAX
 from tocsin.model.secrets import GRACE_US_MAX
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.flows import FlowLimits, FlowLimitsAnswer
 from tocsin.web.http.instants import format_instant, optional_instant, read_instant
 from tocsin.web.http.wire import (
     ON_FAILURE,
@@ -53,6 +55,7 @@ Retention = Annotated[
 NamespaceRetry = Annotated[
     RetryPolicy | None, about("The policy of timers without their own; null for the default: 10 attempts in 8.5 h.")
 ]
+LIMITS = about("The limits of all attempts of the namespace together.")
 AnswersMode = Annotated[
     Answers,
     about(
@@ -60,6 +63,31 @@ AnswersMode = Annotated[
         "false or nextExecuteAt. strict: success only with an empty body or ok: true."
     ),
 ]
+
+
+_QUOTA = limits.between(1, QUOTA_MAX)
+_PENDING_QUOTA = about("Its timers that may be pending at once; not schedules.", 100_000)
+_CREATES_QUOTA = about(
+    "Timers and schedules that may be created in it in a second, with one second's worth at once.", 50
+)
+_PAYLOAD_QUOTA = about("Bytes that the payload or the raw body of one timer or schedule may have.", 4_096)
+
+
+class Quotas(RequestStruct):
+    """Quotas of a namespace; null removes one, and an absent one stays unchanged. What exceeds one is refused with
+    QUOTA_EXCEEDED."""
+
+    pending: Annotated[int | None, _PENDING_QUOTA, _QUOTA] | UnsetType = UNSET
+    creates_per_second: Annotated[int | None, _CREATES_QUOTA, _QUOTA] | UnsetType = UNSET
+    payload_bytes: Annotated[int | None, _PAYLOAD_QUOTA, _QUOTA] | UnsetType = UNSET
+
+
+class QuotasAnswer(ResponseStruct, rename="camel", omit_defaults=True):
+    """The quotas of a namespace; absent ones do not exist."""
+
+    pending: Annotated[int | UnsetType, _PENDING_QUOTA] = UNSET
+    creates_per_second: Annotated[int | UnsetType, _CREATES_QUOTA] = UNSET
+    payload_bytes: Annotated[int | UnsetType, _PAYLOAD_QUOTA] = UNSET
 
 
 class CreateNamespace(RequestStruct):
@@ -75,6 +103,8 @@ class CreateNamespace(RequestStruct):
     ) = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
+    limits: Annotated[FlowLimits | UnsetType, LIMITS] = UNSET
+    quotas: Annotated[Quotas, about("Limits on what its clients create.")] | UnsetType = UNSET
     on_failure: Annotated[Hook | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | UnsetType, ON_SUCCESS] = UNSET
     on_recovery: Annotated[Hook | UnsetType, ON_RECOVERY] = UNSET
@@ -84,7 +114,7 @@ class CreateNamespace(RequestStruct):
 
 class UpdateNamespace(RequestStruct):
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their own for
-    the same event; null removes one."""
+    the same event; null removes one, and null removes `limits`, which are otherwise replaced as a whole."""
 
     name: NamespaceName
     history: History | UnsetType = UNSET
@@ -95,6 +125,8 @@ class UpdateNamespace(RequestStruct):
     paused: Annotated[bool | UnsetType, about("While true, none of its timers fires.")] = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
+    limits: Annotated[FlowLimits | UnsetType | None, LIMITS] = UNSET
+    quotas: Annotated[Quotas | None, about("Changes to its quotas; null removes all.")] | UnsetType = UNSET
     on_failure: Annotated[Hook | UnsetType | None, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | UnsetType | None, ON_SUCCESS] = UNSET
     on_recovery: Annotated[Hook | UnsetType | None, ON_RECOVERY] = UNSET
@@ -285,6 +317,8 @@ class Namespace(ResponseStruct):
     deleting: Annotated[
         JobId | UnsetType, about("The id of the job that deletes the namespace; absent while none does.")
     ] = UNSET
+    limits: Annotated[FlowLimitsAnswer | UnsetType, LIMITS] = UNSET
+    quotas: Annotated[QuotasAnswer | UnsetType, about("Its quotas; absent if it has none.")] = UNSET
     on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET
     on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET

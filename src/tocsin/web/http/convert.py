@@ -227,6 +227,7 @@ class RequestParser:
         return Changes(
             execute_at, sent.callback_url, payload, retry, timeout_us, sent.method, sent.headers, tags, body,
             self._expire_after(sent.expire_after, errors), sent.description, self.hooks(sent, errors),
+            UNSET if sent.flow_key is UNSET else sent.flow_key or "",
         )  # fmt: skip
 
     def hooks(self, sent: msgspec.Struct, errors: list[FieldError]) -> dict[str, Hook | None] | UnsetType:
@@ -328,6 +329,7 @@ def new_timer(
         body=None if call.body is UNSET else call.body,
         expire_after_us=None if call.expire_after_us is UNSET else call.expire_after_us,
         description=None if call.description is UNSET else call.description,
+        flow_key="" if call.flow_key is UNSET else call.flow_key,
         hooks=None if call.hooks is UNSET else NO_HOOKS.changed(call.hooks),
     )
 
@@ -363,6 +365,7 @@ def timer_answer(view: TimerView) -> wire.Timer:
         UNSET if timer.body is None else raw_body_answer(timer.body),
         UNSET if timer.expire_after_us is None else format_duration(timer.expire_after_us),
         UNSET if timer.description is None else timer.description,
+        timer.flow_key or UNSET,
         UNSET if view.suspended is None else view.suspended,
         UNSET if view.explanation is None else explanation_answer(view.explanation),
     )

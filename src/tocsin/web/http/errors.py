@@ -18,6 +18,7 @@ from tocsin.model.errors import (
     OutcomeUnknown,
     Overloaded,
     PayloadTooLarge,
+    QuotaExceeded,
     TocsinError,
     Unavailable,
 )
@@ -176,6 +177,7 @@ _PROBLEM_KINDS: dict[type[BaseException], ProblemKind] = {
     UnsupportedMediaType: ProblemKind(415, "Unsupported media type"),
     TooManyFailures: ProblemKind(429, "Too many failures"),
     Overloaded: ProblemKind(429, "Too many requests"),
+    QuotaExceeded: ProblemKind(429, "Quota exceeded"),
     HeadersTooLarge: ProblemKind(431, "Headers too large"),
     Unavailable: ProblemKind(503, "Temporarily unavailable"),
     DefiniteFailure: ProblemKind(503, "Temporarily unavailable", hidden=True),
@@ -278,7 +280,7 @@ def problem_headers(error: BaseException) -> Headers:
     elif isinstance(error, BodyTimeout) or (isinstance(error, BodyTooLarge) and not error.discard):
         headers.append((b"connection", b"close"))
     elif problem_kind(error).status in (429, 503):
-        seconds = error.retry_after_s if isinstance(error, Unavailable | TooManyFailures) else 1.0
+        seconds = error.retry_after_s if isinstance(error, Unavailable | TooManyFailures | QuotaExceeded) else 1.0
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(seconds))))
     return headers
 

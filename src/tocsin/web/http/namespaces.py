@@ -3,13 +3,19 @@ trail."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.model.audit import AuditAction, Detail
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.model.flow import FlowLimits
 from tocsin.model.hooks import Event, Hook, field_of
 from tocsin.model.instants import format_duration
 from tocsin.model.namespace import Answers, Namespace, policy_in_force
+from tocsin.model.quota import Quotas
 from tocsin.model.retry import RetryPolicy
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.timers.service import TimerService
@@ -17,7 +23,19 @@ from tocsin.web.http import administration as wire
 from tocsin.web.http.administration import Rotation, rotation_details
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.convert import RequestParser, retry_answer, set_hooks
+from tocsin.web.http.flows import limits_answer, limits_detail, read_limits
 from tocsin.web.http.instants import format_instant, optional_instant, read_duration
+
+
+class _Converted(NamedTuple):
+    """The retention, None if it is absent; the policy: UNSET if it is absent, None to remove the namespace's; the hooks and
+    the quotas that are set or removed, None to remove all quotas; and the limits, like the policy."""
+
+    retention_us: int | None
+    retry: RetryPolicy | UnsetType | None
+    hooks: Mapping[str, Hook | None]
+    quotas: Mapping[str, int | None] | None
+    limits: FlowLimits | UnsetType | None
 
 
 class NamespaceRequests:
@@ -30,33 +48,37 @@ class NamespaceRequests:
 
     async def create(self, sent: wire.CreateNamespace, actor: Actor) -> Namespace:
         """Creates a namespace."""
-        retention_us, retry, hooks = self._converted(sent)
+        converted = self._converted(sent)
         namespace = await self._service.namespaces.create(
             sent.name,
             num_shards=None if sent.num_shards is UNSET else sent.num_shards,
             history=None if sent.history is UNSET else sent.history,
-            retention_us=retention_us,
+            retention_us=converted.retention_us,
             secret=None if sent.secret is UNSET else sent.secret,
             answers=Answers.STANDARD if sent.answers is UNSET else sent.answers,
-            retry=None if retry is UNSET else retry,
-            hooks=hooks,
+            retry=None if converted.retry is UNSET else converted.retry,
+            hooks=converted.hooks,
+            limits=converted.limits or None,
+            quotas=converted.quotas,
         )
         await self._audit.write(AuditAction.NAMESPACE_CREATED, actor, sent.name, _details(sent))
         return namespace
 
     async def update(self, sent: wire.UpdateNamespace, actor: Actor) -> Namespace:
         """Changes the fields that are sent."""
-        retention_us, retry, hooks = self._converted(sent)
+        converted = self._converted(sent)
         namespace = await self._service.namespaces.update(
             sent.name,
             history=None if sent.history is UNSET else sent.history,
-            retention_us=retention_us,
+            retention_us=converted.retention_us,
             secret=None if sent.secret is UNSET else sent.secret,
             remove_secret=sent.secret is None,
             paused=None if sent.paused is UNSET else sent.paused,
             answers=None if sent.answers is UNSET else sent.answers,
-            retry=retry,
-            hooks=hooks,
+            retry=converted.retry,
+            hooks=converted.hooks,
+            limits=converted.limits,
+            quotas=converted.quotas,
         )
         await self._audit.write(AuditAction.NAMESPACE_CHANGED, actor, sent.name, _details(sent))
         return namespace
@@ -70,20 +92,27 @@ class NamespaceRequests:
         await self._audit.write(AuditAction.SECRET_ROTATED, actor, sent.name, rotation_details("namespace", rotation))
         return namespace, rotation
 
-    def _converted(
-        self, sent: wire.CreateNamespace | wire.UpdateNamespace
-    ) -> tuple[int | None, RetryPolicy | UnsetType | None, dict[str, Hook | None]]:
-        """The retention, None if it is absent; the policy: UNSET if it is absent, None to remove the namespace's; and the
-        hooks that are set or removed."""
+    def _converted(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> _Converted:
         rules = self._parser.rules
         errors = bad_fields(sent, rules)
         retention_us = read_duration("retention", sent.retention, errors)
         if retention_us is not None and (reason := rules.retention(retention_us)):
             errors.append(FieldError("retention", reason))
         retry, hooks = self._parser.policy(sent.retry_policy, errors), self._parser.hooks(sent, errors)
+        limits = read_limits(sent.limits, "limits", rules, errors)
+        if isinstance(sent.quotas, wire.Quotas):
+            errors += [FieldError(f"quotas.{each.path}", each.reason) for each in bad_fields(sent.quotas, rules)]
         if errors:
             raise InvalidInput(*errors)
-        return retention_us, retry, {} if hooks is UNSET else hooks
+        return _Converted(retention_us, retry, {} if hooks is UNSET else hooks, _quotas(sent.quotas), limits)
+
+
+def _quotas(sent: wire.Quotas | UnsetType | None) -> Mapping[str, int | None] | None:
+    """The changes of quotas by field; None to remove all."""
+    if sent is None:
+        return None
+    given = {} if sent is UNSET else msgspec.structs.asdict(sent)
+    return {name: value for name, value in given.items() if value is not UNSET}
 
 
 def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Detail]:
@@ -96,6 +125,8 @@ def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Det
         "answers": sent.answers,
         "retryPolicy": _whether_set(sent.retry_policy),
         "secret": _whether_set(sent.secret),
+        "limits": limits_detail(sent.limits),
+        "quotas": UNSET if sent.quotas is UNSET else _words(sent.quotas),
         **{field_of(event): _whether_set(getattr(sent, f"on_{event}")) for event in Event},
     }
     return {name: value for name, value in given.items() if value is not UNSET}
@@ -103,6 +134,14 @@ def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Det
 
 def _whether_set(value: object) -> str | UnsetType:
     return UNSET if value is UNSET else "removed" if value is None else "set"
+
+
+def _words(quotas: wire.Quotas | None) -> str:
+    """The quotas as sent, for the audit trail."""
+    if quotas is None:
+        return "removed"
+    sent = msgspec.to_builtins(quotas)
+    return ", ".join(f"{name}: {'removed' if value is None else value}" for name, value in sent.items())
 
 
 def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
@@ -121,6 +160,13 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
         previous_secret_until=optional_instant(namespace.signing.previous_until(now_us)),
         damaged=UNSET if namespace.damaged is None else namespace.damaged,
         deleting=UNSET if namespace.deleting is None else namespace.deleting,
+        limits=limits_answer(namespace.limits),
+        quotas=UNSET if namespace.quotas is None else _quotas_answer(namespace.quotas),
     )
     set_hooks(answer, namespace.hooks)
     return answer
+
+
+def _quotas_answer(quotas: Quotas) -> wire.QuotasAnswer:
+    given = msgspec.structs.asdict(quotas)
+    return wire.QuotasAnswer(**{name: value for name, value in given.items() if value is not None})

@@ -229,6 +229,7 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
         catch_up_window=_optional_duration(definition.catch_up_window_us),
         expire_after=_optional_duration(timer.expire_after_us),
         description=_if_any(timer.description),
+        flow_key=timer.flow_key or UNSET,
         payload=timer.payload if timer.body is None else UNSET,
         body=UNSET if timer.body is None else raw_body_answer(timer.body),
         retry_policy=UNSET if timer.retry is None else retry_answer(timer.retry),

@@ -75,6 +75,15 @@ Description = Annotated[
     about("What it is for, in one line; shown in lists and never sent to the callback.", "Reminds of the invoice"),
     limits.new_text(DESCRIPTION_CHARS_MAX),
 ]
+FlowKey = Annotated[
+    str | None,
+    about(
+        "The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace matches "
+        "it.",
+        "customer:17",
+    ),
+    limits.FLOW,
+]
 Cursor = Annotated[str, about("`nextCursor` of the previous page."), limits.CURSOR]
 
 
@@ -193,6 +202,7 @@ class CallbackFields(RequestStruct, Generic[Null], kw_only=True):
     tags: Tags | UnsetType = UNSET
     expire_after: ExpireAfter | Null | UnsetType = UNSET
     description: Description | UnsetType = UNSET
+    flow_key: FlowKey | UnsetType = UNSET
     on_failure: Annotated[Hook | Null | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | Null | UnsetType, ON_SUCCESS] = UNSET
     on_recovery: Annotated[Hook | Null | UnsetType, ON_RECOVERY] = UNSET
@@ -244,8 +254,8 @@ class TimerHistory(TimerName):
 
 
 class UpdateTimer(CallbackFields[None]):
-    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`,
-    `description` and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one
+    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`, `description`,
+    `flowKey` and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one
     another. Send at most one of `executeAt` and `delay`."""
 
     namespace: NamespaceName
@@ -407,11 +417,12 @@ class Timer(ResponseStruct):
     ] = UNSET
     expire_after: ExpireAfter | UnsetType = UNSET
     description: Annotated[str | UnsetType, about("What the timer is for.", "Reminds of the invoice")] = UNSET
+    flow_key: Annotated[str | UnsetType, about("The flow that limits its attempts.", "customer:17")] = UNSET
     suspended: Annotated[
         str | UnsetType,
         about(
             "Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`, "
-            "`destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.",
+            "`destination:…`, `flow:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.",
             "egress",
         ),
     ] = UNSET

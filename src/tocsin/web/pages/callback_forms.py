@@ -50,6 +50,7 @@ HOOK_LABELS = {
 #: The labels of the fields that the forms of timers and of schedules end with, by their names in the API.
 LABELS = {
     "description": "Description",
+    "flowKey": "Flow",
     "tags": "Tags",
     "expireAfter": "Expires after",
     "payload": "Payload",
@@ -72,6 +73,7 @@ class CallbackForm(RequestForm):
     retry: str = "namespace"
     expire_after: str = ""
     description: str = ""
+    flow_key: str = ""
     on_failure: str = ""
     on_success: str = ""
     on_recovery: str = ""
@@ -111,6 +113,7 @@ class CallbackForm(RequestForm):
             "timeout": f"{timer.timeout_us / US_PER_SECOND:g}",
             "expire_after": "" if timer.expire_after_us is None else format_duration(timer.expire_after_us),
             "description": timer.description or "",
+            "flow_key": timer.flow_key,
             **{f"on_{event}": hook.url for event, hook in hooks.items()},
             "hooks": msgspec.json.encode(hooks).decode(),
             "retry": "namespace" if timer.retry is None else "none" if single else "custom",
@@ -127,7 +130,7 @@ class CallbackForm(RequestForm):
             "id": f"{self.id or 'None'} in {self.namespace}",
             "payload": payload or ("A raw body" if self.raw else "None"),
             "headers": f"{words['headers']}; {self.timeout} s to respond",
-            "details": " · ".join(filter(None, [self.description, self.tags])) or "None",
+            "details": " · ".join(filter(None, [self.description, self.tags, self.flow_key])) or "None",
             "hooks": hook_words(self, self.events),
             "expiry": f"{duration_words(self.expire_after)} after its time" if self.expire_after else "Never",
         }
@@ -181,6 +184,8 @@ class CallbackForm(RequestForm):
             body["expireAfter"] = duration(self.expire_after)
         if self.description:
             body["description"] = self.description
+        if self.flow_key:
+            body["flowKey"] = self.flow_key
         if tags := split_tags(self.tags):
             body["tags"] = tags
         return body | self._hooks(errors)
@@ -228,6 +233,7 @@ def with_empty_callback(body: Body, events: Sequence[Event]) -> Body:
         "callbackTimeoutSeconds": float(DEFAULT_TIMEOUT),
         "expireAfter": None,
         "description": None,
+        "flowKey": None,
         "tags": [],
         **{field_of(event): None for event in events},
     }
@@ -247,7 +253,7 @@ def callback_flags(body: Mapping[str, Any]) -> list[str]:
     if body.get("expireAfter") is not None:
         parts += flags(body, {"expireAfter": "--expire-after"})
     # An empty one removes it.
-    parts += flags(body, {"description": "--description"}, lambda text: text or "")
+    parts += flags(body, {"description": "--description", "flowKey": "--flow-key"}, lambda text: text or "")
     return parts + hook_flags(body) + policy_flags(body.get("retryPolicy") or {})
 
 

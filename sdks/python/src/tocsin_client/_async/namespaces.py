@@ -21,6 +21,7 @@ from tocsin_client._generated.models import (
     JobAnswer,
     Namespace,
     NamespaceList,
+    Quotas,
     RetryPolicy,
     RotatedSecret,
     RotateSecret,
@@ -44,6 +45,7 @@ class AsyncNamespaces(Part):
         secret: str | Unset = UNSET,
         answers: CallbackAnswers | Unset = UNSET,
         retry_policy: RetryPolicy | Mapping[str, Any] | Unset = UNSET,
+        quotas: Quotas | Mapping[str, Any] | Unset = UNSET,
         on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
         on_success: Hook | Mapping[str, Any] | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
@@ -60,6 +62,7 @@ class AsyncNamespaces(Part):
             secret=secret,
             answers=answers,
             retry_policy=retry_policy,
+            quotas=quotas,
             on_failure=on_failure,
             on_success=on_success,
             on_recovery=on_recovery,
@@ -78,13 +81,14 @@ class AsyncNamespaces(Part):
         paused: bool | Unset = UNSET,
         answers: CallbackAnswers | Unset = UNSET,
         retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET,
+        quotas: Quotas | Mapping[str, Any] | None | Unset = UNSET,
         on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_success: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET,
     ) -> Namespace:
-        """Changes the given fields; None removes `secret`, `retry_policy` and the hooks."""
+        """Changes the given fields; None removes `secret`, `retry_policy`, the quotas and the hooks."""
         change = UpdateNamespace(
             name=name,
             history=history,
@@ -93,6 +97,7 @@ class AsyncNamespaces(Part):
             paused=paused,
             answers=answers,
             retry_policy=retry_policy,
+            quotas=quotas,
             on_failure=on_failure,
             on_success=on_success,
             on_recovery=on_recovery,

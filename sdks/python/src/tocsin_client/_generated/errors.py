@@ -36,6 +36,10 @@ class NamespaceNotFound(NotFound):
     """NAMESPACE_NOT_FOUND: No namespace has this name."""
 
 
+class FlowNotFound(NotFound):
+    """FLOW_NOT_FOUND: The namespace has no rule of flows with exactly this match."""
+
+
 class ServiceCallNotFound(NotFound):
     """SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no longer retained."""
 
@@ -101,6 +105,10 @@ class TooManyKeys(Conflict):
     """TOO_MANY_KEYS: The maximum number of API keys exists. Nothing was written."""
 
 
+class TooManyFlows(Conflict):
+    """TOO_MANY_FLOWS: The maximum number of rules of flows exists in the namespace. Nothing was written."""
+
+
 class JobNotFound(NotFound):
     """JOB_NOT_FOUND: No job has this id, or the key has no access to its namespace. A job is kept for 30 days after
     its end."""
@@ -154,6 +162,12 @@ class PayloadTooLarge(InvalidInput):
 
 class UnsupportedMediaType(InvalidInput):
     """UNSUPPORTED_MEDIA_TYPE: The body is not declared as JSON in UTF-8, or is compressed."""
+
+
+class QuotaExceeded(Overloaded):
+    """QUOTA_EXCEEDED: A quota of the namespace has no room for the request: too many timers are pending (pending), too
+    many were created in the last second (createsPerSecond), or the payload is too large (payloadBytes). Nothing was
+    written."""
 
 
 class TooManyFailures(Overloaded):
@@ -211,6 +225,7 @@ CODES: dict[str, type[ApiError]] = {
     "FORBIDDEN": Forbidden,
     "TIMER_NOT_FOUND": TimerNotFound,
     "NAMESPACE_NOT_FOUND": NamespaceNotFound,
+    "FLOW_NOT_FOUND": FlowNotFound,
     "SERVICE_CALL_NOT_FOUND": ServiceCallNotFound,
     "KEY_NOT_FOUND": KeyNotFound,
     "SCHEDULE_NOT_FOUND": ScheduleNotFound,
@@ -227,6 +242,7 @@ CODES: dict[str, type[ApiError]] = {
     "CLOCK_HALTED": ClockHalted,
     "ROTATION_PENDING": RotationPending,
     "TOO_MANY_KEYS": TooManyKeys,
+    "TOO_MANY_FLOWS": TooManyFlows,
     "JOB_NOT_FOUND": JobNotFound,
     "JOB_RUNNING": JobRunning,
     "JOB_ENDED": JobEnded,
@@ -240,6 +256,7 @@ CODES: dict[str, type[ApiError]] = {
     "PAYLOAD_TOO_LARGE": PayloadTooLarge,
     "UNSUPPORTED_MEDIA_TYPE": UnsupportedMediaType,
     "OVERLOADED": Overloaded,
+    "QUOTA_EXCEEDED": QuotaExceeded,
     "TOO_MANY_FAILURES": TooManyFailures,
     "HEADERS_TOO_LARGE": HeadersTooLarge,
     "INTERNAL": Internal,
@@ -261,6 +278,7 @@ __all__ = [
     "ClockHalted",
     "CommandFailed",
     "CommandUnanswered",
+    "FlowNotFound",
     "HeadersTooLarge",
     "IdempotencyConflict",
     "Internal",
@@ -278,6 +296,7 @@ __all__ = [
     "NoRoomForBody",
     "NotReady",
     "PayloadTooLarge",
+    "QuotaExceeded",
     "RequestExpired",
     "RequestTimeout",
     "RotationPending",
@@ -295,6 +314,7 @@ __all__ = [
     "TimerNotReplayable",
     "TimerPending",
     "TooManyFailures",
+    "TooManyFlows",
     "TooManyKeys",
     "TooManyTags",
     "UnsupportedMediaType",

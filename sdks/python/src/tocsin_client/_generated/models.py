@@ -37,6 +37,8 @@ AuditAction: TypeAlias = Literal[
     "secret_rotated",
     "tenant_labeled",
     "failures_dismissed",
+    "flow_changed",
+    "flow_deleted",
     "job_created",
     "job_changed",
     "job_ended",
@@ -136,11 +138,23 @@ TimerState: TypeAlias = Literal[
 TimerStatus: TypeAlias = Literal["pending", "completed", "failed", "canceled", "expired"]
 
 #: What has to happen before the timer moves on. `instant`: its time. `destination`, `namespace`, `node`: a free slot
-#: there; a paused namespace: that it is resumed. `response`: that of the receiver. `write`: that results or changes
-#: are stored. `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`:
-#: that a client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere.
+#: there; a paused namespace: that it is resumed. `flow`: a slot or a token of its flow, or of its namespace's limits;
+#: a paused flow: that it is resumed. `response`: that of the receiver. `write`: that results or changes are stored.
+#: `lease`, `clock`: that of the node that owns its shard. `owner`: a node that owns its shard. `create`: that a
+#: client creates it again. `egress`: that the settings permit its address, or its URL leads elsewhere.
 TimerWaitsFor: TypeAlias = Literal[
-    "instant", "destination", "namespace", "node", "response", "write", "lease", "clock", "owner", "create", "egress"
+    "instant",
+    "destination",
+    "namespace",
+    "node",
+    "flow",
+    "response",
+    "write",
+    "lease",
+    "clock",
+    "owner",
+    "create",
+    "egress",
 ]
 
 #: What a service call waits for: its due time, or a retry.
@@ -187,6 +201,9 @@ class CreateTimer:
     expire_after: Duration | Unset = UNSET
     #: What it is for, in one line; shown in lists and never sent to the callback.
     description: str | None | Unset = UNSET
+    #: The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace matches
+    #: it.
+    flow_key: str | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -229,6 +246,8 @@ class CreateTimer:
             sent["expireAfter"] = duration_text("expire_after", self.expire_after)
         if self.description is not UNSET:
             sent["description"] = self.description
+        if self.flow_key is not UNSET:
+            sent["flowKey"] = self.flow_key
         if self.on_failure is not UNSET:
             sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -368,9 +387,9 @@ class TimerHistory:
 
 @dataclass(kw_only=True, slots=True)
 class UpdateTimer:
-    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`, `description`
-    and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one another.
-    Send at most one of `executeAt` and `delay`."""
+    """Changes to a pending timer; absent fields stay unchanged. Null removes `headers`, `expireAfter`, `description`,
+    `flowKey` and the hooks; a null `retryPolicy` returns to the namespace's policy. `payload` and `body` replace one
+    another. Send at most one of `executeAt` and `delay`."""
 
     #: The namespace's name.
     namespace: str
@@ -402,6 +421,9 @@ class UpdateTimer:
     expire_after: Duration | None | Unset = UNSET
     #: What it is for, in one line; shown in lists and never sent to the callback.
     description: str | None | Unset = UNSET
+    #: The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace matches
+    #: it.
+    flow_key: str | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -443,6 +465,8 @@ class UpdateTimer:
             )
         if self.description is not UNSET:
             sent["description"] = self.description
+        if self.flow_key is not UNSET:
+            sent["flowKey"] = self.flow_key
         if self.on_failure is not UNSET:
             sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -589,6 +613,9 @@ class CreateSchedule:
     expire_after: Duration | Unset = UNSET
     #: What it is for, in one line; shown in lists and never sent to the callback.
     description: str | None | Unset = UNSET
+    #: The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace matches
+    #: it.
+    flow_key: str | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -652,6 +679,8 @@ class CreateSchedule:
             sent["expireAfter"] = duration_text("expire_after", self.expire_after)
         if self.description is not UNSET:
             sent["description"] = self.description
+        if self.flow_key is not UNSET:
+            sent["flowKey"] = self.flow_key
         if self.on_failure is not UNSET:
             sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -708,8 +737,8 @@ class ScheduleName:
 @dataclass(kw_only=True, slots=True)
 class UpdateSchedule:
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
-    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description` and the hooks, and
-    restores the default of `catchUpWindow` and `retryPolicy`."""
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description`, `flowKey` and the
+    hooks, and restores the default of `catchUpWindow` and `retryPolicy`."""
 
     #: The namespace's name.
     namespace: str
@@ -737,6 +766,9 @@ class UpdateSchedule:
     expire_after: Duration | None | Unset = UNSET
     #: What it is for, in one line; shown in lists and never sent to the callback.
     description: str | None | Unset = UNSET
+    #: The flow that limits how many of its attempts begin and are in flight at once, if a rule of the namespace matches
+    #: it.
+    flow_key: str | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -803,6 +835,8 @@ class UpdateSchedule:
             )
         if self.description is not UNSET:
             sent["description"] = self.description
+        if self.flow_key is not UNSET:
+            sent["flowKey"] = self.flow_key
         if self.on_failure is not UNSET:
             sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -1287,6 +1321,10 @@ class CreateNamespace:
     answers: CallbackAnswers | Unset = UNSET
     #: The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
     retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
+    #: The limits of all attempts of the namespace together.
+    limits: FlowLimits | Mapping[str, Any] | Unset = UNSET
+    #: Limits on what its clients create.
+    quotas: Quotas | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1317,6 +1355,10 @@ class CreateNamespace:
             sent["retryPolicy"] = (
                 None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
             )
+        if self.limits is not UNSET:
+            sent["limits"] = object_json("limits", self.limits, FlowLimits)
+        if self.quotas is not UNSET:
+            sent["quotas"] = object_json("quotas", self.quotas, Quotas)
         if self.on_failure is not UNSET:
             sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -1327,6 +1369,71 @@ class CreateNamespace:
             sent["onMissed"] = object_json("on_missed", self.on_missed, Hook)
         if self.on_paused is not UNSET:
             sent["onPaused"] = object_json("on_paused", self.on_paused, Hook)
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class FlowLimits:
+    """Limits of attempts; send a rate, a parallelism, or both. In any time at most `burst` attempts begin, and those
+    of the rate."""
+
+    rate: FlowRate | Mapping[str, Any] | Unset = UNSET
+    #: How many attempts may begin at once if none did for a while. Requires a rate; default 1: they are evenly spaced.
+    burst: int | Unset = UNSET
+    #: How many attempts may be in flight at once.
+    parallelism: int | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.rate is not UNSET:
+            sent["rate"] = object_json("rate", self.rate, FlowRate)
+        if self.burst is not UNSET:
+            sent["burst"] = self.burst
+        if self.parallelism is not UNSET:
+            sent["parallelism"] = self.parallelism
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class FlowRate:
+    """So many attempts within a time, evenly spread."""
+
+    #: How many attempts may begin in that time.
+    count: int
+    #: The time: 1s to 1d.
+    per: Duration
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "count": self.count,
+            "per": duration_text("per", self.per),
+        }
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class Quotas:
+    """Quotas of a namespace; null removes one, and an absent one stays unchanged. What exceeds one is refused with
+    QUOTA_EXCEEDED."""
+
+    #: Its timers that may be pending at once; not schedules.
+    pending: int | None | Unset = UNSET
+    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    creates_per_second: int | None | Unset = UNSET
+    #: Bytes that the payload or the raw body of one timer or schedule may have.
+    payload_bytes: int | None | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.pending is not UNSET:
+            sent["pending"] = self.pending
+        if self.creates_per_second is not UNSET:
+            sent["createsPerSecond"] = self.creates_per_second
+        if self.payload_bytes is not UNSET:
+            sent["payloadBytes"] = self.payload_bytes
         return sent
 
 
@@ -1348,7 +1455,7 @@ class GetNamespace:
 @dataclass(kw_only=True, slots=True)
 class UpdateNamespace:
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their
-    own for the same event; null removes one."""
+    own for the same event; null removes one, and null removes `limits`, which are otherwise replaced as a whole."""
 
     #: The namespace's name.
     name: str
@@ -1365,6 +1472,10 @@ class UpdateNamespace:
     answers: CallbackAnswers | Unset = UNSET
     #: The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
     retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET
+    #: The limits of all attempts of the namespace together.
+    limits: FlowLimits | Mapping[str, Any] | None | Unset = UNSET
+    #: Changes to its quotas; null removes all.
+    quotas: Quotas | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1395,6 +1506,10 @@ class UpdateNamespace:
             sent["retryPolicy"] = (
                 None if self.retry_policy is None else object_json("retry_policy", self.retry_policy, RetryPolicy)
             )
+        if self.limits is not UNSET:
+            sent["limits"] = None if self.limits is None else object_json("limits", self.limits, FlowLimits)
+        if self.quotas is not UNSET:
+            sent["quotas"] = None if self.quotas is None else object_json("quotas", self.quotas, Quotas)
         if self.on_failure is not UNSET:
             sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -1461,6 +1576,99 @@ class RotateSecret:
             sent["grace"] = duration_text("grace", self.grace)
         if self.force is not UNSET:
             sent["force"] = self.force
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class PutFlow:
+    """A rule with all its limits; send at least one of `perKey`, `total` and a true `closeOnRetryAfter`."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+    match: str
+    #: The limits of each flow key by itself.
+    per_key: FlowLimits | Mapping[str, Any] | Unset = UNSET
+    #: The limits of all flow keys of the rule together.
+    total: FlowLimits | Mapping[str, Any] | Unset = UNSET
+    #: Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then. Default false.
+    close_on_retry_after: bool | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "match": self.match,
+        }
+        if self.per_key is not UNSET:
+            sent["perKey"] = object_json("per_key", self.per_key, FlowLimits)
+        if self.total is not UNSET:
+            sent["total"] = object_json("total", self.total, FlowLimits)
+        if self.close_on_retry_after is not UNSET:
+            sent["closeOnRetryAfter"] = self.close_on_retry_after
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class FlowName:
+    """Names a rule."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+    match: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "match": self.match,
+        }
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ListFlows:
+    """The namespace whose rules are wanted."""
+
+    #: The namespace's name.
+    namespace: str
+    #: Maximum number of rules on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+        }
+        if self.limit is not UNSET:
+            sent["limit"] = self.limit
+        if self.cursor is not UNSET:
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class PauseFlow:
+    """A rule to pause."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+    match: str
+    #: When it goes on; without it, when it is resumed.
+    until: Instant | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "match": self.match,
+        }
+        if self.until is not UNSET:
+            sent["until"] = instant_text("until", self.until)
         return sent
 
 
@@ -1733,8 +1941,10 @@ class Timer:
     expire_after: str | None = None
     #: What the timer is for.
     description: str | None = None
+    #: The flow that limits its attempts.
+    flow_key: str | None = None
     #: Why the pending timer is suspended: `egress` (this server does not call its address), or `namespace:…`,
-    #: `destination:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
+    #: `destination:…`, `flow:…` (paused, or too many wait), or `bad_record: …`; absent unless it is.
     suspended: str | None = None
     #: What the due timer does now, or waits for; only in a list that asks for it.
     explanation: Explanation | None = None
@@ -1774,6 +1984,7 @@ class Timer:
             body=None if source.get("body") is None else RawBodyAnswer.from_json(source["body"]),
             expire_after=source.get("expireAfter"),
             description=source.get("description"),
+            flow_key=source.get("flowKey"),
             suspended=source.get("suspended"),
             explanation=None if source.get("explanation") is None else Explanation.from_json(source["explanation"]),
             on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
@@ -2124,6 +2335,8 @@ class Schedule:
     expire_after: str | None = None
     #: What the schedule is for.
     description: str | None = None
+    #: The flow that limits its attempts.
+    flow_key: str | None = None
     #: Absent if the schedule has a body.
     payload: Any = None
     #: The whole body of the callback, instead of the envelope with the payload.
@@ -2192,6 +2405,7 @@ class Schedule:
             catch_up_window=source.get("catchUpWindow"),
             expire_after=source.get("expireAfter"),
             description=source.get("description"),
+            flow_key=source.get("flowKey"),
             payload=source.get("payload"),
             body=None if source.get("body") is None else RawBodyAnswer.from_json(source["body"]),
             retry_policy=None
@@ -2728,6 +2942,10 @@ class Namespace:
     damaged: str | None = None
     #: The job's id.
     deleting: str | None = None
+    #: The limits of all attempts of the namespace together.
+    limits: FlowLimitsAnswer | None = None
+    #: Its quotas; absent if it has none.
+    quotas: QuotasAnswer | None = None
     #: Who is notified when it has failed, or expired.
     on_failure: HookAnswer | None = None
     #: Who is notified when it has succeeded.
@@ -2758,11 +2976,72 @@ class Namespace:
             else parse_instant(source["previousSecretUntil"]),
             damaged=source.get("damaged"),
             deleting=source.get("deleting"),
+            limits=None if source.get("limits") is None else FlowLimitsAnswer.from_json(source["limits"]),
+            quotas=None if source.get("quotas") is None else QuotasAnswer.from_json(source["quotas"]),
             on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
             on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
             on_missed=None if source.get("onMissed") is None else HookAnswer.from_json(source["onMissed"]),
             on_paused=None if source.get("onPaused") is None else HookAnswer.from_json(source["onPaused"]),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class FlowLimitsAnswer:
+    """Limits of attempts. What is absent is not limited."""
+
+    rate: FlowRateAnswer | None = None
+    #: How many attempts may begin at once; absent without a rate.
+    burst: int | None = None
+    #: How many attempts may be in flight at once.
+    parallelism: int | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> FlowLimitsAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            rate=None if source.get("rate") is None else FlowRateAnswer.from_json(source["rate"]),
+            burst=source.get("burst"),
+            parallelism=source.get("parallelism"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class FlowRateAnswer:
+    """So many attempts within a time, evenly spread."""
+
+    #: How many attempts may begin in that time.
+    count: int
+    #: The time: 1s to 1d.
+    per: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> FlowRateAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            count=source["count"],
+            per=source["per"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class QuotasAnswer:
+    """The quotas of a namespace; absent ones do not exist."""
+
+    #: Its timers that may be pending at once; not schedules.
+    pending: int | None = None
+    #: Timers and schedules that may be created in it in a second, with one second's worth at once.
+    creates_per_second: int | None = None
+    #: Bytes that the payload or the raw body of one timer or schedule may have.
+    payload_bytes: int | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> QuotasAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            pending=source.get("pending"),
+            creates_per_second=source.get("createsPerSecond"),
+            payload_bytes=source.get("payloadBytes"),
         )
 
 
@@ -2798,6 +3077,74 @@ class RotatedSecret:
             name=source["name"],
             secret=source["secret"],
             previous_until=None if source.get("previousUntil") is None else parse_instant(source["previousUntil"]),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Flow:
+    """A rule, and what is under way of its flow keys."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+    match: str
+    #: Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then.
+    close_on_retry_after: bool
+    #: Whether nothing of it begins.
+    paused: bool
+    #: 1, and one more with each change.
+    version: int
+    #: An RFC 3339 instant with a time zone.
+    created_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    updated_at: datetime
+    #: Attempts that are in flight.
+    in_flight: int
+    #: Due timers that wait in memory; further ones may wait in the store.
+    waiting: int
+    #: Whether all nodes have answered; otherwise more may be in flight and wait than is shown.
+    complete: bool
+    #: The limits of each flow key by itself.
+    per_key: FlowLimitsAnswer | None = None
+    #: The limits of all flow keys of the rule together.
+    total: FlowLimitsAnswer | None = None
+    #: When it goes on; absent unless it is paused until an instant.
+    paused_until: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Flow:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            namespace=source["namespace"],
+            match=source["match"],
+            close_on_retry_after=source["closeOnRetryAfter"],
+            paused=source["paused"],
+            version=source["version"],
+            created_at=parse_instant(source["createdAt"]),
+            updated_at=parse_instant(source["updatedAt"]),
+            in_flight=source["inFlight"],
+            waiting=source["waiting"],
+            complete=source["complete"],
+            per_key=None if source.get("perKey") is None else FlowLimitsAnswer.from_json(source["perKey"]),
+            total=None if source.get("total") is None else FlowLimitsAnswer.from_json(source["total"]),
+            paused_until=source.get("pausedUntil"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class FlowPage:
+    """A page of rules, by match. A page without `nextCursor` is the last."""
+
+    flows: list[Flow]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> FlowPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            flows=[Flow.from_json(each) for each in source["flows"]],
+            next_cursor=source.get("nextCursor"),
         )
 
 

@@ -31,6 +31,8 @@ ACTIONS = {
     AuditAction.SECRET_ROTATED: "Rotated secret of",
     AuditAction.TENANT_LABELED: "Labelled tenant",
     AuditAction.FAILURES_DISMISSED: "Dismissed failures in",
+    AuditAction.FLOW_CHANGED: "Changed a flow of",
+    AuditAction.FLOW_DELETED: "Deleted a flow of",
     AuditAction.JOB_CREATED: "Created job",
     AuditAction.JOB_CHANGED: "Changed job",
     AuditAction.JOB_ENDED: "Ended job",

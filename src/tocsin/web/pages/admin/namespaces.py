@@ -28,6 +28,7 @@ from tocsin.model.namespace import (
     Namespace,
     policy_in_force,
 )
+from tocsin.model.quota import NO_QUOTAS, Quota
 from tocsin.model.retry import DEFAULT_POLICY
 from tocsin.timers.listing import IdListRequest
 from tocsin.web.http import administration as wire
@@ -57,6 +58,11 @@ _ANSWERS_WORDS = {
     Answers.STANDARD: "Any 2xx, unless the JSON has ok: false (standard)",
     Answers.STRICT: "2xx with an empty body or ok: true (strict)",
 }
+_QUOTA_LABELS = {
+    f"quotas.{Quota.PENDING}": "Pending timers",
+    f"quotas.{Quota.CREATES_PER_SECOND}": "Creates per second",
+    f"quotas.{Quota.PAYLOAD_BYTES}": "Bytes of a payload",
+}
 #: The fields of a form by their names in the API, in their order on the page.
 _LABELS = {
     "name": "Name",
@@ -67,6 +73,7 @@ _LABELS = {
     "secret": "Signing secret",
     **RETRY_LABELS,
     **HOOK_LABELS,
+    **_QUOTA_LABELS,
     "grace": "Grace period",
     "force": "Rotate although the previous secret is still valid",
     "cancelPending": "Pending timers and schedules",
@@ -165,7 +172,8 @@ class Namespaces(Part):
         body |= {each: form.get(each) for each in ("history", "retention", "secret", "answers") if form.get(each)}
         if form.get("unsign") == "yes":
             body["secret"] = None
-        body |= _changed_hooks(await self.namespace(name), form)
+        before = await self.namespace(name)
+        body |= _changed_hooks(before, form) | _changed_quotas(before, form)
         errors: list[FieldError] = []
         if "retry" in form:
             sent = RequestForm.read(form)
@@ -239,6 +247,8 @@ class Namespaces(Part):
             total_shards=(await self._service.cluster()).total_shards,
             policy=policy_in_force(None, namespace),
             rotated=rotated,
+            quota_labels=_QUOTA_LABELS,
+            quota_use=await self._service.quota_use(name),
             **await self._deletion(context, namespace, may_admin),
             notice_text=_NOTICES.get(notice, ""),
             undo=("/namespaces/change", {"name": name, "paused": "no" if namespace.paused else "yes"})
@@ -292,6 +302,7 @@ def _form_of(namespace: Namespace) -> dict[str, str]:
         "grace": "24h",
         "pending": "",
         **_hooks_of(namespace),
+        **_quotas_of(namespace),
         **RequestForm.policy_texts(namespace.retry or DEFAULT_POLICY),
     }
 
@@ -312,9 +323,26 @@ def _changed_hooks(namespace: Namespace, form: Fields) -> dict[str, Any]:
     }
 
 
+def _quotas_of(namespace: Namespace) -> dict[str, str]:
+    """Its quotas, by the fields of the form; empty where there is none."""
+    quotas = namespace.quotas or NO_QUOTAS
+    values = (quotas.pending, quotas.creates_per_second, quotas.payload_bytes)
+    return {name: "" if value is None else str(value) for name, value in zip(_QUOTA_LABELS, values, strict=True)}
+
+
+def _changed_quotas(namespace: Namespace, form: Fields) -> dict[str, Any]:
+    """The quotas that the form changes; an empty one is removed."""
+    changed = {
+        field.partition(".")[2]: whole_number(text) if text.isdecimal() else text or None
+        for field, before in _quotas_of(namespace).items()
+        if field in form and (text := form.get(field)) != before
+    }
+    return {"quotas": changed} if changed else {}
+
+
 def _sent(context: RequestContext) -> dict[str, str]:
     """The fields of the form, as sent."""
     texts = RequestForm.texts(context.form)
     policy = {name: texts[name] for name in RequestForm.policy_texts(DEFAULT_POLICY)} if "retry" in context.form else {}
-    names = ("history", "retention", "answers", "retry", "grace", "pending", *HOOK_LABELS)
+    names = ("history", "retention", "answers", "retry", "grace", "pending", *HOOK_LABELS, *_QUOTA_LABELS)
     return {name: context.form.get(name) for name in names if name in context.form} | policy

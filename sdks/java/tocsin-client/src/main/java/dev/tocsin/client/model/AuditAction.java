@@ -46,6 +46,12 @@ public record AuditAction(String value) implements OpenEnum {
     /** failures_dismissed. */
     public static final AuditAction FAILURES_DISMISSED = new AuditAction("failures_dismissed");
 
+    /** flow_changed. */
+    public static final AuditAction FLOW_CHANGED = new AuditAction("flow_changed");
+
+    /** flow_deleted. */
+    public static final AuditAction FLOW_DELETED = new AuditAction("flow_deleted");
+
     /** job_created. */
     public static final AuditAction JOB_CREATED = new AuditAction("job_created");
 

@@ -19,6 +19,8 @@ import java.util.Map;
  * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
  * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
  * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+ * @param limits The limits of all attempts of the namespace together.
+ * @param quotas Limits on what its clients create.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -34,6 +36,8 @@ public record CreateNamespace(
         Field<String> secret,
         Field<CallbackAnswers> answers,
         Field<RetryPolicy> retryPolicy,
+        Field<FlowLimits> limits,
+        Field<Quotas> quotas,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -49,6 +53,8 @@ public record CreateNamespace(
     public static CreateNamespace of(String name) {
         return new CreateNamespace(
                 name,
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -87,6 +93,8 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -119,6 +127,8 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -151,6 +161,8 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -183,6 +195,8 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -217,6 +231,8 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -249,6 +265,76 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The limits of all attempts of the namespace together.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace limits(FlowLimits value) {
+        return limits(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param limits The limits of all attempts of the namespace together.
+     * @return a copy with it
+     */
+    public CreateNamespace limits(Field<FlowLimits> limits) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Limits on what its clients create.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace quotas(Quotas value) {
+        return quotas(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param quotas Limits on what its clients create.
+     * @return a copy with it
+     */
+    public CreateNamespace quotas(Field<Quotas> quotas) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                secret,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -281,6 +367,8 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -313,6 +401,8 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -347,6 +437,8 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -379,6 +471,8 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -411,6 +505,8 @@ public record CreateNamespace(
                 secret,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -432,6 +528,8 @@ public record CreateNamespace(
         secret.putInto(sent, "secret", Json::of);
         answers.putInto(sent, "answers", CallbackAnswers::toJson);
         retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
+        limits.putInto(sent, "limits", FlowLimits::toJson);
+        quotas.putInto(sent, "quotas", Quotas::toJson);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

@@ -28,6 +28,8 @@ import java.util.Map;
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
+ * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+ * namespace matches it.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -62,6 +64,7 @@ public record CreateSchedule(
         Field<List<String>> tags,
         Field<Duration> expireAfter,
         Field<String> description,
+        Field<String> flowKey,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -92,6 +95,7 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -151,6 +155,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -199,6 +204,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -247,6 +253,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -295,6 +302,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -343,6 +351,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -391,6 +400,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -439,6 +449,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -489,6 +500,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -537,6 +549,58 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+     * namespace matches it.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule flowKey(String value) {
+        return flowKey(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+     * namespace matches it.
+     * @return a copy with it
+     */
+    public CreateSchedule flowKey(Field<String> flowKey) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -585,6 +649,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -633,6 +698,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -683,6 +749,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -733,6 +800,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -781,6 +849,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -829,6 +898,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -877,6 +947,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -925,6 +996,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -973,6 +1045,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1021,6 +1094,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1071,6 +1145,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1121,6 +1196,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1169,6 +1245,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1217,6 +1294,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1265,6 +1343,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1313,6 +1392,7 @@ public record CreateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1350,6 +1430,7 @@ public record CreateSchedule(
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
+        flowKey.putInto(sent, "flowKey", Json::of);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

@@ -34,6 +34,8 @@ import java.util.Map;
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
+ * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+ * namespace matches it.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -56,6 +58,7 @@ public record CreateTimer(
         Field<List<String>> tags,
         Field<Duration> expireAfter,
         Field<String> description,
+        Field<String> flowKey,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery) {
@@ -73,6 +76,7 @@ public record CreateTimer(
                 namespace,
                 callbackUrl,
                 id,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -125,6 +129,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -164,6 +169,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -205,6 +211,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -246,6 +253,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -287,6 +295,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -326,6 +335,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -365,6 +375,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -404,6 +415,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -443,6 +455,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -482,6 +495,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -521,6 +535,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -562,6 +577,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -601,6 +617,49 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+     * namespace matches it.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer flowKey(String value) {
+        return flowKey(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+     * namespace matches it.
+     * @return a copy with it
+     */
+    public CreateTimer flowKey(Field<String> flowKey) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -640,6 +699,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -679,6 +739,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -720,6 +781,7 @@ public record CreateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -748,6 +810,7 @@ public record CreateTimer(
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
+        flowKey.putInto(sent, "flowKey", Json::of);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

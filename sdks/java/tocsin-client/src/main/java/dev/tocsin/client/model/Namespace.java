@@ -26,6 +26,8 @@ import org.jspecify.annotations.Nullable;
  * placeholders. Timers of the namespace wait, and its operations are refused, until the record is
  * restored from a backup. Null if absent.
  * @param deleting The job's id. Null if absent.
+ * @param limits The limits of all attempts of the namespace together. Null if absent.
+ * @param quotas Its quotas; absent if it has none. Null if absent.
  * @param onFailure Who is notified when it has failed, or expired. Null if absent.
  * @param onSuccess Who is notified when it has succeeded. Null if absent.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -47,6 +49,8 @@ public record Namespace(
         @Nullable Instant previousSecretUntil,
         @Nullable String damaged,
         @Nullable String deleting,
+        @Nullable FlowLimitsAnswer limits,
+        @Nullable QuotasAnswer quotas,
         @Nullable HookAnswer onFailure,
         @Nullable HookAnswer onSuccess,
         @Nullable HookAnswer onRecovery,
@@ -74,6 +78,8 @@ public record Namespace(
                 source.readOptional("previousSecretUntil", Values::toInstant),
                 source.readOptional("damaged", Json::asString),
                 source.readOptional("deleting", Json::asString),
+                source.readOptional("limits", FlowLimitsAnswer::fromJson),
+                source.readOptional("quotas", QuotasAnswer::fromJson),
                 source.readOptional("onFailure", HookAnswer::fromJson),
                 source.readOptional("onSuccess", HookAnswer::fromJson),
                 source.readOptional("onRecovery", HookAnswer::fromJson),

@@ -47,6 +47,7 @@ import org.jspecify.annotations.Nullable;
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed. Null if absent.
  * @param description What the schedule is for. Null if absent.
+ * @param flowKey The flow that limits its attempts. Null if absent.
  * @param payload Absent if the schedule has a body. Null if absent.
  * @param body The whole body of the callback, instead of the envelope with the payload. Null if absent.
  * @param retryPolicy The schedule's own policy; absent while the namespace's applies. Null if absent.
@@ -98,6 +99,7 @@ public record Schedule(
         @Nullable Duration catchUpWindow,
         @Nullable String expireAfter,
         @Nullable String description,
+        @Nullable String flowKey,
         @Nullable Json payload,
         @Nullable RawBodyAnswer body,
         @Nullable RetryPolicyAnswer retryPolicy,
@@ -154,6 +156,7 @@ public record Schedule(
                 source.readOptional("catchUpWindow", Values::toDuration),
                 source.readOptional("expireAfter", Json::asString),
                 source.readOptional("description", Json::asString),
+                source.readOptional("flowKey", Json::asString),
                 source.readOptional("payload", value -> value),
                 source.readOptional("body", RawBodyAnswer::fromJson),
                 source.readOptional("retryPolicy", RetryPolicyAnswer::fromJson),

@@ -35,9 +35,10 @@ import org.jspecify.annotations.Nullable;
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed. Null if absent.
  * @param description What the timer is for. Null if absent.
+ * @param flowKey The flow that limits its attempts. Null if absent.
  * @param suspended Why the pending timer is suspended: <code>egress</code> (this server does not call its address), or
- * <code>namespace:…</code>, <code>destination:…</code> (paused, or too many wait), or
- * <code>bad_record: …</code>; absent unless it is. Null if absent.
+ * <code>namespace:…</code>, <code>destination:…</code>, <code>flow:…</code> (paused, or too many
+ * wait), or <code>bad_record: …</code>; absent unless it is. Null if absent.
  * @param explanation What the due timer does now, or waits for; only in a list that asks for it. Null if absent.
  * @param onFailure Who is notified when it has failed, or expired. Null if absent.
  * @param onSuccess Who is notified when it has succeeded. Null if absent.
@@ -68,6 +69,7 @@ public record Timer(
         @Nullable RawBodyAnswer body,
         @Nullable String expireAfter,
         @Nullable String description,
+        @Nullable String flowKey,
         @Nullable String suspended,
         @Nullable Explanation explanation,
         @Nullable HookAnswer onFailure,
@@ -105,6 +107,7 @@ public record Timer(
                 source.readOptional("body", RawBodyAnswer::fromJson),
                 source.readOptional("expireAfter", Json::asString),
                 source.readOptional("description", Json::asString),
+                source.readOptional("flowKey", Json::asString),
                 source.readOptional("suspended", Json::asString),
                 source.readOptional("explanation", Explanation::fromJson),
                 source.readOptional("onFailure", HookAnswer::fromJson),

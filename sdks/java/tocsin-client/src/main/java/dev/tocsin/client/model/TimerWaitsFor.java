@@ -7,11 +7,12 @@ import dev.tocsin.client.OpenEnum;
 /**
  * What has to happen before the timer moves on. <code>instant</code>: its time.
  * <code>destination</code>, <code>namespace</code>, <code>node</code>: a free slot there; a paused
- * namespace: that it is resumed. <code>response</code>: that of the receiver. <code>write</code>: that
- * results or changes are stored. <code>lease</code>, <code>clock</code>: that of the node that owns
- * its shard. <code>owner</code>: a node that owns its shard. <code>create</code>: that a client
- * creates it again. <code>egress</code>: that the settings permit its address, or its URL leads
- * elsewhere. Later servers may send values that have no constant here.
+ * namespace: that it is resumed. <code>flow</code>: a slot or a token of its flow, or of its
+ * namespace's limits; a paused flow: that it is resumed. <code>response</code>: that of the receiver.
+ * <code>write</code>: that results or changes are stored. <code>lease</code>, <code>clock</code>: that
+ * of the node that owns its shard. <code>owner</code>: a node that owns its shard.
+ * <code>create</code>: that a client creates it again. <code>egress</code>: that the settings permit
+ * its address, or its URL leads elsewhere. Later servers may send values that have no constant here.
  *
  * @param value as the API writes it
  */
@@ -27,6 +28,9 @@ public record TimerWaitsFor(String value) implements OpenEnum {
 
     /** node. */
     public static final TimerWaitsFor NODE = new TimerWaitsFor("node");
+
+    /** flow. */
+    public static final TimerWaitsFor FLOW = new TimerWaitsFor("flow");
 
     /** response. */
     public static final TimerWaitsFor RESPONSE = new TimerWaitsFor("response");

@@ -10,7 +10,8 @@ import java.util.Map;
 
 /**
  * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules
- * without their own for the same event; null removes one.
+ * without their own for the same event; null removes one, and null removes <code>limits</code>, which
+ * are otherwise replaced as a whole.
  *
  * @param name The namespace's name.
  * @param history Which finished timers stay visible.
@@ -20,6 +21,8 @@ import java.util.Map;
  * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
  * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
  * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
+ * @param limits The limits of all attempts of the namespace together.
+ * @param quotas Changes to its quotas; null removes all.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -35,6 +38,8 @@ public record UpdateNamespace(
         Field<Boolean> paused,
         Field<CallbackAnswers> answers,
         Field<RetryPolicy> retryPolicy,
+        Field<FlowLimits> limits,
+        Field<Quotas> quotas,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -50,6 +55,8 @@ public record UpdateNamespace(
     public static UpdateNamespace of(String name) {
         return new UpdateNamespace(
                 name,
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -88,6 +95,8 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -120,6 +129,8 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -152,6 +163,8 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -184,6 +197,8 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -218,6 +233,8 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -250,6 +267,76 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The limits of all attempts of the namespace together.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace limits(FlowLimits value) {
+        return limits(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param limits The limits of all attempts of the namespace together.
+     * @return a copy with it
+     */
+    public UpdateNamespace limits(Field<FlowLimits> limits) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Changes to its quotas; null removes all.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace quotas(Quotas value) {
+        return quotas(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param quotas Changes to its quotas; null removes all.
+     * @return a copy with it
+     */
+    public UpdateNamespace quotas(Field<Quotas> quotas) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -282,6 +369,8 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -314,6 +403,8 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -348,6 +439,8 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -380,6 +473,8 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -412,6 +507,8 @@ public record UpdateNamespace(
                 paused,
                 answers,
                 retryPolicy,
+                limits,
+                quotas,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -433,6 +530,8 @@ public record UpdateNamespace(
         paused.putInto(sent, "paused", Json::of);
         answers.putInto(sent, "answers", CallbackAnswers::toJson);
         retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
+        limits.putInto(sent, "limits", FlowLimits::toJson);
+        quotas.putInto(sent, "quotas", Quotas::toJson);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

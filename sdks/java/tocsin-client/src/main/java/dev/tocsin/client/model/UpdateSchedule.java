@@ -14,8 +14,8 @@ import java.util.Map;
  * Changes to a schedule; absent fields stay unchanged. A new <code>cron</code> replaces
  * <code>every</code> and the other way round. Null removes <code>anchor</code>, <code>startAt</code>,
  * <code>endAt</code>, <code>maxOccurrences</code>, <code>expireAfter</code>, <code>headers</code>,
- * <code>description</code> and the hooks, and restores the default of <code>catchUpWindow</code> and
- * <code>retryPolicy</code>.
+ * <code>description</code>, <code>flowKey</code> and the hooks, and restores the default of
+ * <code>catchUpWindow</code> and <code>retryPolicy</code>.
  *
  * @param namespace The namespace's name.
  * @param scheduleId The schedule's id, unique among its namespace's schedules.
@@ -31,6 +31,8 @@ import java.util.Map;
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
+ * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+ * namespace matches it.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -65,6 +67,7 @@ public record UpdateSchedule(
         Field<List<String>> tags,
         Field<Duration> expireAfter,
         Field<String> description,
+        Field<String> flowKey,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -93,6 +96,7 @@ public record UpdateSchedule(
         return new UpdateSchedule(
                 namespace,
                 scheduleId,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -151,6 +155,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -201,6 +206,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -249,6 +255,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -297,6 +304,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -345,6 +353,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -393,6 +402,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -441,6 +451,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -489,6 +500,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -539,6 +551,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -587,6 +600,58 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+     * namespace matches it.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule flowKey(String value) {
+        return flowKey(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+     * namespace matches it.
+     * @return a copy with it
+     */
+    public UpdateSchedule flowKey(Field<String> flowKey) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -635,6 +700,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -683,6 +749,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -733,6 +800,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -783,6 +851,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -831,6 +900,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -879,6 +949,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -927,6 +998,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -975,6 +1047,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1023,6 +1096,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1071,6 +1145,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1121,6 +1196,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1171,6 +1247,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1219,6 +1296,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1267,6 +1345,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1315,6 +1394,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1363,6 +1443,7 @@ public record UpdateSchedule(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -1400,6 +1481,7 @@ public record UpdateSchedule(
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
+        flowKey.putInto(sent, "flowKey", Json::of);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

@@ -12,9 +12,10 @@ import java.util.Map;
 
 /**
  * Changes to a pending timer; absent fields stay unchanged. Null removes <code>headers</code>,
- * <code>expireAfter</code>, <code>description</code> and the hooks; a null <code>retryPolicy</code>
- * returns to the namespace's policy. <code>payload</code> and <code>body</code> replace one another.
- * Send at most one of <code>executeAt</code> and <code>delay</code>.
+ * <code>expireAfter</code>, <code>description</code>, <code>flowKey</code> and the hooks; a null
+ * <code>retryPolicy</code> returns to the namespace's policy. <code>payload</code> and
+ * <code>body</code> replace one another. Send at most one of <code>executeAt</code> and
+ * <code>delay</code>.
  *
  * @param namespace The namespace's name.
  * @param timerId The timer's id, unique in its namespace.
@@ -32,6 +33,8 @@ import java.util.Map;
  * @param expireAfter No attempt begins later than this after executeAt; at least 1s. A timer without any attempt ends as
  * expired then, any other as failed.
  * @param description What it is for, in one line; shown in lists and never sent to the callback.
+ * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+ * namespace matches it.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -52,6 +55,7 @@ public record UpdateTimer(
         Field<List<String>> tags,
         Field<Duration> expireAfter,
         Field<String> description,
+        Field<String> flowKey,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery) {
@@ -67,6 +71,7 @@ public record UpdateTimer(
         return new UpdateTimer(
                 namespace,
                 timerId,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -116,6 +121,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -153,6 +159,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -190,6 +197,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -229,6 +237,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -266,6 +275,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -303,6 +313,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -340,6 +351,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -377,6 +389,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -414,6 +427,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -451,6 +465,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -490,6 +505,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -527,6 +543,47 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+     * namespace matches it.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateTimer flowKey(String value) {
+        return flowKey(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, if a rule of the
+     * namespace matches it.
+     * @return a copy with it
+     */
+    public UpdateTimer flowKey(Field<String> flowKey) {
+        return new UpdateTimer(
+                namespace,
+                timerId,
+                executeAt,
+                delay,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -564,6 +621,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -601,6 +659,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -640,6 +699,7 @@ public record UpdateTimer(
                 tags,
                 expireAfter,
                 description,
+                flowKey,
                 onFailure,
                 onSuccess,
                 onRecovery);
@@ -666,6 +726,7 @@ public record UpdateTimer(
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         expireAfter.putInto(sent, "expireAfter", Values::toJson);
         description.putInto(sent, "description", Json::of);
+        flowKey.putInto(sent, "flowKey", Json::of);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

@@ -1,0 +1,134 @@
+// Made by sdks/generate.py from docs/reference/openapi.json; change the server or the templates, then run `make docs`.
+package dev.tocsin.client.model;
+
+import dev.tocsin.client.Field;
+import dev.tocsin.client.Json;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * A rule with all its limits; send at least one of <code>perKey</code>, <code>total</code> and a true
+ * <code>closeOnRetryAfter</code>.
+ *
+ * @param namespace The namespace's name.
+ * @param match The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+ * @param perKey The limits of each flow key by itself.
+ * @param total The limits of all flow keys of the rule together.
+ * @param closeOnRetryAfter Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then.
+ * Default false.
+ */
+public record PutFlow(
+        String namespace,
+        String match,
+        Field<FlowLimits> perKey,
+        Field<FlowLimits> total,
+        Field<Boolean> closeOnRetryAfter) {
+
+    /**
+     * Starts with the required members; the others are absent.
+     *
+     * @param namespace The namespace's name.
+     * @param match The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+     * @return the request
+     */
+    public static PutFlow of(String namespace, String match) {
+        return new PutFlow(
+                namespace,
+                match,
+                Field.absent(),
+                Field.absent(),
+                Field.absent());
+    }
+
+    /**
+     * The limits of each flow key by itself.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PutFlow perKey(FlowLimits value) {
+        return perKey(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param perKey The limits of each flow key by itself.
+     * @return a copy with it
+     */
+    public PutFlow perKey(Field<FlowLimits> perKey) {
+        return new PutFlow(
+                namespace,
+                match,
+                perKey,
+                total,
+                closeOnRetryAfter);
+    }
+
+    /**
+     * The limits of all flow keys of the rule together.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PutFlow total(FlowLimits value) {
+        return total(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param total The limits of all flow keys of the rule together.
+     * @return a copy with it
+     */
+    public PutFlow total(Field<FlowLimits> total) {
+        return new PutFlow(
+                namespace,
+                match,
+                perKey,
+                total,
+                closeOnRetryAfter);
+    }
+
+    /**
+     * Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then.
+     * Default false.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PutFlow closeOnRetryAfter(boolean value) {
+        return closeOnRetryAfter(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param closeOnRetryAfter Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then.
+     * Default false.
+     * @return a copy with it
+     */
+    public PutFlow closeOnRetryAfter(Field<Boolean> closeOnRetryAfter) {
+        return new PutFlow(
+                namespace,
+                match,
+                perKey,
+                total,
+                closeOnRetryAfter);
+    }
+
+    /**
+     * The object to send: absent members stay out.
+     *
+     * @return the object
+     */
+    public Json toJson() {
+        Map<String, Json> sent = new LinkedHashMap<>();
+        sent.put("namespace", Json.of(namespace));
+        sent.put("match", Json.of(match));
+        perKey.putInto(sent, "perKey", FlowLimits::toJson);
+        total.putInto(sent, "total", FlowLimits::toJson);
+        closeOnRetryAfter.putInto(sent, "closeOnRetryAfter", Json::of);
+        return Json.object(sent);
+    }
+}

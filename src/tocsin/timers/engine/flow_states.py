@@ -1,0 +1,86 @@
+"""What a node has of a flow's rule and of its keys."""
+
+from __future__ import annotations
+
+from tocsin.model.flow import Flow
+from tocsin.timers.engine.destination import Place
+from tocsin.timers.engine.flow_accounts import Account, Usage
+from tocsin.timers.engine.flow_home import Home, RuleAccounts, RuleName
+from tocsin.timers.engine.rows import FLOW_REASON
+
+
+class RuleState:
+    """A rule on this node. `home` is set while that is here, with the rule's `accounts`."""
+
+    __slots__ = ("accounts", "alarm_at", "blocked", "flow", "home", "keys", "name", "shard_id", "usage")
+
+    def __init__(self, name: RuleName, flow: Flow, shard_id: int, usage: Usage) -> None:
+        self.name = name
+        self.flow = flow
+        #: The shard whose owner is the rule's home.
+        self.shard_id = shard_id
+        self.usage = usage
+        self.home: Home | None = None
+        self.accounts: RuleAccounts | None = None
+        self.keys: dict[str, KeyState] = {}
+        #: Keys that wait for what all keys of the rule have together, in the order of their turns.
+        self.blocked: dict[KeyState, None] = {}
+        #: Boot time at which the rule is checked again; 0: not planned.
+        self.alarm_at = 0
+
+
+class KeyState(Place):
+    """A key of a rule that has something on this node: attempts in flight, timers that wait, grants, or something that its
+    home does not know yet."""
+
+    __slots__ = (
+        "account", "alarm_at", "blocked", "changed", "closed_until", "granted", "granted_until", "key", "namespace_key",
+        "rule", "sent", "usage",
+    )  # fmt: skip
+
+    def __init__(self, rule: RuleState, key: str, usage: Usage) -> None:
+        super().__init__()
+        self.rule = rule
+        self.key = key
+        self.usage = usage
+        #: At its home, if that is here.
+        self.account: Account | None = None
+        #: The key of the namespace's own limits, if it has any and this is not it.
+        self.namespace_key: KeyState | None = None
+        #: Keys of other rules that wait for this one, in the order of their turns.
+        self.blocked: dict[KeyState, None] = {}
+        #: Grants of a home elsewhere, and until when they are valid (boot time).
+        self.granted = 0
+        self.granted_until = 0
+        #: Boot time until which a receiver has asked for no more.
+        self.closed_until = 0
+        self.alarm_at = 0
+        #: Whether there is something to report since the last report; and the number of that, until it is answered.
+        self.changed = False
+        self.sent = 0
+
+    @property
+    def reason(self) -> str:
+        return f"{FLOW_REASON}{self.rule.name.namespace}/{self.key}"
+
+    @property
+    def has_to_ask(self) -> bool:
+        outer = self.namespace_key
+        return not self.queues and (self.account is None or (outer is not None and outer.account is None))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing refers to it."""
+        return not (
+            self.usage.in_use
+            or self.queues
+            or self.blocked
+            or self.granted
+            or self.changed
+            or self.sent
+            or self.alarm_at
+        )
+
+
+#: What an attempt has taken: a slot and a token of each of these.
+Taken = tuple[KeyState, ...]
