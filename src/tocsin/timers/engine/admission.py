@@ -181,6 +181,7 @@ class Admission:
                 destination.limit += 1
         failed = isinstance(outcome, NoResponse) or outcome.status >= 500
         if failed:
+            destination.failed_at = boot_us
             destination.last_error, destination.last_error_at = short_error(error), self._context.clock.now_us()
         else:
             destination.answered_at = boot_us

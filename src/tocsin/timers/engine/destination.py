@@ -96,7 +96,7 @@ class Destination:
     """
 
     __slots__ = (
-        "alarm", "answered_at", "back_off", "back_off_us", "breaker", "caller", "in_flight", "last_error",
+        "alarm", "answered_at", "back_off", "back_off_us", "breaker", "caller", "failed_at", "in_flight", "last_error",
         "last_error_at", "limit", "name", "paths", "paused", "waiting_paths",
     )  # fmt: skip
 
@@ -115,7 +115,8 @@ class Destination:
         self.paused = paused
         #: Boot time of the last answer that was no failure.
         self.answered_at = 0
-        #: The last failure, and its instant by the wall clock.
+        #: The last failure, its boot time, and its instant by the wall clock.
+        self.failed_at = 0
         self.last_error = ""
         self.last_error_at = 0
         self.paths: dict[str, DestinationPath] = {}
