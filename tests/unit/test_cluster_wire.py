@@ -125,7 +125,7 @@ MESSAGES = {
 }  # fmt: skip
 TO_OWNER = (
     "ops", "result of an attempt", "ask", "look", "locate", "refresh", "http", "report flows", "ask flows", "flows freed",
-    "count flows",
+    "count flows", "ask destinations",
 )  # fmt: skip
 
 
