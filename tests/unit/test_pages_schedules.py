@@ -171,6 +171,7 @@ def test_commands_match_the_request() -> None:
         "expireAfter": None,
         "jitter": "0s",
         "description": None,
+        "flowKey": None,
     }
     words = words_of(changed)
     assert words == [
@@ -185,6 +186,8 @@ def test_commands_match_the_request() -> None:
         "--clear",
         "expire-after",
         "--description",
+        "",
+        "--flow-key",
         "",
     ]
 

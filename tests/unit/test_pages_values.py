@@ -170,12 +170,17 @@ def test_edit_form_sends_only_changed_fields() -> None:
         ("expire_after", "expireAfter", "", None, "--no-expiry"),
         ("description", "description", "It's due", "It's due", """--description 'It'"'"'s due'"""),
         ("description", "description", "", None, "--description ''"),
+        ("flow_key", "flowKey", "customer:2", "customer:2", "--flow-key customer:2"),
+        ("flow_key", "flowKey", "", None, "--flow-key ''"),
     ],
 )
 def test_fields_are_kept_changed_and_removed_by_the_form(
     field: str, name: str, text: str, sent: str | None, flag: str
 ) -> None:
-    timer = Timer("default", "t", NOW, "http://x/", NOW, NOW, expire_after_us=90_000_000, description="An invoice")
+    timer = Timer(
+        "default", "t", NOW, "http://x/", NOW, NOW,
+        expire_after_us=90_000_000, description="An invoice", flow_key="customer:1",
+    )  # fmt: skip
     view, identity = TimerView(timer, b"", 0, NOW), {"namespace": "default", "timerId": "t"}
     form = TimerForm.of(timer, when="keep")
     assert form.changes(view) == identity

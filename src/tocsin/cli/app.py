@@ -16,6 +16,7 @@ from tocsin.cli import (
     destinations,
     doctor,
     failures,
+    flows,
     jobs,
     keys,
     namespaces,
@@ -67,6 +68,7 @@ app.add_typer(destinations.app, name="destinations")
 app.add_typer(calls.app, name="calls")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(namespaces.app, name="namespaces")
+app.add_typer(flows.app, name="flows")
 command(app, "cluster", example="cluster --server http://timers.internal:8080")(operations.cluster)
 command(app, "statistics", example="statistics --namespace orders --ten-minutes")(operations.statistics)
 command(app, "metrics", example="metrics tocsin_commits tocsin_overdue_seconds")(operations.metrics)

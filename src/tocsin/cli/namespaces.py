@@ -22,6 +22,7 @@ from tocsin.cli.options import (
     ScheduleHookOptions,
     ServerOptions,
     checked_duration,
+    flow_limits,
     given,
 )
 
@@ -117,7 +118,30 @@ class RotationOptions:
         typer.echo(answer["secret"])
 
 
+@dataclass(frozen=True)
+class LimitOptions:
+    """The limits of all attempts of a namespace together."""
+
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="N/DURATION", help="Its attempts within a time, such as 1000/1m.")
+    ] = None
+    burst: Annotated[
+        int | None, typer.Option("--burst", metavar="N", help="Attempts that may begin at once.", show_default="1")
+    ] = None
+    parallelism: Annotated[
+        int | None, typer.Option("--parallelism", metavar="N", help="Its attempts in flight at once.")
+    ] = None
+
+    def field(self, *, remove: bool = False) -> dict[str, Any]:
+        """The request's `limits`; empty if no option is given, null to `remove` them."""
+        limits = flow_limits("--rate", self.rate, burst=self.burst, parallelism=self.parallelism)
+        if remove and limits:
+            raise WrongUsage("--no-limits conflicts with --rate, --burst and --parallelism; give only one kind")
+        return {"limits": limits} if limits or remove else {}
+
+
 NO_SETTINGS = SettingOptions()
+NO_LIMITS = LimitOptions()
 NO_QUOTAS = QuotaOptions()
 NO_ROTATION = RotationOptions()
 AnswersMode = Annotated[
@@ -148,12 +172,18 @@ def create(
     retries: RetryOptions = NO_RETRIES,
     hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
     quotas: QuotaOptions = NO_QUOTAS,
+    limits: LimitOptions = NO_LIMITS,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create a namespace."""
     fields = {**settings.fields(), **hooks.fields()}
-    body = given(name=name, **fields, answers=answers, numShards=shards) | retries.policy() | quotas.field()
+    body = (
+        given(name=name, **fields, answers=answers, numShards=shards)
+        | retries.policy()
+        | quotas.field()
+        | limits.field()
+    )
     _show(server.post("/namespaces/create", body), body, as_json, shown_secret=settings.secret == "new")
 
 
@@ -171,6 +201,8 @@ def update(
     retries: RetryOptions = NO_RETRIES,
     hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
     quotas: QuotaOptions = NO_QUOTAS,
+    limits: LimitOptions = NO_LIMITS,
+    no_limits: Annotated[bool, typer.Option("--no-limits", help="Remove --rate, --burst and --parallelism.")] = False,
     retry_default: RetryDefault = False,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
@@ -180,6 +212,7 @@ def update(
         raise WrongUsage("--secret and --remove-secret conflict; give only one of them")
     fields = {**settings.fields(), **hooks.fields()}
     changes = given(**fields, answers=answers, paused=paused) | retries.policy(remove=retry_default) | quotas.field()
+    changes |= limits.field(remove=no_limits)
     if remove_secret:
         changes["secret"] = None
     if not changes:

@@ -474,6 +474,17 @@ def checked_duration(option: str, text: str | None) -> str | None:
     return text
 
 
+def flow_limits(option: str, rate: str | None, *, burst: int | None, parallelism: int | None) -> dict[str, Any] | None:
+    """Limits of attempts, with the rate given under `option`, such as 100/1m; None when nothing was given."""
+    found = given(burst=burst, parallelism=parallelism)
+    if rate is not None:
+        count, slash, per = rate.partition("/")
+        if not slash or not count.strip().isdecimal():
+            raise WrongUsage(f"{option}: {rate!r} is not a rate; write it as 100/1m")
+        found["rate"] = {"count": int(count), "per": checked_duration(option, per.strip())}
+    return found or None
+
+
 def content(option: str, text: str) -> bytes:
     """The option's value: the text itself, the content of `@file`, or standard input for `-`."""
     if text == "-":

@@ -145,9 +145,12 @@ class TestRoundTrip:
         policy = {"maxAttempts": 3, "initialInterval": "2s"}
         payload = {"text": 'a "quoted", line\nand ünïcode', "n": 12345678901234567890}
         timers = [
-            timer(i, payload=payload, tags=["x", "y"], retryPolicy=policy, expireAfter="15m", description="“A”, b")
+            timer(
+                i, payload=payload, tags=["x", "y"], retryPolicy=policy, expireAfter="15m", description="“A”, b",
+                flowKey="customer:7",
+            )
             for i in range(2_100)
-        ]
+        ]  # fmt: skip
         (tmp_path / "in.jsonl").write_text(lines_of(*timers))
         assert tocsin("timers", "import", "in.jsonl", "--server", scripted.url).code == 0
         before = dict(scripted.timers)

@@ -150,7 +150,7 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
     secret = {"authorization": "Bearer of-the-receiver"}
     await create(
         browser, "report-1", headers=secret, jitter="5m", catchUp="all", payload={"report": 1}, description="A report",
-        onFailure={"url": "http://127.0.0.1:9/alerts", "headers": {"x-key": "of-the-hook"}},
+        flowKey="reports:1", onFailure={"url": "http://127.0.0.1:9/alerts", "headers": {"x-key": "of-the-hook"}},
     )  # fmt: skip
     shown = await browser.get("/schedules/new?namespace=default&like=report-1")
     assert shown.status_code == 200
@@ -169,7 +169,7 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
         (await browser.client.post("/api/v1/schedules/get", json={"namespace": "default", "scheduleId": name})).json()
         for name in ("report-1", form["id"])
     ]
-    for field in ("cron", "jitter", "catchUp", "description", "callbackUrl", "headers", "payload", "onFailure"):
+    for field in ("cron", "jitter", "catchUp", "description", "flowKey", "callbackUrl", "headers", "payload", "onFailure"):
         assert first[field] == second[field], field
     # Without its original, a copy's secrets are unknown.
     refused = await browser.post("/schedules/new", {**form, "id": "other", "like": "report-9"})
