@@ -169,7 +169,17 @@ async def test_a_copy_of_a_schedule_has_its_settings_and_secrets_under_a_new_id(
         (await browser.client.post("/api/v1/schedules/get", json={"namespace": "default", "scheduleId": name})).json()
         for name in ("report-1", form["id"])
     ]
-    for field in ("cron", "jitter", "catchUp", "description", "flowKey", "callbackUrl", "headers", "payload", "onFailure"):
+    for field in (
+        "cron",
+        "jitter",
+        "catchUp",
+        "description",
+        "flowKey",
+        "callbackUrl",
+        "headers",
+        "payload",
+        "onFailure",
+    ):
         assert first[field] == second[field], field
     # Without its original, a copy's secrets are unknown.
     refused = await browser.post("/schedules/new", {**form, "id": "other", "like": "report-9"})
