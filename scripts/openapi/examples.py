@@ -16,7 +16,19 @@ from tocsin.model.run import RunStatus
 from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
-from tocsin.web.http import administration, agent_wire, cluster, failures, flows, jobs, schedule_wire, statistics, wire
+from tocsin.timers.engine.breaker import BreakerState
+from tocsin.web.http import (
+    administration,
+    agent_wire,
+    cluster,
+    destinations,
+    failures,
+    flows,
+    jobs,
+    schedule_wire,
+    statistics,
+    wire,
+)
 from tocsin.web.http.wire import BadField
 
 Json = dict[str, Any]
@@ -129,6 +141,32 @@ _FLOW = flows.Flow(
     waiting=12,
     complete=True,
 )
+_DESTINATION = destinations.Destination(
+    destination="https://shop.example:443",
+    paused=False,
+    in_flight=1,
+    limit=256,
+    waiting=120,
+    attempts=40,
+    failures=39,
+    breaker=BreakerState.OPEN,
+    next_probe_at=_CREATED,
+    last_error="HTTP 503",
+    last_error_at=_CREATED,
+    nodes=[
+        destinations.DestinationOnNode(
+            node="n1",
+            in_flight=1,
+            limit=256,
+            waiting=120,
+            attempts=40,
+            failures=39,
+            breaker=BreakerState.OPEN,
+            next_probe_at=_CREATED,
+        )
+    ],
+    complete=True,
+)
 _ITEM_ERROR = wire.ItemError(
     error="INVALID_INPUT",
     message="timers[1].delay: is not a duration; write it as 30s",
@@ -229,6 +267,8 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     administration.NamespaceList(namespaces=[_NAMESPACE]),
     _FLOW,
     flows.FlowPage(flows=[_FLOW]),
+    _DESTINATION,
+    destinations.DestinationList(destinations=[_DESTINATION], further=0),
     administration.AuditPage(
         entries=[
             administration.AuditEntry(

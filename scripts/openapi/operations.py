@@ -67,6 +67,7 @@ _FAILURE_ERRORS = ("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE", "STORE_FAILURE")
 _FLOW_READ_ERRORS = ("FLOW_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
 _FLOW_CHANGE_ERRORS = ("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", "CONFLICT", "SHARD_UNAVAILABLE")
 _FLOW = {"namespace": "orders", "match": "customer:"}
+_DESTINATION = {"destination": "https://shop.example"}
 _JOB_ERRORS = ("OVERLOADED", "SHARD_UNAVAILABLE")
 _JOB_CHANGE_ERRORS = ("JOB_NOT_FOUND", "JOB_ENDED", "CONFLICT", *_JOB_ERRORS)
 _JOB_NAME = {"jobId": "5f2b8c1d9e3a7f6045c2d1ab"}
@@ -287,6 +288,12 @@ OPERATIONS: dict[str, dict[str, About]] = {
         "deleteFlow": About(
             "Delete the rule of a flow", errors=("FLOW_NOT_FOUND", *_FLOW_CHANGE_ERRORS), example=_FLOW
         ),
+    },
+    "Destinations": {
+        "listDestinations": About("List destinations", errors=("SHARD_UNAVAILABLE",), example={"limit": 20}),
+        "pauseDestination": About("Pause a destination", errors=("SHARD_UNAVAILABLE",), example=_DESTINATION),
+        "resumeDestination": About("Resume a destination", errors=("SHARD_UNAVAILABLE",), example=_DESTINATION),
+        "probeDestination": About("Try a destination now", errors=("SHARD_UNAVAILABLE",), example=_DESTINATION),
     },
     "Jobs": {
         "createJob": About(

@@ -27,6 +27,7 @@ from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
+from tocsin.timers.engine.breaker import BreakerState
 from tocsin.web.http.failures import FailureGroupedBy
 from tocsin.web.http.schedule_wire import LiveScheduleStatus
 from tocsin.web.http.statistics import StatisticsResolution
@@ -42,6 +43,7 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
         "Why an attempt failed; docs/reference/errors.md has a remedy for each.",
     ),
     "TimerStatus": (list(Status), "A timer's state. Only `pending` timers fire and can be changed."),
+    "BreakerState": (list(BreakerState), " ".join((BreakerState.__doc__ or "").split())),
     "TimerState": (list(TimerState), " ".join((TimerState.__doc__ or "").split())),
     "TimerWaitsFor": (list(WaitsFor), " ".join((WaitsFor.__doc__ or "").split())),
     "OnConflict": (list(OnConflict), "What a create does if a timer with its id exists."),

@@ -73,6 +73,7 @@ MACHINES = {
         postgresql=True,
         mysql=True,
     ),
+    "docs/how-to/destinations.md": Machine(running=(_SERVE,)),
     "docs/how-to/read-by-hand.md": Machine(
         running=(_SERVE,),
         before=_POSTGRESQL

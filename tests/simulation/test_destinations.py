@@ -10,6 +10,7 @@ from tocsin.administration import delete_destination_pause, put_destination_paus
 from tocsin.model.answer import Response
 from tocsin.model.destination import DestinationPause
 from tocsin.model.retry import RetryPolicy
+from tocsin.ports.destinations import DestinationQuestion, DestinationReport
 from tocsin.ports.forward import Obstacle
 from tocsin.ports.observer import AttemptFinished, TimerExpired
 from tocsin.timers.engine.breaker import ATTEMPTS_MIN, SUCCESSES_TO_CLOSE
@@ -43,6 +44,7 @@ def test_timers_wait_without_attempts_while_nearly_all_fail_and_fire_once_probes
     assert isinstance(opened, BreakerOpened)
     assert (opened.failures, opened.attempts, opened.error) == (ATTEMPTS_MIN, ATTEMPTS_MIN, "HTTP 500")
     opened_s = sorted(calls)[ATTEMPTS_MIN - 1]
+    assert max(event.lag_us or 0 for event in crowd.events if isinstance(event, AttemptFinished)) < 1_000_000
     probes = [at for at in calls if opened_s < at < 35]
     # Ten seconds, then twenty.
     assert [round(at - opened_s) for at in probes] == [10, 30]
@@ -139,6 +141,8 @@ def test_a_paused_destination_gets_nothing_until_it_is_resumed() -> None:
         timer = crowd.row("p0", "paused", 2).timer
         obstacles.append(crowd.supervisor.dispatcher.obstacle(timer))
         assert not crowd.late_s("paused")
+        # What an operator asked for is not late.
+        assert crowd.supervisor.overdue_us() == 0
         await delete_destination_pause(crowd.store, "paused")
 
     crowd.run(40, resume, before=pause)
@@ -187,3 +191,38 @@ def test_probes_take_turns_among_waiting_timers() -> None:
     assert max(most) == 1
     # One failed at 12 s at the latest; then three, one after another.
     assert len(most) >= 10 * (SUCCESSES_TO_CLOSE - 1)
+
+
+def test_a_success_on_another_node_closes_a_breaker_only_if_it_is_later_than_the_last_failure() -> None:
+    crowd = Crowd()
+    crowd.receivers.answers["down"] = (FAILING, 1_000.0)
+    for i in range(60):
+        crowd.keep(f"d{i}", "down", 2)
+    asked: list[DestinationQuestion] = []
+    ago_us = [20_000_000]
+    seen = []
+
+    class Others:
+        """Another node, whose attempts succeed."""
+
+        async def destinations(self, question: DestinationQuestion) -> dict[bytes, list[DestinationReport]]:
+            asked.append(question)
+            return {b"o": [DestinationReport(name, 0, 256, 0, succeeded_us_ago=ago_us[0]) for name in question.names]}
+
+    async def watch() -> None:
+        destinations, admission = crowd.supervisor.destinations, crowd.supervisor.dispatcher.admission
+        destinations.peers = Others()
+        await asyncio.sleep(7)
+        (report,) = destinations.answer(DestinationQuestion())
+        seen.append((report.name, report.breaker, report.failures, report.attempts, report.last_error))
+        assert 0 < report.wait_us <= 10_000_000
+        assert destinations.answer(DestinationQuestion(["up"])) == []
+        assert [each.name for each in admission.open_breakers()] == ["down"]
+        ago_us[0] = 100_000
+        await asyncio.sleep(5)
+        seen.append([each.name for each in admission.open_breakers()])
+
+    crowd.run(14, watch)
+    assert seen == [("down", "open", 60, 60, "HTTP 500"), []]
+    assert asked[0] == DestinationQuestion(["down"])
+    assert [event.by for event in crowd.events if isinstance(event, BreakerClosed)] == ["node"]

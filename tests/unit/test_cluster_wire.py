@@ -16,8 +16,10 @@ from tests.support.peers import TIMER
 from tocsin.cluster import wire
 from tocsin.cluster.handshake import Handshake
 from tocsin.cluster.wire import (
+    AskDestinations,
     AskFlows,
     CountFlows,
+    DestinationsReported,
     FlowAnswers,
     FlowReports,
     FlowsCounted,
@@ -55,6 +57,7 @@ from tocsin.model.job import RowFilter
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.schedule import DefinitionChanges, Edit, Fire, Pause, Put, Refill, Resume, ScheduleChange
 from tocsin.model.timer import Changes, CreateKey, RawBody, Timer, encode_record
+from tocsin.ports.destinations import DestinationQuestion, DestinationReport
 from tocsin.ports.flows import FlowAnswer, FlowGrant, FlowReport, KeyReport, RuleReport
 from tocsin.ports.forward import FlowCounts, NodeReport, NodeVitals, ShardReport, Whereabouts, Write, WriteKind, Written
 from tocsin.ports.quotas import QuotaUse
@@ -108,12 +111,21 @@ MESSAGES = {
     "flows freed": FlowsFreed([3, 4]),
     "count flows": CountFlows(6, "é"),
     "flows counted": FlowsCounted(6, {"customer:": FlowCounts(2, 17)}),
+    "ask destinations": AskDestinations(7, DestinationQuestion(["https://shop.example:443"], 100, probe=True)),
+    "destinations reported": DestinationsReported(
+        7,
+        [
+            DestinationReport(
+                "https://shop.example:443", 1, 256, 120, 40, 39, "open", 10_000_000, "HTTP 503", 1_800_000_000_000_000, 5
+            )
+        ],
+    ),
     "http answer": RelayedResponse(6, 200, [(b"a", b"b")], b"body"),
     "bye": Goodbye(9),
 }  # fmt: skip
 TO_OWNER = (
     "ops", "result of an attempt", "ask", "look", "locate", "refresh", "http", "report flows", "ask flows", "flows freed",
-    "count flows",
+    "count flows", "ask destinations",
 )  # fmt: skip
 
 

@@ -12,23 +12,24 @@ type AuditAction string
 
 // The values of AuditAction.
 const (
-	AuditActionSignIn            AuditAction = "sign_in"
-	AuditActionSignInFailed      AuditAction = "sign_in_failed"
-	AuditActionSignOut           AuditAction = "sign_out"
-	AuditActionKeyCreated        AuditAction = "key_created"
-	AuditActionKeyChanged        AuditAction = "key_changed"
-	AuditActionKeyDeleted        AuditAction = "key_deleted"
-	AuditActionNamespaceCreated  AuditAction = "namespace_created"
-	AuditActionNamespaceChanged  AuditAction = "namespace_changed"
-	AuditActionNamespaceDeleted  AuditAction = "namespace_deleted"
-	AuditActionSecretRotated     AuditAction = "secret_rotated"
-	AuditActionTenantLabeled     AuditAction = "tenant_labeled"
-	AuditActionFailuresDismissed AuditAction = "failures_dismissed"
-	AuditActionFlowChanged       AuditAction = "flow_changed"
-	AuditActionFlowDeleted       AuditAction = "flow_deleted"
-	AuditActionJobCreated        AuditAction = "job_created"
-	AuditActionJobChanged        AuditAction = "job_changed"
-	AuditActionJobEnded          AuditAction = "job_ended"
+	AuditActionSignIn             AuditAction = "sign_in"
+	AuditActionSignInFailed       AuditAction = "sign_in_failed"
+	AuditActionSignOut            AuditAction = "sign_out"
+	AuditActionKeyCreated         AuditAction = "key_created"
+	AuditActionKeyChanged         AuditAction = "key_changed"
+	AuditActionKeyDeleted         AuditAction = "key_deleted"
+	AuditActionNamespaceCreated   AuditAction = "namespace_created"
+	AuditActionNamespaceChanged   AuditAction = "namespace_changed"
+	AuditActionNamespaceDeleted   AuditAction = "namespace_deleted"
+	AuditActionSecretRotated      AuditAction = "secret_rotated"
+	AuditActionTenantLabeled      AuditAction = "tenant_labeled"
+	AuditActionFailuresDismissed  AuditAction = "failures_dismissed"
+	AuditActionFlowChanged        AuditAction = "flow_changed"
+	AuditActionFlowDeleted        AuditAction = "flow_deleted"
+	AuditActionDestinationChanged AuditAction = "destination_changed"
+	AuditActionJobCreated         AuditAction = "job_created"
+	AuditActionJobChanged         AuditAction = "job_changed"
+	AuditActionJobEnded           AuditAction = "job_ended"
 )
 
 // AuditSource is an open enum: later servers may answer other values. Where a change came from.
@@ -39,6 +40,17 @@ const (
 	AuditSourceApi   AuditSource = "api"
 	AuditSourcePages AuditSource = "pages"
 	AuditSourceCli   AuditSource = "cli"
+)
+
+// BreakerState is an open enum: later servers may answer other values. closed: attempts begin as usual. open: none
+// begins before the wait is over. half_open: probes, one at a time.
+type BreakerState string
+
+// The values of BreakerState.
+const (
+	BreakerStateClosed   BreakerState = "closed"
+	BreakerStateOpen     BreakerState = "open"
+	BreakerStateHalfOpen BreakerState = "half_open"
 )
 
 // CallbackAnswers is an open enum: later servers may answer other values. How responses to a namespace's callbacks
@@ -1897,6 +1909,50 @@ func (v *PauseFlow) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
+// ListDestinations: How many destinations are wanted.
+type ListDestinations struct {
+	// Maximum number of destinations. Default 100.
+	Limit int
+}
+
+func (v *ListDestinations) members(to []member) []member {
+	return append(to,
+		member{"limit", &v.Limit, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListDestinations) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListDestinations) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// DestinationName: Names a destination.
+type DestinationName struct {
+	// Scheme, host and port; or a URL, of which only these count.
+	Destination string
+}
+
+func (v *DestinationName) members(to []member) []member {
+	return append(to,
+		member{"destination", &v.Destination, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DestinationName) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *DestinationName) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
 // CreateKey: An API key to create. Without namespaces and tenants it has access to all of them, which only an
 // unlimited key can grant.
 type CreateKey struct {
@@ -3657,6 +3713,137 @@ func (v FlowPage) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *FlowPage) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// DestinationList: Destinations, those that need attention first.
+type DestinationList struct {
+	Destinations []Destination
+	// How many more there are, at least; raise limit.
+	Further int
+}
+
+func (v *DestinationList) members(to []member) []member {
+	return append(to,
+		member{"destinations", &v.Destinations, true},
+		member{"further", &v.Further, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DestinationList) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *DestinationList) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// Destination: A scheme, host and port to which timers are sent; the numbers are those of all nodes together.
+type Destination struct {
+	// Scheme, host and port.
+	Destination string
+	// Whether no attempt begins until it is resumed.
+	Paused bool
+	// Attempts that are in flight.
+	InFlight int
+	// How many attempts may be in flight at once; it shrinks while the destination does not answer.
+	Limit int
+	// Due timers that wait in memory; further ones may wait in the store.
+	Waiting int
+	// Attempts that have ended within the last 30 seconds.
+	Attempts int
+	// Those of them without a response, or with a status of 500 and above.
+	Failures int
+	// open: nearly all attempts failed, and none begins before the next probe; half_open: probes begin, one at a time;
+	// closed: attempts begin as usual. That of the node where it is the worst.
+	Breaker BreakerState
+	// What each node knows of it, without those that know nothing.
+	Nodes []DestinationOnNode
+	// Whether all nodes have answered; otherwise more may be in flight and wait than is shown.
+	Complete bool
+	// Since when it is paused.
+	PausedAt string
+	// When the next probe begins; absent unless the breaker is open.
+	NextProbeAt string
+	// The last failure; absent if there was none lately.
+	LastError string
+	// When that was.
+	LastErrorAt string
+	// When an attempt last succeeded; absent if none did lately.
+	LastSuccessAt string
+}
+
+func (v *Destination) members(to []member) []member {
+	return append(to,
+		member{"destination", &v.Destination, true},
+		member{"paused", &v.Paused, true},
+		member{"inFlight", &v.InFlight, true},
+		member{"limit", &v.Limit, true},
+		member{"waiting", &v.Waiting, true},
+		member{"attempts", &v.Attempts, true},
+		member{"failures", &v.Failures, true},
+		member{"breaker", &v.Breaker, true},
+		member{"nodes", &v.Nodes, true},
+		member{"complete", &v.Complete, true},
+		member{"pausedAt", &v.PausedAt, false},
+		member{"nextProbeAt", &v.NextProbeAt, false},
+		member{"lastError", &v.LastError, false},
+		member{"lastErrorAt", &v.LastErrorAt, false},
+		member{"lastSuccessAt", &v.LastSuccessAt, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Destination) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *Destination) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// DestinationOnNode: A destination as one node knows it.
+type DestinationOnNode struct {
+	// The node's name.
+	Node string
+	// Attempts that are in flight.
+	InFlight int
+	// How many attempts may be in flight at once; it shrinks while the destination does not answer.
+	Limit int
+	// Due timers that wait in memory; further ones may wait in the store.
+	Waiting int
+	// Attempts that have ended within the last 30 seconds.
+	Attempts int
+	// Those of them without a response, or with a status of 500 and above.
+	Failures int
+	Breaker  BreakerState
+	// When the next probe begins; absent unless the breaker is open.
+	NextProbeAt string
+}
+
+func (v *DestinationOnNode) members(to []member) []member {
+	return append(to,
+		member{"node", &v.Node, true},
+		member{"inFlight", &v.InFlight, true},
+		member{"limit", &v.Limit, true},
+		member{"waiting", &v.Waiting, true},
+		member{"attempts", &v.Attempts, true},
+		member{"failures", &v.Failures, true},
+		member{"breaker", &v.Breaker, true},
+		member{"nextProbeAt", &v.NextProbeAt, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DestinationOnNode) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *DestinationOnNode) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 

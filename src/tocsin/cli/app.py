@@ -13,6 +13,7 @@ from tocsin.cli import (
     calls,
     config,
     databases,
+    destinations,
     doctor,
     failures,
     flows,
@@ -63,6 +64,7 @@ command(app, "echo", example="echo --port 9000 --fail-rate 0.2 --delay 50ms")(se
 app.add_typer(timers.app, name="timers")
 app.add_typer(schedules.app, name="schedules")
 app.add_typer(failures.app, name="failures")
+app.add_typer(destinations.app, name="destinations")
 app.add_typer(calls.app, name="calls")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(namespaces.app, name="namespaces")

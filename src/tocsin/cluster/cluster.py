@@ -18,6 +18,7 @@ from tocsin.cluster.stream import AcceptedConnection, TlsListener, dial
 from tocsin.cluster.tls import PeerTls
 from tocsin.cluster.wire import RelayedResponse
 from tocsin.model.errors import Unavailable
+from tocsin.ports.destinations import DestinationQuestion, DestinationReport
 from tocsin.ports.flows import FlowAnswer, FlowReport, HomePlace
 from tocsin.ports.forward import FlowCounts, Located, NodeReport, Whereabouts
 from tocsin.ports.observer import PeerRefused
@@ -189,6 +190,12 @@ class Cluster:
         """The reports of the other nodes, by incarnation, without those that do not answer in time."""
         others = self._placement.others()
         return {incarnation: report async for incarnation, report in self._each(others, PeerLink.ask)}
+
+    async def destinations(self, question: DestinationQuestion) -> Mapping[bytes, list[DestinationReport]]:
+        """What the other nodes know of destinations, by incarnation, without nodes that do not answer in time."""
+        others = self._placement.others()
+        answers = self._each(others, lambda link: link.ask_destinations(question))
+        return {incarnation: reports async for incarnation, reports in answers}
 
     async def flow_counts(self, namespace: str) -> Mapping[bytes, Mapping[str, FlowCounts]]:
         """What the other nodes have of the namespace's flows, by incarnation and match, without nodes that do not answer in

@@ -33,6 +33,7 @@ from tocsin.model.errors import (
     Unavailable,
 )
 from tocsin.model.retry import backoff_us
+from tocsin.ports.destinations import DestinationQuestion, DestinationReport
 from tocsin.ports.flows import FlowAnswer, FlowReport, HomePlace
 from tocsin.ports.forward import FlowCounts, Located, NodeReport, Whereabouts, Write, WriteCompletion, Written
 from tocsin.ports.observer import PeerConnected, PeerLost, WritesForwarded, WritesSent
@@ -124,6 +125,10 @@ class PeerLink:
     def announce_freed(self, shard_ids: Sequence[int]) -> None:
         """Notifies the other node that homes here may grant more, if it is reachable now."""
         self._send_message(wire.FlowsFreed(list(shard_ids)))
+
+    async def ask_destinations(self, question: DestinationQuestion) -> list[DestinationReport]:
+        """What the other node knows of destinations. Raises Unavailable."""
+        return (await self._exchange(wire.DestinationsReported, wire.AskDestinations, question)).reports
 
     async def refresh(self) -> None:
         """Returns when the other node has read the namespaces since this call. Raises Unavailable."""

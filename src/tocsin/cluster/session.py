@@ -109,6 +109,10 @@ class PeerSession:
                 self._last_id = max(self._last_id, message.id)
                 counts = self._here.local.flow_counts(message.namespace)
                 self._channel.send(wire.encode(wire.FlowsCounted(message.id, counts)))
+            elif isinstance(message, wire.AskDestinations):
+                self._last_id = max(self._last_id, message.id)
+                found = self._here.local.destination_reports(message.question)
+                self._channel.send(wire.encode(wire.DestinationsReported(message.id, found)))
             elif isinstance(message, wire.RefreshNamespaces):
                 self._last_id = max(self._last_id, message.id)
                 self._here.spawn(self._refresh(message.id))

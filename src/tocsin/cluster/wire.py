@@ -19,6 +19,7 @@ from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, Sha
 from tocsin.model.job import RowFilter
 from tocsin.model.schedule import Edit, Put, ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record
+from tocsin.ports.destinations import DestinationQuestion, DestinationReport
 from tocsin.ports.flows import FlowAnswer, FlowReport, HomePlace
 from tocsin.ports.forward import FlowCounts, Located, NodeReport, Whereabouts, Write, WriteKind, Written
 from tocsin.ports.store import GENERATION_BYTES
@@ -104,6 +105,13 @@ class CountFlows(msgspec.Struct, tag="w", array_like=True):
 
     id: int
     namespace: str
+
+
+class AskDestinations(msgspec.Struct, tag="i", array_like=True):
+    """Asks what the node knows of destinations."""
+
+    id: int
+    question: DestinationQuestion
 
 
 class RelayedRequest(msgspec.Struct, tag="h", array_like=True):
@@ -203,6 +211,13 @@ class FlowsCounted(msgspec.Struct, tag="x", array_like=True):
     counts: dict[str, FlowCounts]
 
 
+class DestinationsReported(msgspec.Struct, tag="j", array_like=True):
+    """What the node knows of the destinations, without those that it does not know."""
+
+    id: int
+    reports: list[DestinationReport]
+
+
 class Goodbye(msgspec.Struct, tag="b", array_like=True):
     """The node is stopping. It has not processed writes and requests with ids greater than this."""
 
@@ -219,6 +234,7 @@ PeerRequest = (
     | AskFlows
     | FlowsFreed
     | CountFlows
+    | AskDestinations
     | RelayedRequest
 )
 PeerReply = (
@@ -230,6 +246,7 @@ PeerReply = (
     | FlowAnswers
     | FlowReports
     | FlowsCounted
+    | DestinationsReported
     | RelayedResponse
     | Goodbye
 )

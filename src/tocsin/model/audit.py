@@ -29,6 +29,7 @@ class AuditAction(StrEnum):
     FAILURES_DISMISSED = "failures_dismissed"
     FLOW_CHANGED = "flow_changed"
     FLOW_DELETED = "flow_deleted"
+    DESTINATION_CHANGED = "destination_changed"
     JOB_CREATED = "job_created"
     JOB_CHANGED = "job_changed"
     JOB_ENDED = "job_ended"

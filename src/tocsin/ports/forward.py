@@ -17,6 +17,7 @@ from tocsin.model.job import RowFilter
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Completion
+from tocsin.ports.destinations import DestinationPeers, DestinationQuestion, DestinationReport
 from tocsin.ports.flows import FlowPeers, LocalFlows
 from tocsin.ports.quotas import QuotaUse
 
@@ -196,6 +197,9 @@ class LocalWrites(Protocol):
     def flow_counts(self, namespace: str) -> dict[str, FlowCounts]:
         """What this node has of the namespace's flows, by the match of their rule; without rules of which it has nothing."""
 
+    def destination_reports(self, question: DestinationQuestion) -> list[DestinationReport]:
+        """What this node knows of destinations."""
+
     @property
     def flows(self) -> LocalFlows:
         """What other nodes exchange with this one about flows."""
@@ -254,7 +258,7 @@ class NodeReport(msgspec.Struct, frozen=True, array_like=True):
     quotas: dict[str, QuotaUse] = {}
 
 
-class Peers(FlowPeers, Protocol):
+class Peers(FlowPeers, DestinationPeers, Protocol):
     """The other nodes, as far as they can be reached."""
 
     async def reports(self) -> Mapping[bytes, NodeReport]:

@@ -54,7 +54,7 @@ from tocsin.stores.options import (
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.telemetry.logs import LogOptions
 from tocsin.telemetry.tracing import TracingOptions
-from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.limits import BreakerOptions, EngineLimits
 from tocsin.web.api.request import ApiLimits
 from tocsin.web.pages.limits import UiLimits
 
@@ -308,6 +308,7 @@ class Settings:
 
     input: InputLimits = _part(InputLimits, Topic.TIMER, "")
     engine: EngineLimits = _part(EngineLimits, Topic.MEMORY, "")
+    breaker: BreakerOptions = _part(BreakerOptions, Topic.CALLBACKS, "breaker")
     callbacks: CallbackLimits = _part(CallbackLimits, Topic.CALLBACKS, "callbacks")
     api: ApiLimits = _part(ApiLimits, Topic.REQUESTS, "api")
     cluster: ClusterLimits = _part(ClusterLimits, Topic.CLUSTER, "cluster")

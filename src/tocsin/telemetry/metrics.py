@@ -48,7 +48,8 @@ GAUGES: dict[str, str] = {
     "tocsin_names_resolving": "Host names being resolved, for timers and service calls.",
     "tocsin_timers_deferred": "Due timers that wait in memory because their destination, or their namespace's share of the "
     "node, is full. Those that wait for a flow are not among them.",
-    "tocsin_destinations": "Destinations in use or backing off.",
+    "tocsin_destinations": "Destinations in use, or within the last five minutes.",
+    "tocsin_breakers_open": "Destinations whose breaker is not closed on this node: their timers wait for probes to succeed.",
     "tocsin_overdue_seconds": "How long the oldest due timer has waited for its attempt; 0 if none waits.",
     "tocsin_window_timers": "Timers in the windows, in memory.",
     "tocsin_window_bytes": "Bytes of stored records in the windows, in memory.",

@@ -28,6 +28,7 @@ from tocsin.model.run import Run
 from tocsin.model.stored_secrets import with_secrets, withholds
 from tocsin.model.timer import Changes, Timer
 from tocsin.ports.completion import Awaited
+from tocsin.ports.destinations import DestinationQuestion, DestinationReport
 from tocsin.ports.flows import LocalFlows
 from tocsin.ports.forward import (
     FlowCounts,
@@ -54,6 +55,7 @@ from tocsin.timers.cluster_view import (
     owners_view,
     report_of,
 )
+from tocsin.timers.destinations import Destinations
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
@@ -112,6 +114,7 @@ class TimerService:
         #: What clients let this process reckon.
         self.turns = Turns()
         self.flow_rules = Flows(context, supervisor, self.namespaces)
+        self.destinations = Destinations(context, supervisor, self.namespaces)
         self.quotas = QuotaGate(context)
         self.failures = Failures(context.store, self.namespaces, self.turns, supervisor.total_shards)
         self._context, self._supervisor = context, supervisor
@@ -127,6 +130,7 @@ class TimerService:
         """Connects the other nodes: writes for shards that this node doesn't own are forwarded to their owners."""
         self._writes.forwarder, self.namespaces.peers, self._owners.peers = forwarder, peers, peers
         self._supervisor.results.submit, self._supervisor.flows.peers = self.write, peers
+        self._supervisor.destinations.peers = peers
 
     @property
     def flows(self) -> LocalFlows:
@@ -136,6 +140,10 @@ class TimerService:
     def flow_counts(self, namespace: str) -> dict[str, FlowCounts]:
         """What this node has of the namespace's flows, by the match of their rule; without rules of which it has nothing."""
         return self._supervisor.dispatcher.flows.counts(namespace)
+
+    def destination_reports(self, question: DestinationQuestion) -> list[DestinationReport]:
+        """What this node knows of destinations."""
+        return self._supervisor.destinations.answer(question)
 
     @property
     def writes_waiting(self) -> int:

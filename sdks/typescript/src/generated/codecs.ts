@@ -20,6 +20,10 @@ import type {
   CreateSchedule,
   CreateTimer,
   DeleteNamespace,
+  Destination,
+  DestinationList,
+  DestinationName,
+  DestinationOnNode,
   DismissedFailures,
   DismissFailures,
   ErrorMeta,
@@ -54,6 +58,7 @@ import type {
   JobName,
   KeyList,
   ListAudit,
+  ListDestinations,
   ListFailureMembers,
   ListFailures,
   ListFlows,
@@ -183,6 +188,16 @@ const ofCreateKey: Converters<CreateKey> = {
 /** What is sent; members that are undefined stay out. */
 export function encodeCreateKey(source: CreateKey): Sent {
   return encode(source, ofCreateKey);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeDestinationName(source: DestinationName): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeListDestinations(source: ListDestinations): Sent {
+  return encode(source);
 }
 
 const ofPauseFlow: Converters<PauseFlow> = {
@@ -572,6 +587,9 @@ export interface Answers {
   RotatedSecret: RotatedSecret;
   Flow: Flow;
   FlowPage: FlowPage;
+  DestinationList: DestinationList;
+  Destination: Destination;
+  DestinationOnNode: DestinationOnNode;
   CreatedKey: CreatedKey;
   KeyList: KeyList;
   ShownKey: ShownKey;
@@ -766,6 +784,18 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   FlowPage: {
     required: ["flows"],
     nested: [["flows", "Flow", true]],
+  },
+  DestinationList: {
+    required: ["destinations", "further"],
+    nested: [["destinations", "Destination", true]],
+  },
+  Destination: {
+    required: ["destination", "paused", "inFlight", "limit", "waiting", "attempts", "failures", "breaker", "nodes", "complete"],
+    nested: [["nodes", "DestinationOnNode", true]],
+  },
+  DestinationOnNode: {
+    required: ["node", "inFlight", "limit", "waiting", "attempts", "failures", "breaker"],
+    nested: [],
   },
   CreatedKey: {
     required: ["keyId", "role", "name", "namespaces", "tenants", "createdAt", "key"],

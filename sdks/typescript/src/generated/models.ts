@@ -4,10 +4,16 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "job_created" | "job_changed" | "job_ended";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli";
+
+/**
+ * `closed`: attempts begin as usual. `open`: none begins before the wait is over. `half_open`: probes, one at a
+ * time.
+ */
+export type BreakerState = "closed" | "open" | "half_open";
 
 /** How responses to a namespace's callbacks are interpreted. */
 export type CallbackAnswers = "standard" | "strict";
@@ -899,6 +905,18 @@ export interface PauseFlow {
   readonly until?: InstantLike | undefined;
 }
 
+/** How many destinations are wanted. */
+export interface ListDestinations {
+  /** Maximum number of destinations. Default 100. */
+  readonly limit?: number | undefined;
+}
+
+/** Names a destination. */
+export interface DestinationName {
+  /** Scheme, host and port; or a URL, of which only these count. */
+  readonly destination: string;
+}
+
 /**
  * An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited
  * key can grant.
@@ -1725,6 +1743,69 @@ export interface FlowPage {
   flows: Flow[];
   /** `nextCursor` of the previous page. */
   nextCursor?: string;
+}
+
+/** Destinations, those that need attention first. */
+export interface DestinationList {
+  destinations: Destination[];
+  /** How many more there are, at least; raise limit. */
+  further: number;
+}
+
+/** A scheme, host and port to which timers are sent; the numbers are those of all nodes together. */
+export interface Destination {
+  /** Scheme, host and port. */
+  destination: string;
+  /** Whether no attempt begins until it is resumed. */
+  paused: boolean;
+  /** Attempts that are in flight. */
+  inFlight: number;
+  /** How many attempts may be in flight at once; it shrinks while the destination does not answer. */
+  limit: number;
+  /** Due timers that wait in memory; further ones may wait in the store. */
+  waiting: number;
+  /** Attempts that have ended within the last 30 seconds. */
+  attempts: number;
+  /** Those of them without a response, or with a status of 500 and above. */
+  failures: number;
+  /**
+   * `open`: nearly all attempts failed, and none begins before the next probe; `half_open`: probes begin, one at a
+   * time; `closed`: attempts begin as usual. That of the node where it is the worst.
+   */
+  breaker: Open<BreakerState>;
+  /** What each node knows of it, without those that know nothing. */
+  nodes: DestinationOnNode[];
+  /** Whether all nodes have answered; otherwise more may be in flight and wait than is shown. */
+  complete: boolean;
+  /** Since when it is paused. */
+  pausedAt?: string;
+  /** When the next probe begins; absent unless the breaker is open. */
+  nextProbeAt?: string;
+  /** The last failure; absent if there was none lately. */
+  lastError?: string;
+  /** When that was. */
+  lastErrorAt?: string;
+  /** When an attempt last succeeded; absent if none did lately. */
+  lastSuccessAt?: string;
+}
+
+/** A destination as one node knows it. */
+export interface DestinationOnNode {
+  /** The node's name. */
+  node: string;
+  /** Attempts that are in flight. */
+  inFlight: number;
+  /** How many attempts may be in flight at once; it shrinks while the destination does not answer. */
+  limit: number;
+  /** Due timers that wait in memory; further ones may wait in the store. */
+  waiting: number;
+  /** Attempts that have ended within the last 30 seconds. */
+  attempts: number;
+  /** Those of them without a response, or with a status of 500 and above. */
+  failures: number;
+  breaker: Open<BreakerState>;
+  /** When the next probe begins; absent unless the breaker is open. */
+  nextProbeAt?: string;
 }
 
 /** A new API key. Only this response contains the key itself. */

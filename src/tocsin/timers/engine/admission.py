@@ -27,7 +27,7 @@ from tocsin.timers.engine.destination import (
     path_prefix,
 )
 from tocsin.timers.engine.destination_events import BreakerClosed, BreakerOpened
-from tocsin.timers.engine.rows import Row
+from tocsin.timers.engine.rows import HELD, Row
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.context import Context
@@ -181,6 +181,7 @@ class Admission:
                 destination.limit += 1
         failed = isinstance(outcome, NoResponse) or outcome.status >= 500
         if failed:
+            destination.failed_at = boot_us
             destination.last_error, destination.last_error_at = short_error(error), self._context.clock.now_us()
         else:
             destination.answered_at = boot_us
@@ -194,10 +195,13 @@ class Admission:
         breaker = destination.breaker
         if breaker.state is BreakerState.CLOSED:
             destination.cancel_alarm()
+            if not destination.paused:
+                destination.mark_waiting(self._context.clock.now_us())
             self._context.observe(BreakerClosed(destination.name, by, boot_us - breaker.opened_at))
             return
         destination.set_alarm(breaker.until_us - boot_us, self._wait_over)
         if breaker.opened_at == boot_us:
+            destination.mark_waiting(HELD)
             self._context.observe(
                 BreakerOpened(destination.name, breaker.failures, breaker.attempts, destination.last_error)
             )
@@ -240,6 +244,7 @@ class Admission:
             )
             if paused != destination.paused:
                 destination.paused = paused
+                destination.mark_waiting(HELD if destination.holds else self._context.clock.now_us())
                 self._may_have_opened(destination)
 
     # ------------------------------------------------------------------ what is remembered
@@ -331,6 +336,8 @@ class Admission:
         self.waiting += 1
         if isinstance(place, DestinationPath):
             place.destination.waiting_paths.setdefault(place)
+            if place.destination.holds:
+                row.let_at = HELD
             if place.has_room:
                 self.block(queue)
 

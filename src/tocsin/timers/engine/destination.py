@@ -96,7 +96,7 @@ class Destination:
     """
 
     __slots__ = (
-        "alarm", "answered_at", "back_off", "back_off_us", "breaker", "caller", "in_flight", "last_error",
+        "alarm", "answered_at", "back_off", "back_off_us", "breaker", "caller", "failed_at", "in_flight", "last_error",
         "last_error_at", "limit", "name", "paths", "paused", "waiting_paths",
     )  # fmt: skip
 
@@ -115,7 +115,8 @@ class Destination:
         self.paused = paused
         #: Boot time of the last answer that was no failure.
         self.answered_at = 0
-        #: The last failure, and its instant by the wall clock.
+        #: The last failure, its boot time, and its instant by the wall clock.
+        self.failed_at = 0
         self.last_error = ""
         self.last_error_at = 0
         self.paths: dict[str, DestinationPath] = {}
@@ -149,9 +150,16 @@ class Destination:
         return self.back_off is None and not self.paused and not self.breaker.blocks
 
     @property
-    def in_use(self) -> bool:
-        """Whether it has anything but what it remembers."""
-        return bool(self.in_flight or self.waiting_paths) or self.back_off is not None
+    def holds(self) -> bool:
+        """Whether timers wait for the destination itself, or for the operator who paused it: this node is not late then."""
+        return self.paused or self.breaker.state is not BreakerState.CLOSED
+
+    def mark_waiting(self, let_at: int) -> None:
+        """Marks all that waits as held, or as free to go since this instant."""
+        for path in self.waiting_paths:
+            for queue in path.queues.values():
+                for row in queue.rows:
+                    row.let_at = let_at
 
     def start_back_off(self, over: Callable[[Destination], None]) -> None:
         """Starts a back-off, unless one is under way, because a request could not be sent; calls `over` at its end."""

@@ -18,7 +18,7 @@ class BreakerOptions:
     enabled: bool = setting(
         True,
         "Whether a destination gets no requests but single probes while nearly all of its attempts fail (no response or a "
-        "status of 500 and above). If not, each of its timers uses up its attempts.",
+        "status of 500 and above). If not, each of its timers uses up its attempts. `tocsin dev` has no breakers.",
     )
     wait_max_us: int = setting(
         300 * SECOND,

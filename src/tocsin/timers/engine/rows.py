@@ -31,8 +31,8 @@ class Row:
     `identity` (32 bytes) is what an attempt's result is for: that generation; on a schedule's row, that attempt of that
     occurrence, whatever has become of the definition since.
 
-    `let_at`: when the limits of its flow let it pass last (microseconds), HELD while they hold it, 0 if they never did: what
-    they ask for is not late."""
+    `let_at`: when the limits of its flow, or its destination's breaker or pause, let it pass last (microseconds), HELD while
+    they hold it, 0 if they never did: what they ask for is not late."""
 
     __slots__ = ("generation", "identity", "key", "let_at", "raw", "size", "timer")
 
@@ -49,8 +49,8 @@ class Row:
         self.let_at = 0
 
     def waited_us(self, now_us: int) -> int:
-        """How long it has been due, in microseconds: since its instant, or since it was accepted or its flow let it pass if
-        that is later. Negative before it is due; 0 while its flow holds it."""
+        """How long it has been due, in microseconds: since its instant, or since it was accepted or what held it let it
+        pass if that is later. Negative before it is due; 0 while it is held."""
         # The node that took the request dates its acceptance, and its clock may be a little ahead.
         waited_us = min(now_us - self.key[0], max(now_us - self.timer.updated_at, 0))
         if not self.let_at:

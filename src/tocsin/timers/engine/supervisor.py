@@ -14,6 +14,7 @@ from tocsin.ports.store import KEY_MAX, FireKey
 from tocsin.tasks import end_tasks, spawn
 from tocsin.timers.engine.attempt import HandedOverResults
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.destination_exchange import ASK_INTERVAL_US, DestinationExchange
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.flow_exchange import FlowExchange
 from tocsin.timers.engine.lease import NodeLease
@@ -70,6 +71,7 @@ class Supervisor:
         self.ownership = Ownership(
             context, self.placement, self.lease, self.dispatcher, self.results, self._spawn, total_shards
         )
+        self.destinations = DestinationExchange(context, self.dispatcher.admission)
         #: All shards by id, whether this node owns them or not.
         self.shards = self.ownership.shards
 
@@ -92,6 +94,7 @@ class Supervisor:
         replanning = Replanning(self._context, self.shards, self.total_shards)
         self._spawn(_every(limits.replanning_interval_us, replanning.check))
         counting = PendingCounting(self._context, self.shards, self.total_shards)
+        self._spawn(_every(ASK_INTERVAL_US, self.destinations.check))
         self._spawn(_every(limits.quota_check_interval_us, counting.check))
         self._spawn(self._keep_supervising())
 

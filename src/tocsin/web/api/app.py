@@ -26,6 +26,7 @@ from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
 from tocsin.web.api.clients import Clients
+from tocsin.web.api.destinations import DestinationHandlers
 from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.flows import FlowHandlers
 from tocsin.web.api.gate import RequestGate
@@ -118,6 +119,7 @@ class Api:
             JobHandlers(parts.jobs, parts.rules, audit),
             NamespaceHandlers(service, parser, audit, parts.jobs),
             FlowHandlers(service.flow_rules, parts.rules, audit),
+            DestinationHandlers(service.destinations, parts.rules, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, parts.rules),
             StatisticsHandlers(service, parts.statistics, parts.rules),

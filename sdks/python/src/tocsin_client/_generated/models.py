@@ -39,6 +39,7 @@ AuditAction: TypeAlias = Literal[
     "failures_dismissed",
     "flow_changed",
     "flow_deleted",
+    "destination_changed",
     "job_created",
     "job_changed",
     "job_ended",
@@ -46,6 +47,9 @@ AuditAction: TypeAlias = Literal[
 
 #: Where a change came from.
 AuditSource: TypeAlias = Literal["api", "pages", "cli"]
+
+#: `closed`: attempts begin as usual. `open`: none begins before the wait is over. `half_open`: probes, one at a time.
+BreakerState: TypeAlias = Literal["closed", "open", "half_open"]
 
 #: How responses to a namespace's callbacks are interpreted.
 CallbackAnswers: TypeAlias = Literal["standard", "strict"]
@@ -1673,6 +1677,36 @@ class PauseFlow:
 
 
 @dataclass(kw_only=True, slots=True)
+class ListDestinations:
+    """How many destinations are wanted."""
+
+    #: Maximum number of destinations. Default 100.
+    limit: int | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {}
+        if self.limit is not UNSET:
+            sent["limit"] = self.limit
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class DestinationName:
+    """Names a destination."""
+
+    #: Scheme, host and port; or a URL, of which only these count.
+    destination: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "destination": self.destination,
+        }
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
 class CreateKey:
     """An API key to create. Without `namespaces` and `tenants` it has access to all of them, which only an unlimited
     key can grant."""
@@ -3145,6 +3179,116 @@ class FlowPage:
         return cls(
             flows=[Flow.from_json(each) for each in source["flows"]],
             next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class DestinationList:
+    """Destinations, those that need attention first."""
+
+    destinations: list[Destination]
+    #: How many more there are, at least; raise limit.
+    further: int
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DestinationList:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            destinations=[Destination.from_json(each) for each in source["destinations"]],
+            further=source["further"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Destination:
+    """A scheme, host and port to which timers are sent; the numbers are those of all nodes together."""
+
+    #: Scheme, host and port.
+    destination: str
+    #: Whether no attempt begins until it is resumed.
+    paused: bool
+    #: Attempts that are in flight.
+    in_flight: int
+    #: How many attempts may be in flight at once; it shrinks while the destination does not answer.
+    limit: int
+    #: Due timers that wait in memory; further ones may wait in the store.
+    waiting: int
+    #: Attempts that have ended within the last 30 seconds.
+    attempts: int
+    #: Those of them without a response, or with a status of 500 and above.
+    failures: int
+    #: `open`: nearly all attempts failed, and none begins before the next probe; `half_open`: probes begin, one at a
+    #: time; `closed`: attempts begin as usual. That of the node where it is the worst.
+    breaker: BreakerState | str
+    #: What each node knows of it, without those that know nothing.
+    nodes: list[DestinationOnNode]
+    #: Whether all nodes have answered; otherwise more may be in flight and wait than is shown.
+    complete: bool
+    #: Since when it is paused.
+    paused_at: str | None = None
+    #: When the next probe begins; absent unless the breaker is open.
+    next_probe_at: str | None = None
+    #: The last failure; absent if there was none lately.
+    last_error: str | None = None
+    #: When that was.
+    last_error_at: str | None = None
+    #: When an attempt last succeeded; absent if none did lately.
+    last_success_at: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Destination:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            destination=source["destination"],
+            paused=source["paused"],
+            in_flight=source["inFlight"],
+            limit=source["limit"],
+            waiting=source["waiting"],
+            attempts=source["attempts"],
+            failures=source["failures"],
+            breaker=source["breaker"],
+            nodes=[DestinationOnNode.from_json(each) for each in source["nodes"]],
+            complete=source["complete"],
+            paused_at=source.get("pausedAt"),
+            next_probe_at=source.get("nextProbeAt"),
+            last_error=source.get("lastError"),
+            last_error_at=source.get("lastErrorAt"),
+            last_success_at=source.get("lastSuccessAt"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class DestinationOnNode:
+    """A destination as one node knows it."""
+
+    #: The node's name.
+    node: str
+    #: Attempts that are in flight.
+    in_flight: int
+    #: How many attempts may be in flight at once; it shrinks while the destination does not answer.
+    limit: int
+    #: Due timers that wait in memory; further ones may wait in the store.
+    waiting: int
+    #: Attempts that have ended within the last 30 seconds.
+    attempts: int
+    #: Those of them without a response, or with a status of 500 and above.
+    failures: int
+    breaker: BreakerState | str
+    #: When the next probe begins; absent unless the breaker is open.
+    next_probe_at: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DestinationOnNode:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            node=source["node"],
+            in_flight=source["inFlight"],
+            limit=source["limit"],
+            waiting=source["waiting"],
+            attempts=source["attempts"],
+            failures=source["failures"],
+            breaker=source["breaker"],
+            next_probe_at=source.get("nextProbeAt"),
         )
 
 

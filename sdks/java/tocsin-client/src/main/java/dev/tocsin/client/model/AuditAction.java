@@ -52,6 +52,9 @@ public record AuditAction(String value) implements OpenEnum {
     /** flow_deleted. */
     public static final AuditAction FLOW_DELETED = new AuditAction("flow_deleted");
 
+    /** destination_changed. */
+    public static final AuditAction DESTINATION_CHANGED = new AuditAction("destination_changed");
+
     /** job_created. */
     public static final AuditAction JOB_CREATED = new AuditAction("job_created");
 
