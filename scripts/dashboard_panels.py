@@ -133,6 +133,12 @@ TIMERS = Board(
             (("tocsin_timers_deferred{NODE}", _NODE),),
         ),
         Panel(
+            "Timers that wait for flows",
+            "Due timers within the limits of their flow, of the rules that have the most. Their limits ask for it.",
+            "short",
+            (("sum by (namespace, flow) (tocsin_flow_timers_waiting{NODE})", "{{namespace}} {{flow}}"),),
+        ),
+        Panel(
             "Suspended and expired timers",
             "Per second. A bad record is a stored timer that cannot be read.",
             "ops",

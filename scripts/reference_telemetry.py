@@ -10,7 +10,16 @@ from collections.abc import Iterable
 from tocsin.ports.event import AnyEvent, declared
 from tocsin.ports.observer import Event
 from tocsin.service_calls.events import AgentEvent
-from tocsin.telemetry.metrics import AGENT_GAUGES, COUNTERS, DISK_GAUGES, GAUGES, INFOS, REQUEST_DURATION, REQUESTS
+from tocsin.telemetry.metrics import (
+    AGENT_GAUGES,
+    COUNTERS,
+    DISK_GAUGES,
+    FLOW_GAUGES,
+    GAUGES,
+    INFOS,
+    REQUEST_DURATION,
+    REQUESTS,
+)
 
 _METRICS_INTRO = """# Metrics
 
@@ -56,7 +65,7 @@ def metrics_page(generated: str) -> str:
     lines += ["", "## Histograms", "", "| metric | buckets up to | meaning |", "| --- | --- | --- |"]
     lines += [f"| `{each.name}` | {each.bounds[-1]:,} | {each.help} |" for each in histograms]
     lines += ["", "## Gauges", "", "| metric | meaning |", "| --- | --- |"]
-    gauges |= {**GAUGES, **DISK_GAUGES, **INFOS, **AGENT_GAUGES}
+    gauges |= {**GAUGES, **FLOW_GAUGES, **DISK_GAUGES, **INFOS, **AGENT_GAUGES}
     lines += [f"| `{name}` | {text} |" for name, text in gauges.items()]
     return "\n".join(lines) + "\n"
 

@@ -1,5 +1,5 @@
-"""Namespaces, flows, API keys, secrets, sign-ins and the audit trail as records: how each is encoded, and under which key.
-(Those of statistics and outages: `tocsin.statistics.records`.)
+"""Namespaces, flows, paused destinations, API keys, secrets, sign-ins and the audit trail as records: how each is encoded,
+and under which key. (Those of statistics and outages: `tocsin.statistics.records`.)
 
 A record that can't be decoded stops no reader of the others: it is left out and reported as `RecordDamaged`. Only a namespace
 is returned all the same, as a DamagedNamespace, because its timers must be held. All functions raise StoreError.
@@ -15,6 +15,7 @@ import msgspec
 
 from tocsin.model.access import ApiKey, SignIn
 from tocsin.model.audit import AuditEntries, AuditEntry, AuditQuery
+from tocsin.model.destination import DestinationPause
 from tocsin.model.errors import StoreCorrupted, StoreUnavailable
 from tocsin.model.flow import Flow
 from tocsin.model.namespace import Namespace, damaged_namespace
@@ -27,6 +28,7 @@ T = TypeVar("T")
 NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = "namespace", "api_key", "secret", "sign_in", "audit"
 TENANT_LABELS = "tenant_label"
 FLOWS = "flow"
+DESTINATION_PAUSES = "destination_pause"
 #: Records that one read returns.
 _PAGE = 500
 #: Attempts to replace a record that others may change at the same time.
@@ -37,6 +39,7 @@ _AUDIT_SCAN_MAX = 20_000
 _encoder = msgspec.json.Encoder()
 _namespace_decoder = msgspec.json.Decoder(Namespace)
 _flow_decoder = msgspec.json.Decoder(Flow)
+_pause_decoder = msgspec.json.Decoder(DestinationPause)
 _key_decoder = msgspec.json.Decoder(ApiKey)
 _sign_in_decoder = msgspec.json.Decoder(SignIn)
 _label_decoder = msgspec.json.Decoder(str)
@@ -154,6 +157,28 @@ async def delete_flow(records: Records, namespace: str, match: str) -> bool:
 async def delete_flows(records: Records, namespace: str) -> None:
     """Removes all rules of a namespace."""
     await delete_all(records, FLOWS, [each.key async for each in every(records, FLOWS, *_flows_of(namespace))])
+
+
+# -- paused destinations
+
+
+async def destination_pauses(records: Records, observe: Observer = unobserved) -> list[DestinationPause]:
+    """The destinations that are paused, by name. One whose record can't be decoded is paused, too."""
+    found = []
+    async for record in every(records, DESTINATION_PAUSES):
+        pause = next(iter(decoded(_pause_decoder, DESTINATION_PAUSES, [record], observe)), None)
+        found.append(DestinationPause(record.key, 0 if pause is None else pause.paused_at))
+    return found
+
+
+async def put_destination_pause(records: Records, pause: DestinationPause) -> bool:
+    """Pauses the destination; False if it is paused."""
+    return await records.put_record(DESTINATION_PAUSES, pause.name, encoded(pause), None)
+
+
+async def delete_destination_pause(records: Records, name: str) -> bool:
+    """Ends the pause; False if there was none."""
+    return await records.delete_records(DESTINATION_PAUSES, [name])
 
 
 # -- API keys

@@ -12,7 +12,16 @@ import yaml
 from tests.repo.alert_cases import CALM_MIN, CASES, Case
 from tests.support.promtool import promtool
 from tocsin.ports.event import AnyEvent, declared
-from tocsin.telemetry.metrics import AGENT_GAUGES, COUNTERS, DISK_GAUGES, GAUGES, INFOS, REQUEST_DURATION, REQUESTS
+from tocsin.telemetry.metrics import (
+    AGENT_GAUGES,
+    COUNTERS,
+    DISK_GAUGES,
+    FLOW_GAUGES,
+    GAUGES,
+    INFOS,
+    REQUEST_DURATION,
+    REQUESTS,
+)
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/prometheus"
@@ -38,6 +47,7 @@ METRICS = {
     *INFOS,
     *GAUGES,
     *DISK_GAUGES,
+    *FLOW_GAUGES,
     *AGENT_GAUGES,
 }
 #: A metric of the server; `job:tocsin_…` is one that a rule records.

@@ -23,7 +23,7 @@ from tocsin.ports.store import ShardBatch, StoredRow, generation
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, DriftingClock
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.limits import BreakerOptions, EngineLimits
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp, stored
 from tocsin.timers.engine.supervisor import Supervisor
 
@@ -41,8 +41,8 @@ class Call(NamedTuple):
 
 
 class Receivers:
-    """The caller. A host named `hung…` does not answer until `healed`, others answer after 10 ms. The first `unsent` requests
-    to a host are not sent, and none while the host is `forbidden`."""
+    """The caller. A host or path named `hung…` does not answer until `healed`, others answer after 10 ms. The first `unsent`
+    requests to a host are not sent, and none while the host is `forbidden`."""
 
     def __init__(self, now_us: Callable[[], int]) -> None:
         self.calls: list[Call] = []
@@ -58,6 +58,9 @@ class Receivers:
     def destination(self, url: str) -> str:
         """The host."""
         return url.split("/")[2]
+
+    def _hangs(self, url: str) -> bool:
+        return not self.healed and any(part.startswith("hung") for part in url.split("/")[2:])
 
     def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """Starts the call; the answer is the host's."""
@@ -75,7 +78,7 @@ class Receivers:
             self.refused += 1
             asyncio.get_running_loop().call_later(0.001, done, Exchange(Refused("EGRESS_REFUSED"), None, 1_000))
             return
-        if host.startswith("hung") and not self.healed:
+        if self._hangs(invocation.url):
             outcome, delay_s = NoResponse("TIMEOUT"), invocation.timeout_us / 1e6
         self.calls.append(Call(invocation, sent_at, int(delay_s * 1e6)))
         exchange = Exchange(outcome, sent_at, int(delay_s * 1e6))
@@ -88,7 +91,7 @@ class Receivers:
 class Crowd:
     """A node with a memory store. Timers can be put into the store before it starts, as after a restart."""
 
-    def __init__(self, *, shards: int = 1, **limits: Any) -> None:
+    def __init__(self, *, shards: int = 1, breaker: bool = True, **limits: Any) -> None:
         self.loop = SimulationLoop()  # type: ignore[abstract]  # only what a simulation needs
         self.total_shards = shards
         self.store = MemoryStore(_Clock(self.now_us))
@@ -100,6 +103,7 @@ class Crowd:
             caller=self.receivers,
             clock=self.clock,
             limits=replace(EngineLimits(), **limits),
+            breaker=BreakerOptions(enabled=breaker),
             observe=self.events.append,
             random=random.Random(1),
             incarnation=b"n" * 16,
@@ -110,6 +114,8 @@ class Crowd:
         self.errors: list[BaseException] = []
         #: Namespaces that are paused at the start.
         self.paused: set[str] = set()
+        #: How timers are retried.
+        self.retry = NAMESPACE_POLICY
         #: Rules of flows, and the namespaces' own limits, that are there at the start.
         self.flows: list[Flow] = []
         self.limits: dict[str, FlowLimits] = {}
@@ -123,9 +129,8 @@ class Crowd:
     def _timer(self, name: str, host: str, due_s: float, namespace: str, size: int, timeout_s: float) -> Timer:
         due = EPOCH_US + int(due_s * SECOND)
         payload = msgspec.Raw(b'"' + b"x" * size + b'"')
-        return Timer(
-            namespace, name, due, f"http://{host}/", due, due, payload=payload, timeout_us=int(timeout_s * 1e6)
-        )
+        url = f"http://{host}" if "/" in host else f"http://{host}/"
+        return Timer(namespace, name, due, url, due, due, payload=payload, timeout_us=int(timeout_s * 1e6))
 
     def keep(
         self, name: str, host: str, due_s: float, *, namespace: str = "a", size: int = 2, timeout_s: float = 30.0,
@@ -175,7 +180,7 @@ class Crowd:
         async def life() -> None:
             for name in ("a", "b"):
                 namespace = Namespace(
-                    name, self.total_shards, 0, 0, paused=name in self.paused, retry=NAMESPACE_POLICY,
+                    name, self.total_shards, 0, 0, paused=name in self.paused, retry=self.retry,
                     limits=self.limits.get(name),
                 )  # fmt: skip
                 await put_namespace(self.store, namespace, create=True)
@@ -201,10 +206,10 @@ class Crowd:
         return {row.timer_id: row.suspended for row in rows if row.suspended is not None}
 
     def late_s(self, host: str = "fine") -> dict[str, float]:
-        """How late the first call of each timer to the host was, by the timer's id."""
+        """How late the first call of each timer to the host, or host and path, was, by the timer's id."""
         late: dict[str, float] = {}
         for invocation, at_us, _ in self.receivers.calls:
-            if self.receivers.destination(invocation.url) == host:
+            if invocation.url.removeprefix("http://").removesuffix("/") == host:
                 late.setdefault(invocation.timer_id, (at_us - max(invocation.execute_at, EPOCH_US)) / SECOND)
         return late
 

@@ -87,8 +87,8 @@ class FlowLedger:
             for other in [each for each in present if not each.receiver.connected]:
                 del present[other]
             present[attempt] = None
-            if limits.slots is not None and len(present) > limits.slots:
-                self._world.broken("PARALLELISM", f"{name}: {len(present)} in flight, {limits.slots} allowed")
+            if limits.parallelism is not None and len(present) > limits.parallelism:
+                self._world.broken("PARALLELISM", f"{name}: {len(present)} in flight, {limits.parallelism} allowed")
             if limits.rate is not None:
                 self._check_rate(name, limits, limits.rate, now_us)
         return attempt

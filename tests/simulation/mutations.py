@@ -8,6 +8,7 @@ from . import (
     mutations_of_claims,
     mutations_of_clocks,
     mutations_of_creates,
+    mutations_of_destinations,
     mutations_of_failures,
     mutations_of_flows,
     mutations_of_forwarding,
@@ -31,4 +32,5 @@ MUTATIONS = (
     + mutations_of_clocks.MUTATIONS
     + mutations_of_jobs.MUTATIONS
     + mutations_of_flows.MUTATIONS
+    + mutations_of_destinations.MUTATIONS
 )

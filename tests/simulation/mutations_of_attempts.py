@@ -44,7 +44,8 @@ MUTATIONS = [
     mutation(
         "idle destinations are never forgotten",
         0,
-        drop("tocsin.timers.engine.admission:Admission.settle", "del self.destinations[...]"),
+        drop("tocsin.timers.engine.admission:Admission.forget_idle", "del self.destinations[...]"),
+        caught_by="tests/simulation/test_lateness.py::test_destinations_that_do_not_answer_are_forgotten",
     ),
     mutation(
         "a destination whose last deferred timer is gone is never forgotten",

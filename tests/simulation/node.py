@@ -264,9 +264,14 @@ class Node:
             "shards that wait for a slot",
             [shard.shard_id for shard in (*dispatcher._starved, *dispatcher._continuing)],
         )
-        # Destinations that did not answer are remembered for a while with a lower limit; all others are forgotten.
-        others = [each for each in admission.destinations.values() if each not in admission._idle]
-        yield "destinations", [(each.name, each.limit, each.in_flight, each.waiting) for each in others]
+        # Idle destinations are remembered for a while.
+        others = [
+            path
+            for each in admission.destinations.values()
+            for path in each.paths.values()
+            if path not in admission._idle
+        ]
+        yield "destinations", [(each.reason, each.limit, each.in_flight, each.waiting) for each in others]
         flows = [each for each in dispatcher.flows.rules.values() if each.usage.in_use or each.blocked]
         yield "rules in use", [each.name for each in flows]
         states = [state for each in dispatcher.flows.rules.values() for state in each.keys.values()]
@@ -280,7 +285,7 @@ class Node:
         )
         yield "results on their way to another owner", supervisor.results.pending
         # One task for each lane and each periodic job, and at most one for each shard.
-        most = len(supervisor.ownership.lanes) + 5 + supervisor.total_shards
+        most = len(supervisor.ownership.lanes) + 6 + supervisor.total_shards
         yield "tasks", len(supervisor._tasks) if len(supervisor._tasks) > most else 0
         if self.service is not None:
             yield "writes that wait for a batch", self.service.writes_waiting

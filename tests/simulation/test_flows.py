@@ -14,7 +14,7 @@ from tocsin.administration import delete_flow, flow, put_flow, put_namespace
 from tocsin.administration import namespaces as stored_namespaces
 from tocsin.model.answer import Response
 from tocsin.model.flow import Flow, FlowLimits, Rate
-from tocsin.ports.observer import TimerSuspended
+from tocsin.ports.observer import AttemptFinished, TimerSuspended
 
 SECOND = 1_000_000
 
@@ -59,11 +59,19 @@ def test_a_rate_is_kept_exactly_and_used_up() -> None:
     for i in range(100):
         crowd.keep(f"t{i}", "fine", 0, shard=i % 4, flow="vendor")
     crowd.keep("free", "fine", 0, flow="other")
-    crowd.run(20)
+    longest: list[int] = []
+
+    async def look() -> None:
+        for _ in range(2):
+            await asyncio.sleep(2.05)
+            longest.append(crowd.supervisor.overdue_us())
+
+    crowd.run(20, look)
     calls = [call for call in crowd.receivers.calls if call.invocation.timer_id != "free"]
     assert len(calls) == 100
     check_rate(calls, rate, 3)
     assert max(crowd.late_s().values()) < 11
+    assert longest == [0, 0]
     assert crowd.late_s()["free"] < 1
     check_forgotten(crowd)
 
@@ -134,6 +142,9 @@ def test_what_waits_beyond_memory_costs_two_writes_and_fires() -> None:
     suspensions = Counter(event.uuid for event in crowd.events if isinstance(event, TimerSuspended))
     assert suspensions
     assert max(suspensions.values()) == 1
+    # What the limits ask for is not late.
+    lags = [event.lag_us or 0 for event in crowd.events if isinstance(event, AttemptFinished)]
+    assert max(lags) < SECOND
     check_forgotten(crowd)
 
 

@@ -37,6 +37,48 @@ def test_healthy_timers_are_on_time_beside_a_hung_host(shards: int, hung: int, s
     assert max(late.values()) < LATE_S_MAX
 
 
+@pytest.mark.parametrize("size", [2, 10_000], ids=["small", "large"])
+def test_healthy_path_is_on_time_beside_a_hung_path_of_the_same_host(size: int) -> None:
+    crowd = Crowd(shards=4)
+    for i in range(2_500):
+        crowd.keep(f"h{i}", "host/hung/a", -60 + i / 1_000, size=size, shard=i % 4)
+    for i in range(6_000):
+        crowd.keep(f"f{i}", "host/fine/b", 2 + i / 100, shard=i % 4)
+    limits: list[tuple[int, int]] = []
+    in_flight: list[int] = []
+
+    async def count() -> None:
+        for _ in range(620):
+            await asyncio.sleep(0.1)
+            (host,) = crowd.supervisor.dispatcher.admission.destinations.values()
+            limits.append((host.limit, host.paths["/hung"].limit))
+            in_flight.append(host.paths["/hung"].in_flight)
+
+    crowd.run(65, count)
+    late = crowd.late_s("host/fine/b")
+    assert len(late) == 6_000
+    assert max(late.values()) < 0.1
+    assert set(limits) == {(256, 256), (256, 4)}
+    # Four times what is free.
+    assert max(in_flight) in (204, 205)
+
+
+def test_a_host_none_of_whose_paths_answers_leaves_slots_to_others() -> None:
+    crowd = Crowd(breaker=False)
+    for i in range(600):
+        crowd.keep(f"h{i}", f"host/hung{i % 5}/a", -60 + i / 1_000, timeout_s=2.0)
+    in_flight: list[int] = []
+
+    async def count() -> None:
+        in_flight.append(crowd.supervisor.dispatcher.in_flight)
+        await asyncio.sleep(15)
+        in_flight.append(crowd.supervisor.dispatcher.in_flight)
+
+    crowd.run(17, count)
+    # At first equal parts of nearly all slots; then as many as four silent paths of four slots each.
+    assert in_flight == [244, 16]
+
+
 def test_resumed_timers_are_not_suspended_repeatedly() -> None:
     crowd = Crowd(shards=1, window_timers_max=200, destination_in_flight_max=20)
     for i in range(500):
@@ -59,7 +101,7 @@ def test_resumed_timers_are_not_suspended_repeatedly() -> None:
 
 
 def test_gradual_resumption_does_not_read_all_suspended_rows_each_time() -> None:
-    crowd = Crowd(shards=1, window_timers_max=2_000, destination_in_flight_max=10)
+    crowd = Crowd(breaker=False, window_timers_max=2_000, destination_in_flight_max=10)
     for i in range(30_000):
         crowd.keep(f"p{i}", "fine", -90 + i / 1_000, namespace="b", suspended="namespace:b")
     for i in range(3_000):

@@ -12,6 +12,7 @@ from tests.support.completions import Noted
 from tocsin.model.errors import StoreUnavailable
 from tocsin.model.ids import timer_uuid
 from tocsin.ports.store import Found, Member, ShardBatch
+from tocsin.timers.engine.admission import IDLE_DESTINATION_US
 from tocsin.timers.engine.membership import Flag, flags_of
 from tocsin.timers.engine.rows import OpKind, WriteOp, stored
 
@@ -47,7 +48,7 @@ def test_destination_is_forgotten_when_its_last_deferred_timer_is_canceled() -> 
         assert "fine" in admission.destinations
         assert admission.blocked
         crowd.supervisor.shards[0].accept(WriteOp(OpKind.DELETE, timer_uuid("a", "w"), "a"))
-        await asyncio.sleep(15)
+        await asyncio.sleep(15 + IDLE_DESTINATION_US / 1e6)
         assert "fine" not in admission.destinations
 
     crowd.run(25, cancel)

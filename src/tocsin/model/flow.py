@@ -34,18 +34,11 @@ class Rate(msgspec.Struct, frozen=True, gc=False):
 class FlowLimits(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The limits of one key, of all keys of a rule together, or of a namespace; None: there is no such limit.
 
-    In any time T, at most `burst` + `rate` · T attempts begin, and never more than `parallelism` are in flight. `ordered`
-    (only of a key): its attempts are made one at a time, in the order of their instants."""
+    In any time T, at most `burst` + `rate` · T attempts begin, and never more than `parallelism` are in flight."""
 
     rate: Rate | None = None
     burst: int = 1
     parallelism: int | None = None
-    ordered: bool = False
-
-    @property
-    def slots(self) -> int | None:
-        """How many attempts may be in flight; None: any number."""
-        return 1 if self.ordered else self.parallelism
 
 
 class Flow(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -38,14 +38,17 @@ class RowPlace(StrEnum):
 class Obstacle(StrEnum):
     """Why the owner would not begin an attempt now if the timer were due. `dispatch`: it fires nothing. `hand_over`: it hands
     the shard over. `destination`: as many requests as allowed are in flight to it. `unsent`: a request to it could not be
-    sent just now. `node`, `namespace`: all slots of the node, or the namespace's share of them, are in use. `flow`: its
-    flow, or its namespace, is at a limit; `paused_flow`: its flow is paused."""
+    sent just now. `breaker`: nearly all of its attempts have failed, and another is not yet tried. `paused_destination`: an
+    operator has paused it. `node`, `namespace`: all slots of the node, or the namespace's share of them, are in use. `flow`:
+    its flow, or its namespace, is at a limit; `paused_flow`: its flow is paused."""
 
     NONE = ""
     DISPATCH = "dispatch"
     HAND_OVER = "hand_over"
     DESTINATION = "destination"
     UNSENT = "unsent"
+    BREAKER = "breaker"
+    PAUSED_DESTINATION = "paused_destination"
     NODE = "node"
     NAMESPACE = "namespace"
     FLOW = "flow"

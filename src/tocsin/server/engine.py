@@ -93,7 +93,7 @@ class Engine:
         dispatcher = self.supervisor.dispatcher
         return {
             "tocsin_callbacks_in_flight": dispatcher.in_flight,
-            "tocsin_timers_deferred": dispatcher.waiting,
+            "tocsin_timers_deferred": dispatcher.waiting - dispatcher.flows.waiting(),
             "tocsin_destinations": dispatcher.destinations,
             "tocsin_overdue_seconds": self.supervisor.overdue_us() / 1e6,
             "tocsin_window_timers": self.context.window_timers,

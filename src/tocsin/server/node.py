@@ -48,7 +48,7 @@ from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.reading import StatisticsReader
 from tocsin.stores.service_calls.database import Claimant
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
-from tocsin.telemetry.metrics import DiskMetrics, Metrics
+from tocsin.telemetry.metrics import DiskMetrics, FlowMetrics, Metrics
 from tocsin.telemetry.tracing import Tracer, open_tracer
 from tocsin.timers.job_runner import JobRunner
 from tocsin.timers.jobs import Jobs
@@ -207,6 +207,7 @@ class Server:
             serve=relay.serve,
             has_agent=lambda: self.calls() is not None,
         )
+        watching.metrics.registry.register(FlowMetrics(engine.supervisor.dispatcher.flows.busiest))
         relay.cluster = engine.cluster
         watching.outages.attach(identity.name, engine)
         keeper.tidies = engine.supervisor.acts_for_all

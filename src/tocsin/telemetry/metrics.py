@@ -46,7 +46,8 @@ GAUGES: dict[str, str] = {
     "tocsin_callback_connections": "Connections to timers' receivers, open or being opened, including idle ones.",
     "tocsin_agent_connections": "Connections to services for the agent's calls, open or being opened, including idle ones.",
     "tocsin_names_resolving": "Host names being resolved, for timers and service calls.",
-    "tocsin_timers_deferred": "Due timers that wait in memory because their destination or namespace is at its limit.",
+    "tocsin_timers_deferred": "Due timers that wait in memory because their destination, or their namespace's share of the "
+    "node, is full. Those that wait for a flow are not among them.",
     "tocsin_destinations": "Destinations in use or backing off.",
     "tocsin_overdue_seconds": "How long the oldest due timer has waited for its attempt; 0 if none waits.",
     "tocsin_window_timers": "Timers in the windows, in memory.",
@@ -67,6 +68,14 @@ GAUGES: dict[str, str] = {
     "tocsin_shard_size_bytes_max": "Size of the largest shard: in DynamoDB estimated, of those that "
     "this node writes, with a limit of 10 GiB; in Cassandra of all, as its nodes report it.",
 }
+#: Gauges of the rules of flows that have the most timers waiting: name, help.
+FLOW_GAUGES: dict[str, str] = {
+    "tocsin_flow_timers_waiting": "Due timers that wait in memory within the limits of a flow, by namespace and by what its "
+    "rule matches (empty: the namespace's own limits); of the 20 rules that have the most. More may wait in the store.",
+    "tocsin_flow_callbacks_in_flight": "Callbacks of this node in flight, of the same rules.",
+}
+#: Rules of flows that have series.
+FLOWS_MAX = 20
 #: The same of the service agent.
 AGENT_GAUGES: dict[str, str] = {
     "tocsin_agent_running": "1 on the node that runs the agent, 0 on standby nodes.",
@@ -184,6 +193,29 @@ class RequestMetrics(Collector):
             histogram.add_metric([operation], durations.cumulative(), durations.total)
         yield counter
         yield histogram
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing, as `Tally` does."""
+        return []
+
+
+class FlowMetrics(Collector):
+    """The rules of flows that have the most timers waiting; `busiest` returns so many (namespace, match, in flight, waiting)
+    at each scrape."""
+
+    def __init__(self, busiest: Callable[[int], Iterable[tuple[str, str, int, int]]]) -> None:
+        self._busiest = busiest
+
+    def collect(self) -> Iterator[Metric]:
+        """Both metric families, for the registry."""
+        waiting, in_flight = (
+            GaugeMetricFamily(name, text, labels=["namespace", "flow"]) for name, text in FLOW_GAUGES.items()
+        )
+        for namespace, match, flying, deferred in self._busiest(FLOWS_MAX):
+            waiting.add_metric([namespace, match], deferred)
+            in_flight.add_metric([namespace, match], flying)
+        yield waiting
+        yield in_flight
 
     def describe(self) -> Iterable[Metric]:
         """Nothing, as `Tally` does."""

@@ -158,6 +158,14 @@ def _due(view: TimerView, at: int, asked: Asked) -> _Found:
 def _turn(view: TimerView, found: Whereabouts, owner: str) -> tuple[WaitsFor, str]:
     """What a due timer waits for at an owner that fires timers."""
     namespace = view.timer.namespace
+    if found.obstacle == Obstacle.PAUSED_DESTINATION:
+        return (
+            WaitsFor.DESTINATION,
+            f"Its destination {found.name} is paused; it fires when the destination is resumed.",
+        )
+    if found.obstacle == Obstacle.BREAKER:
+        text = f"Nearly all requests to {found.name} failed, so {owner} sends only single probes (its breaker is open); the"
+        return WaitsFor.DESTINATION, f"{text} timer fires when these succeed. Waiting uses up no attempt."
     kind, _, name = (view.suspended or "").partition(":")
     if kind == "destination":
         text = f"It waits in the store, because many timers for {name} wait already; {owner} takes it up when there is room."

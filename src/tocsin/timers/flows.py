@@ -10,8 +10,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tocsin.administration import delete_flow, put_flow
-from tocsin.model.errors import Conflict, FlowNotFound, NamespaceDeleting, NamespaceNotFound, TooManyFlows, Unavailable
+from tocsin.model.errors import (
+    Conflict,
+    FieldError,
+    FlowNotFound,
+    InvalidInput,
+    NamespaceDeleting,
+    NamespaceNotFound,
+    TooManyFlows,
+    Unavailable,
+)
 from tocsin.model.flow import FLOWS_MAX, Flow, FlowLimits, FlowRules
+from tocsin.model.namespace import RESERVED_PREFIX
 from tocsin.ports.forward import FlowCounts
 from tocsin.timers.cluster_view import others_alive
 from tocsin.timers.engine.context import Context
@@ -108,6 +118,9 @@ class Flows:
         return self._known(namespace)
 
     async def _refresh_to_change(self, namespace: str) -> None:
+        if namespace.startswith(RESERVED_PREFIX):
+            reason = f"begins with {RESERVED_PREFIX!r}, which is reserved for the server: its own timers have no flows"
+            raise InvalidInput(FieldError("namespace", reason))
         await self._namespaces.refresh()
         self._namespaces.get(namespace)
         self._namespaces.refuse_deleting(namespace)

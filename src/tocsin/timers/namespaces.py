@@ -216,9 +216,12 @@ class Namespaces:
         `namespaces_lease`. Raises NamespaceNotFound, NamespaceDeleting, InvalidInput, Conflict, Unavailable.
         """
 
-        if quotas and name.startswith(RESERVED_PREFIX):
-            reason = f"are not for the server's own namespaces, which begin with {RESERVED_PREFIX!r}; leave them out"
-            raise InvalidInput(FieldError("quotas", reason))
+        limited = limits is not msgspec.UNSET and limits is not None
+        if (quotas or limited) and name.startswith(RESERVED_PREFIX):
+            field = "quotas" if quotas else "limits"
+            raise InvalidInput(
+                FieldError(field, f"are not for namespace {name!r}, which is the server's own; leave them out")
+            )
 
         def change(known: Namespace) -> Namespace:
             self.refuse_deleting(name)

@@ -1,152 +1,53 @@
 """Admission control: which due timers may fire now and which are deferred.
 
-It shares the node's callback slots among namespaces and destinations, and the memory for deferred timers among the shards.
-Both are divided by one rule: a claimant may hold up to `GREED` times what is free. One alone gets four fifths; several that
-want more than there is get equal parts; and something is always left for a newcomer. No claimant has to be counted or
-weighted.
+It shares the node's callback slots among namespaces and destinations, a destination's among its paths, and the memory for
+deferred timers among the shards. All are divided by one rule: a claimant may hold up to `GREED` times what is free. One
+alone gets four fifths; several that want more than there is get equal parts; and something is always left for a newcomer.
+No claimant has to be counted or weighted.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tocsin.model.answer import NoResponse, Response
+from tocsin.model.failure import short_error
 from tocsin.ports.forward import Obstacle
 from tocsin.ports.http import Caller
+from tocsin.timers.engine.breaker import Breaker, BreakerState
+from tocsin.timers.engine.destination import (
+    GREED,
+    OTHER_PATHS,
+    Destination,
+    DestinationPath,
+    Place,
+    Queue,
+    path_prefix,
+)
+from tocsin.timers.engine.destination_events import BreakerClosed, BreakerOpened
 from tocsin.timers.engine.rows import Row
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.context import Context
     from tocsin.timers.engine.shard import Shard
 
-#: What one namespace (of slots) or queue (of memory) may hold, as a multiple of what is free. A higher value gives one that
-#: is alone more (GREED of GREED + 1 parts), and leaves a newcomer less.
-GREED = 4
 #: Deferred timers may take 1/n of a shard's share of the window. The loader continues while less than half of the share is
 #: full.
 DEFERRED_PART = 4
-#: A destination may have more deferred timers than its share if, at the pace of its answers, all of them drain within this
-#: time: suspending a burst would cost two writes for each timer, and other timers are late by at most this long.
-DRAIN_US_MAX = 10_000_000
-#: A destination that has not answered for so long is no longer taken for a fast one.
-STALL_US = 1_000_000
-#: Answers over which the pace is averaged.
-_PACE_ANSWERS = 64
 #: Suspended timers are resumed when less than 1/n of what a queue may hold is waiting, until 2/n are.
 #: The gap avoids reading the store for every single timer.
 RESUME_PARTS = 4
 #: Namespaces checked at most for one slot that became free; many may have their share already.
 TURNS_MAX = 16
-#: How many idle destinations are remembered with a reduced limit, and for how long. A forgotten one starts over with the full
-#: limit.
+#: How many idle paths of destinations are remembered, with their limits, counts and last errors, and for how long. A
+#: forgotten one starts over with the full limit.
 IDLE_DESTINATIONS_MAX = 10_000
 IDLE_DESTINATION_US = 300_000_000
-#: Back-off of a destination to which a request could not be sent: the first, doubled each time up to the second. The cause is
-#: on this machine and may pass in a moment; immediate retries would add to the load.
-_BACK_OFF_FIRST_US, _BACK_OFF_US_MAX = 20_000, 1_000_000
-
-
-class Queue:
-    """Deferred rows of one shard and namespace that wait at one place, in key order. Some may have been changed or deleted
-    since."""
-
-    __slots__ = ("bytes", "namespace", "place", "rows", "shard")
-
-    def __init__(self, shard: Shard, namespace: str, place: Place) -> None:
-        self.shard = shard
-        self.namespace = namespace
-        self.place = place
-        self.rows: deque[Row] = deque()
-        self.bytes = 0
-
-
-class Place:
-    """Where due rows wait in memory: at their destination, or at their flow's key."""
-
-    __slots__ = ("queues", "waiting")
-
-    def __init__(self) -> None:
-        #: In the order of their turns.
-        self.queues: dict[tuple[Shard, str], Queue] = {}
-        self.waiting = 0
-
-    @property
-    def reason(self) -> str:
-        """The reason for which rows are suspended that find no room here."""
-        raise NotImplementedError
-
-    @property
-    def has_to_ask(self) -> bool:
-        """Whether a row has to wait here before it can be known whether it may begin, and none does."""
-        return False
-
-    def drains(self, boot_us: int) -> bool:
-        """Whether all that waits here leaves within `DRAIN_US_MAX`, at its present pace. What waits for a flow need not: its
-        limits stay, and timers behind it would be late for as long."""
-        return False
-
-
-class Destination(Place):
-    """One scheme, host and port: what is in flight to it, and what waits for it.
-
-    `limit` shrinks while it does not answer. `back_off` is set while no request is tried because one could not be sent;
-    `back_off_us` is its length, 0 once a request was sent.
-    """
-
-    __slots__ = ("answered_at", "back_off", "back_off_us", "caller", "in_flight", "interval_us", "limit", "name")
-
-    def __init__(self, name: str, caller: Caller, limit: int) -> None:
-        super().__init__()
-        self.name = name
-        #: Who is invoked for its timers.
-        self.caller = caller
-        self.limit = limit
-        self.in_flight = 0
-        self.back_off: asyncio.TimerHandle | None = None
-        self.back_off_us = 0
-        #: Boot time of the last answer, and the average time between two answers.
-        self.answered_at = 0
-        self.interval_us = 0.0
-
-    @property
-    def reason(self) -> str:
-        return f"destination:{self.name}"
-
-    def answered(self, boot_us: int) -> None:
-        """Notes an answer, whatever its status."""
-        if self.answered_at:
-            self.interval_us += (boot_us - self.answered_at - self.interval_us) / _PACE_ANSWERS
-        self.answered_at = boot_us
-
-    def drains(self, boot_us: int) -> bool:
-        """Whether all that waits here leaves within `DRAIN_US_MAX`, at its present pace."""
-        if not self.answered_at or boot_us - self.answered_at > STALL_US:
-            return False
-        return self.waiting * self.interval_us <= DRAIN_US_MAX
-
-    @property
-    def has_room(self) -> bool:
-        """Whether one more request may be sent to it."""
-        return self.in_flight < self.limit and self.back_off is None
-
-    def start_back_off(self, over: Callable[[Destination], None]) -> None:
-        """Starts a back-off, unless one is under way, because a request could not be sent; calls `over` at its end."""
-        if self.back_off is None:
-            self.back_off_us = min(max(2 * self.back_off_us, _BACK_OFF_FIRST_US), _BACK_OFF_US_MAX)
-            self.back_off = asyncio.get_running_loop().call_later(self.back_off_us / 1e6, self._back_off_over, over)
-
-    def _back_off_over(self, over: Callable[[Destination], None]) -> None:
-        self.back_off = None
-        over(self)
-
-    def end_back_off(self) -> None:
-        """Ends the back-off, because a request was sent."""
-        self.back_off_us = 0
-        if self.back_off is not None:
-            self.back_off.cancel()
-            self.back_off = None
+#: The limit of a destination none of whose paths answers is reduced to that of so many paths that do not: further ones find
+#: slots.
+_SILENT_PATHS = 4
 
 
 class _Deferred:
@@ -163,8 +64,15 @@ class _Deferred:
 class Admission:
     """The accounts of slots and memory. `begin` and `end` bracket a callback; `defer` and `take` bracket a deferred row."""
 
-    def __init__(self, context: Context, left: Callable[[Place], None] = lambda place: None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        left: Callable[[Place], None] = lambda place: None,
+        opened: Callable[[Destination], None] = lambda destination: None,
+    ) -> None:
         self._context = context
+        # Called when a destination may take requests again that took none.
+        self._may_have_opened = opened
         self._limits = context.limits
         # Called when nothing waits any more at a place that is no destination.
         self._nothing_waits_at = left
@@ -178,17 +86,23 @@ class Admission:
         #: Queues whose destination has room and whose namespace has used up its share of the slots, by namespace, in the
         #: order of their turns. All other queues are served when their destination gets room.
         self.blocked: dict[str, dict[Queue, None]] = {}
-        # Since when (boot time) destinations with a reduced limit have been idle, longest first.
-        self._idle: dict[Destination, int] = {}
+        # Since when (boot time) paths have been idle, longest first.
+        self._idle: dict[DestinationPath, int] = {}
 
     # ------------------------------------------------------------------ slots
 
-    def destination(self, name: str, caller: Caller) -> Destination:
-        """The account of the destination with that name, whose timers this caller invokes."""
+    def path(self, url: str, caller: Caller) -> DestinationPath:
+        """The account of the URL's destination and path, whose timers this caller invokes."""
+        name, most = caller.destination(url), self._limits.destination_in_flight_max
         destination = self.destinations.get(name)
         if destination is None:
-            destination = self.destinations[name] = Destination(name, caller, self._limits.destination_in_flight_max)
-        return destination
+            context = self._context
+            # What this process handles itself is no receiver that could be spared.
+            other = caller is context.caller
+            breaker = Breaker(enabled=other and context.breaker.enabled, wait_us_max=context.breaker.wait_max_us)
+            paused = other and name in context.paused_destinations
+            destination = self.destinations[name] = Destination(name, caller, most, breaker, paused=paused)
+        return destination.path(url, most)
 
     @property
     def free(self) -> int:
@@ -199,74 +113,180 @@ class Admission:
         """Whether the namespace may have one more slot."""
         return self._in_flight_of.get(namespace, 0) < GREED * self.free
 
-    def obstacle(self, namespace: str, destination: str) -> Obstacle:
-        """Why a timer of the namespace gets no slot for the destination of that name now."""
-        known = self.destinations.get(destination)
-        if known is not None and not known.has_room:
-            return Obstacle.DESTINATION if known.back_off is None else Obstacle.UNSENT
+    def obstacle(self, namespace: str, name: str, url: str) -> Obstacle:
+        """Why a timer of the namespace gets no slot for the URL, whose destination has that name, now."""
+        if name in self._context.paused_destinations:
+            return Obstacle.PAUSED_DESTINATION
+        known = self.destinations.get(name)
+        if known is not None:
+            if known.back_off is not None:
+                return Obstacle.UNSENT
+            if known.breaker.blocks:
+                return Obstacle.BREAKER
+            path = known.known_path(path_prefix(url))
+            if known.in_flight >= known.limit or (path is not None and not path.has_room):
+                return Obstacle.DESTINATION
         if self.free <= 0:
             return Obstacle.NODE
         return Obstacle.NONE if self.has_slot(namespace) else Obstacle.NAMESPACE
 
-    def begin(self, destination: Destination, namespace: str) -> None:
-        """Takes a slot for a callback that begins."""
+    def begin(self, path: DestinationPath, namespace: str) -> int:
+        """Takes a slot for a callback that begins. Returns what `learn` needs."""
+        destination = path.destination
         self.in_flight += 1
         destination.in_flight += 1
+        path.in_flight += 1
         self._in_flight_of[namespace] = self._in_flight_of.get(namespace, 0) + 1
         if self._idle:
-            self._idle.pop(destination, None)
+            self._idle.pop(path, None)
+        return destination.breaker.begin()
 
-    def end(self, destination: Destination, namespace: str) -> None:
+    def end(self, path: DestinationPath, namespace: str) -> None:
         """Frees the slot of a callback that has ended."""
         self.in_flight -= 1
-        destination.in_flight -= 1
+        path.destination.in_flight -= 1
+        path.in_flight -= 1
         left = self._in_flight_of[namespace] - 1
         if left:
             self._in_flight_of[namespace] = left
         else:
             del self._in_flight_of[namespace]
 
-    def learn(self, destination: Destination, *, silent: bool, boot_us: int) -> None:
-        """Notes that a request was sent, which ends a back-off, and adapts the destination's limit, by additive increase and
-        multiplicative decrease: one that does not answer gets ever fewer of the node's slots."""
-        limits = self._limits
+    def unsent(self, path: DestinationPath, began: int) -> None:
+        """Notes that a request was not sent, which proves nothing about its receiver."""
+        path.destination.breaker.end(began, self._context.clock.boottime_us(), failed=None)
+
+    def learn(
+        self, path: DestinationPath, outcome: Response | NoResponse, error: str | None, *, began: int, lasted_us: int
+    ) -> None:
+        """Notes the outcome of a request that was sent, which ends a back-off; and adapts the limits, by additive increase
+        and multiplicative decrease: a path that does not answer gets ever fewer of the node's slots, and so does a
+        destination of which nothing has answered since the attempt began."""
+        destination, breaker = path.destination, path.destination.breaker
+        boot_us, most = self._context.clock.boottime_us(), self._limits.destination_in_flight_max
         if destination.back_off_us:
             destination.end_back_off()
+            self.settle_paths(destination)
+        silent = isinstance(outcome, NoResponse)
         if silent:
-            least = min(limits.destination_in_flight_min, limits.destination_in_flight_max)
-            destination.limit = max(destination.limit // 2, least)
-            return
-        destination.answered(boot_us)
-        if destination.limit < limits.destination_in_flight_max:
-            destination.limit = min(destination.limit + 1, limits.destination_in_flight_max)
+            least = self._limits.destination_in_flight_min
+            path.limit = max(path.limit // 2, min(least, most))
+            if all(each.answered_at < boot_us - lasted_us for each in destination.paths.values()):
+                destination.limit = max(destination.limit // 2, min(_SILENT_PATHS * least, most))
+        else:
+            path.answered(boot_us)
+            if path.limit < most:
+                path.limit += 1
+            if destination.limit < most:
+                destination.limit += 1
+        failed = isinstance(outcome, NoResponse) or outcome.status >= 500
+        if failed:
+            destination.last_error, destination.last_error_at = short_error(error), self._context.clock.now_us()
+        else:
+            destination.answered_at = boot_us
+        waiting = 0 if breaker.state is BreakerState.CLOSED else destination.waiting
+        if breaker.end(began, boot_us, failed=failed, waiting=waiting):
+            self._breaker_changed(destination, boot_us)
 
-    def settle(self, destination: Place) -> None:
-        """Forgets an unused destination at once if it has its full limit, else after `IDLE_DESTINATION_US`."""
-        if not isinstance(destination, Destination):
-            self._nothing_waits_at(destination)
+    # ------------------------------------------------------------------ breakers and pauses
+
+    def _breaker_changed(self, destination: Destination, boot_us: int, by: str = "probes") -> None:
+        breaker = destination.breaker
+        if breaker.state is BreakerState.CLOSED:
+            destination.cancel_alarm()
+            self._context.observe(BreakerClosed(destination.name, by, boot_us - breaker.opened_at))
             return
-        if destination.in_flight or destination.queues or destination.back_off is not None:
+        destination.set_alarm(breaker.until_us - boot_us, self._wait_over)
+        if breaker.opened_at == boot_us:
+            self._context.observe(
+                BreakerOpened(destination.name, breaker.failures, breaker.attempts, destination.last_error)
+            )
+
+    def _wait_over(self, destination: Destination) -> None:
+        destination.alarm = None
+        boot_us = self._context.clock.boottime_us()
+        if destination.breaker.end_wait(boot_us):
+            self._may_have_opened(destination)
+        elif destination.breaker.state is BreakerState.OPEN:
+            # The event loop's clock is ahead of the boot time clock.
+            destination.set_alarm(destination.breaker.until_us - boot_us, self._wait_over)
+
+    def probe(self, name: str) -> bool:
+        """Lets a waiting timer of the destination be tried at once if its breaker is not closed; whether that is so."""
+        destination = self.destinations.get(name)
+        if destination is None or not destination.breaker.probe():
+            return False
+        destination.cancel_alarm()
+        self._may_have_opened(destination)
+        return True
+
+    def close_breaker(self, name: str, by: str) -> None:
+        """Closes the destination's breaker, if it is not closed, because of what `by` has found."""
+        destination = self.destinations.get(name)
+        if destination is not None and destination.breaker.state is not BreakerState.CLOSED:
+            destination.breaker.close()
+            self._breaker_changed(destination, self._context.clock.boottime_us(), by)
+            self._may_have_opened(destination)
+
+    def open_breakers(self) -> list[Destination]:
+        """The destinations whose breakers are not closed."""
+        return [each for each in self.destinations.values() if each.breaker.state is not BreakerState.CLOSED]
+
+    def apply_pauses(self) -> None:
+        """Applies the pauses of destinations as they are known now."""
+        for destination in list(self.destinations.values()):
+            paused = (
+                destination.caller is self._context.caller and destination.name in self._context.paused_destinations
+            )
+            if paused != destination.paused:
+                destination.paused = paused
+                self._may_have_opened(destination)
+
+    # ------------------------------------------------------------------ what is remembered
+
+    def settle(self, place: Place) -> None:
+        """Notes since when a path has been idle; it is forgotten after `IDLE_DESTINATION_US`."""
+        if not isinstance(place, DestinationPath):
+            self._nothing_waits_at(place)
             return
-        if self.destinations.get(destination.name) is not destination:
-            # Already forgotten; another may have its name by now.
+        destination = place.destination
+        if place.in_flight or place.queues or destination.back_off is not None:
             return
-        if destination.limit >= self._limits.destination_in_flight_max:
-            del self.destinations[destination.name]
+        if destination.paths.get(place.prefix) is not place:
+            # Already forgotten; another may be in its place by now.
             return
-        self._idle.pop(destination, None)
-        self._idle[destination] = self._context.clock.boottime_us()
+        self._idle.pop(place, None)
+        self._idle[place] = self._context.clock.boottime_us()
         self.forget_idle()
 
+    def settle_paths(self, destination: Destination) -> None:
+        """Settles all paths of a destination that may have had a reason to be known."""
+        for path in list(destination.paths.values()):
+            self.settle(path)
+
     def forget_idle(self) -> None:
-        """Forgets destinations that have been idle for too long, and the longest idle ones when there are too many."""
+        """Forgets paths that have been idle for too long, and the longest idle ones when there are too many; and destinations
+        with their last path."""
         until_us = self._context.clock.boottime_us() - IDLE_DESTINATION_US
         while self._idle:
-            destination, since_us = next(iter(self._idle.items()))
+            path, since_us = next(iter(self._idle.items()))
             if since_us > until_us and len(self._idle) <= IDLE_DESTINATIONS_MAX:
                 return
-            del self._idle[destination]
-            if not destination.in_flight and not destination.queues and destination.back_off is None:
-                self.destinations.pop(destination.name, None)
+            del self._idle[path]
+            destination = path.destination
+            if path.in_flight or path.queues or destination.back_off is not None:
+                continue
+            del destination.paths[path.prefix]
+            if not destination.paths:
+                del self.destinations[destination.name]
+                if destination.breaker.state is not BreakerState.CLOSED:
+                    destination.breaker.close()
+                    self._breaker_changed(destination, self._context.clock.boottime_us(), "forgotten")
+
+    def close(self) -> None:
+        """Cancels what is planned."""
+        for destination in self.destinations.values():
+            destination.cancel_alarm()
 
     # ------------------------------------------------------------------ deferred rows
 
@@ -277,7 +297,7 @@ class Admission:
         rows, size = self._room(shard)
         queue = place.queues.get((shard, row.timer.namespace))
         waiting, waiting_bytes = (0, 0) if queue is None else (len(queue.rows), queue.bytes)
-        if isinstance(place, Destination) and place.back_off is not None and not waiting:
+        if isinstance(place, DestinationPath) and place.destination.back_off is not None and not waiting:
             # A request that could not be sent costs no write, however little memory there is.
             return True
         if waiting < GREED * rows and waiting_bytes + row.size <= GREED * size:
@@ -309,8 +329,10 @@ class Admission:
         deferred.bytes += row.size
         place.waiting += 1
         self.waiting += 1
-        if isinstance(place, Destination) and place.has_room:
-            self.block(queue)
+        if isinstance(place, DestinationPath):
+            place.destination.waiting_paths.setdefault(place)
+            if place.has_room:
+                self.block(queue)
 
     def block(self, queue: Queue) -> None:
         """Has the queue wait for its namespace's turn."""
@@ -330,7 +352,10 @@ class Admission:
         deferred.rows -= rows
         deferred.bytes -= size
         if not queue.rows:
-            del queue.place.queues[queue.shard, queue.namespace]
+            place = queue.place
+            del place.queues[queue.shard, queue.namespace]
+            if isinstance(place, DestinationPath) and not place.queues:
+                del place.destination.waiting_paths[place]
             del deferred.queues[queue]
             if not deferred.queues:
                 del self._deferred[queue.shard]
@@ -378,15 +403,22 @@ class Admission:
 
     # ------------------------------------------------------------------ resuming
 
-    def room_for(self, shard: Shard, destination: Destination | None) -> int:
-        """How many of the shard's rows suspended for this destination may be resumed now."""
-        limits = self._limits
+    def room_for(self, shard: Shard, where: str) -> int:
+        """How many of the shard's rows suspended for this destination and path may be resumed now."""
+        slash = where.find("/", where.find("://") + 3)
+        name, prefix = (where, "") if slash < 0 else (where[:slash], where[slash:])
+        if name.endswith(OTHER_PATHS):
+            name, prefix = name.removesuffix(OTHER_PATHS), OTHER_PATHS
+        destination, limits = self.destinations.get(name), self._limits
+        if name in self._context.paused_destinations:
+            return 0
         if destination is None:
             return limits.resume_rows
         if destination.back_off is not None:
             return 0
+        path = destination.known_path(prefix) or DestinationPath(destination, prefix, destination.limit)
         # Without memory to defer them, as many as can be sent at once.
-        return self.room_at(shard, destination, 0 if destination.waiting else destination.limit - destination.in_flight)
+        return self.room_at(shard, path, 0 if path.waiting else path.slots)
 
     def room_at(self, shard: Shard, place: Place, slots: int) -> int:
         """How many of the shard's rows may be resumed that would wait at this place; as many as `slots` need not wait."""

@@ -257,6 +257,7 @@ class Assembly:
             row = Row(present.key, op.generation, present.timer, 0, present.raw)
             return self._write(row, op.reason, self._run_row(present, suspended_run(present), ended=False))
         row = Row(present.key, op.generation, present.timer, 0, present.raw)
+        row.let_at = present.let_at and self._now_us
         if present.raw is None:
             return self._write(row)
         # Damaged while it was suspended for another reason: it stays suspended, unchanged (rule 15).

@@ -34,7 +34,7 @@ from tocsin.timers.engine.rows import (
 )
 
 if TYPE_CHECKING:
-    from tocsin.timers.engine.admission import Destination
+    from tocsin.timers.engine.destination import DestinationPath
     from tocsin.timers.engine.dispatcher import Dispatcher
     from tocsin.timers.engine.flow_states import Taken
     from tocsin.timers.engine.shard import Shard
@@ -47,40 +47,43 @@ class Attempt:
     the meantime, its result decides nothing; if the shard was handed over, the next owner gets the result.
     """
 
-    __slots__ = ("_destination", "_dispatcher", "_in_flight", "_shard", "_taken")
+    __slots__ = ("_began", "_dispatcher", "_in_flight", "_path", "_shard", "_taken")
 
     def __init__(
         self,
         dispatcher: Dispatcher,
         shard: Shard,
         in_flight: InFlightAttempt,
-        destination: Destination,
+        path: DestinationPath,
         taken: Taken,
+        began: int,
     ) -> None:
         self._taken = taken
+        # By which the destination's breaker knows the attempt.
+        self._began = began
         self._dispatcher = dispatcher
         self._shard = shard
         self._in_flight = in_flight
-        self._destination = destination
+        self._path = path
 
     @classmethod
     def begin(
-        cls, dispatcher: Dispatcher, shard: Shard, row: Row, destination: Destination, taken: Taken, now_us: int
+        cls, dispatcher: Dispatcher, shard: Shard, row: Row, path: DestinationPath, taken: Taken, now_us: int
     ) -> Attempt:
         """Takes a slot, and the row from the window: it is in flight. `taken`: the slots of its flow, which it frees."""
         window = shard.window
         assert window is not None
         in_flight = window.dispatch(row)
         in_flight.fired_at = now_us
-        dispatcher.admission.begin(destination, row.timer.namespace)
-        return cls(dispatcher, shard, in_flight, destination, taken)
+        began = dispatcher.admission.begin(path, row.timer.namespace)
+        return cls(dispatcher, shard, in_flight, path, taken, began)
 
     def send(self) -> None:
         """Has the destination's caller send the request, and call `ended`."""
         row, fired_at = self._in_flight.row, self._in_flight.fired_at
         timer = row.timer
         namespace = self._dispatcher.context.namespaces.get(timer.namespace)
-        self._destination.caller.invoke(
+        self._path.destination.caller.invoke(
             Invocation(
                 namespace=timer.namespace,
                 timer_id=timer.id,
@@ -102,10 +105,11 @@ class Attempt:
 
     def ended(self, exchange: Exchange) -> None:
         """Takes the outcome of the request from the caller, and gives the slot to what waits for it."""
-        dispatcher, destination, outcome = self._dispatcher, self._destination, exchange.outcome
+        dispatcher, path, outcome = self._dispatcher, self._path, exchange.outcome
         context, admission, timer = dispatcher.context, dispatcher.admission, self._in_flight.row.timer
-        admission.end(destination, timer.namespace)
+        admission.end(path, timer.namespace)
         if isinstance(outcome, NotSent):
+            admission.unsent(path, self._began)
             self._not_sent(outcome)
         else:
             boot_us = context.clock.boottime_us()
@@ -120,12 +124,14 @@ class Attempt:
             )
             counts = self._record(conclusion, boot_us)
             self._observe(exchange, conclusion, word if counts else "superseded")
-            admission.learn(destination, silent=isinstance(outcome, NoResponse), boot_us=boot_us)
+            error = conclusion.timer.last_error
+            admission.learn(path, outcome, error, began=self._began, lasted_us=exchange.duration_us)
             if self._taken and isinstance(outcome, Response):
                 self._close_flow(outcome, boot_us)
         if self._taken:
             dispatcher.flows.end(self._taken)
-        dispatcher.serve_waiting(destination)
+        dispatcher.serve_waiting(path.destination)
+        admission.settle(path)
 
     def _close_flow(self, outcome: Response, boot_us: int) -> None:
         """Has the flow wait as long as the receiver asks for, where its rule provides for that."""
@@ -163,7 +169,7 @@ class Attempt:
                 error=conclusion.timer.last_error,
                 lag_us=None if exchange.sent_at is None else row.waited_us(exchange.sent_at),
                 duration_us=exchange.duration_us,
-                destination=self._destination.name,
+                destination=self._path.destination.name,
                 path=path_of(timer.url) if word in ("retried", "failed") else "",
             )
         )
@@ -177,7 +183,7 @@ class Attempt:
         row, refused = in_flight.row, isinstance(outcome, Refused)
         self._observe_not_sent(outcome)
         if not refused:
-            self._destination.start_back_off(dispatcher.serve_waiting)
+            self._path.destination.start_back_off(dispatcher.reopened)
         if in_flight.handed_over_as:
             dispatcher.results.send(shard.shard_id, in_flight, NextAttempt(row.timer, row.key[0]))
         elif shard.window is None:
@@ -200,7 +206,7 @@ class Attempt:
                 attempt=self._in_flight.number,
                 code=outcome.code,
                 detail=detail or None,
-                destination=self._destination.name,
+                destination=self._path.destination.name,
             )
         )
 

@@ -9,7 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tocsin.administration import FLOWS, NAMESPACES, flows, namespaces
+from tocsin.administration import (
+    DESTINATION_PAUSES,
+    FLOWS,
+    NAMESPACES,
+    destination_pauses,
+    flows,
+    namespaces,
+)
 from tocsin.model.errors import (
     NamespaceDeleting,
     NamespaceNotFound,
@@ -26,7 +33,7 @@ from tocsin.ports.http import Caller
 from tocsin.ports.observer import Event, NamespaceDamaged
 from tocsin.ports.store import Store
 from tocsin.timers.engine.alarm import LoopWakeUp
-from tocsin.timers.engine.limits import EngineLimits
+from tocsin.timers.engine.limits import BreakerOptions, EngineLimits
 from tocsin.timers.engine.quota_accounts import QuotaAccount, open_account
 
 T = TypeVar("T")
@@ -51,6 +58,7 @@ class Context:
     observe: Callable[[Event], None]
     random: random.Random
     incarnation: bytes
+    breaker: BreakerOptions = field(default_factory=BreakerOptions)
     #: Makes the wake-up at which due timers fire.
     wake_up: Callable[[Callable[[], None]], WakeUp] = LoopWakeUp
     #: Namespaces whose timers this process handles itself, each with the caller that is invoked instead of `caller`.
@@ -62,6 +70,9 @@ class Context:
     quotas: dict[str, QuotaAccount] = field(default_factory=dict)
     #: Called when rules of flows, or namespaces, may have changed.
     rules_changed: Callable[[], None] = field(default=lambda: None)
+    #: The names of the destinations that are paused, and what to call when these may have changed.
+    paused_destinations: frozenset[str] = frozenset()
+    pauses_changed: Callable[[], None] = field(default=lambda: None)
     #: Hash and number of shards of namespaces in use, which never change.
     arcs: dict[str, tuple[int, int]] = field(default_factory=dict)
     #: Called at heartbeats with the confirmed wall clock and boot time clock of one moment: this node's clock while it is
@@ -91,6 +102,9 @@ class Context:
     # The version of the records that `flows` is from, and the number of the read.
     _flows_version: int = 0
     _flows_from: int = 0
+    # The same of `paused_destinations`.
+    _pauses_version: int = 0
+    _pauses_from: int = 0
     # Shared reads: the lock of the one that reads, how many have begun, the number of the last that ended, and how it failed.
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     _begun: int = 0
@@ -172,6 +186,7 @@ class Context:
             self._take_over(await self.bounded(namespaces(self.store)), number)
         if await self._read_flows(number):
             self.rules_changed()
+        await self._read_pauses(number)
         if number == self._learned:
             # Otherwise some are known from a read or a change that began later, which may have seen an earlier version.
             self._namespaces_version = version
@@ -192,6 +207,17 @@ class Context:
             by_namespace.setdefault(flow.namespace, []).append(flow)
         self.flows = {name: FlowRules(each) for name, each in by_namespace.items()}
         return True
+
+    async def _read_pauses(self, number: int) -> None:
+        """Reads which destinations are paused, likewise."""
+        version = await self.bounded(self.store.records_version(DESTINATION_PAUSES))
+        if version == self._pauses_version:
+            return
+        stored = await self.bounded(destination_pauses(self.store))
+        if number >= self._pauses_from:
+            self._pauses_version, self._pauses_from = version, number
+            self.paused_destinations = frozenset(each.name for each in stored)
+            self.pauses_changed()
 
     def _take_over(self, stored: list[Namespace], number: int) -> None:
         """Takes over what the read of that number has returned, as far as it isn't known better."""

@@ -7,14 +7,15 @@ import asyncio
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import REFUSED, Obstacle
 from tocsin.ports.observer import DispatchPaused, DispatchResumed
-from tocsin.timers.engine.admission import TURNS_MAX, Admission, Destination, Place, Queue
+from tocsin.timers.engine.admission import TURNS_MAX, Admission
 from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempt import Attempt, HandedOverResults, end_expired
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.destination import Destination, DestinationPath, Place, Queue
 from tocsin.timers.engine.flow_control import FlowControl
 from tocsin.timers.engine.flow_states import KeyState
 from tocsin.timers.engine.recurring import gives_way
-from tocsin.timers.engine.rows import Row
+from tocsin.timers.engine.rows import HELD, Row
 from tocsin.timers.engine.shard import Shard
 
 
@@ -25,8 +26,9 @@ class Dispatcher:
         self.results = results
         self.context = context
         self.flows = FlowControl(context, self, total_shards)
-        self.admission = Admission(context, self._nothing_waits_at)
+        self.admission = Admission(context, self._nothing_waits_at, self.reopened)
         self._alarm = Alarm(context.clock, self._woken, context.wake_up)
+        context.pauses_changed = self.admission.apply_pauses
         self._starved: dict[Shard, None] = {}
         # Shards with more due timers that wait for a turn of the event loop, and whether the next turn is scheduled.
         self._continuing: dict[Shard, None] = {}
@@ -70,7 +72,7 @@ class Dispatcher:
 
     @property
     def destinations(self) -> int:
-        """Destinations in use, or remembered with a reduced limit because they did not answer."""
+        """Destinations in use, or in the last few minutes."""
         return len(self.admission.destinations)
 
     def pause(self, reason: str, detail: str = "") -> None:
@@ -210,14 +212,15 @@ class Dispatcher:
             return
         flow = self.flows.of(timer)
         if flow is not None and (flow.queues or not self.flows.is_open(flow)):
+            row.let_at = HELD
             self._defer(shard, row, flow, flow.reason)
             return
-        destination = self._destination(timer)
-        has_room = destination.has_room
+        path = self._path(timer)
+        has_room = path.has_room
         if has_room and admission.has_slot(timer.namespace):
-            self._begin(shard, row, destination, flow, now)
+            self._begin(shard, row, path, flow, now)
         else:
-            self._defer(shard, row, destination, f"namespace:{timer.namespace}" if has_room else destination.reason)
+            self._defer(shard, row, path, f"namespace:{timer.namespace}" if has_room else path.reason)
 
     def _defer(self, shard: Shard, row: Row, place: Place, reason: str) -> None:
         """Has a due row wait at this place, or suspends it for the reason if there is no room for it."""
@@ -230,14 +233,13 @@ class Dispatcher:
             self._suspend(shard, row, reason)
             self.admission.settle(place)
 
-    def _destination(self, timer: Timer) -> Destination:
-        caller = self.context.internal.get(timer.namespace, self.context.caller)
-        return self.admission.destination(caller.destination(timer.url), caller)
+    def _path(self, timer: Timer) -> DestinationPath:
+        return self.admission.path(timer.url, self.context.internal.get(timer.namespace, self.context.caller))
 
-    def _begin(self, shard: Shard, row: Row, destination: Destination, flow: KeyState | None, now: int) -> None:
+    def _begin(self, shard: Shard, row: Row, path: DestinationPath, flow: KeyState | None, now: int) -> None:
         """Begins an attempt of a row for which everything is open."""
         taken = () if flow is None else self.flows.begin(flow)
-        Attempt.begin(self, shard, row, destination, taken, now).send()
+        Attempt.begin(self, shard, row, path, taken, now).send()
 
     def _ends_in_time(self, row: Row) -> bool:
         """Whether an attempt that begins now certainly ends while the node, which stops, waits for it."""
@@ -270,7 +272,7 @@ class Dispatcher:
         """Gives a freed slot to what waits for this destination, then to what waits for any slot."""
         admission, now = self.admission, self.context.clock.now_us()
         if self._may_dispatch(now):
-            if destination.queues:
+            if destination.waiting_paths:
                 self._serve(destination, now)
             if admission.blocked:
                 self._serve_blocked(now)
@@ -278,23 +280,35 @@ class Dispatcher:
                 shard = next(iter(self._starved))
                 del self._starved[shard]
                 self.dispatch_due(shard)
-        admission.settle(destination)
+
+    def reopened(self, destination: Destination) -> None:
+        """Serves what waits for a destination that may take requests again."""
+        self.serve_waiting(destination)
+        self.admission.settle_paths(destination)
 
     def _serve(self, destination: Destination, now: int) -> None:
-        """Fires what waits for this destination, round robin over its queues, while it and the namespaces have room."""
-        queues, admission = destination.queues, self.admission
-        passed = 0
-        while passed < len(queues) and destination.has_room:
+        """Fires what waits for this destination, round robin over its paths, while it and they have room."""
+        waiting, passed = destination.waiting_paths, 0
+        while passed < len(waiting) and destination.takes_requests and destination.in_flight < destination.limit:
+            path = next(iter(waiting))
+            # It becomes the last of the paths.
+            del waiting[path]
+            waiting[path] = None
+            passed = 0 if path.has_room and self._serve_path(path, now) else passed + 1
+
+    def _serve_path(self, path: DestinationPath, now: int) -> bool:
+        """Takes the first row of one of the path's queues in turn, whose namespace has room; whether one has."""
+        queues, admission = path.queues, self.admission
+        for _ in range(len(queues)):
             name, queue = next(iter(queues.items()))
             # It becomes the last of the queues.
             del queues[name]
             queues[name] = queue
             if admission.has_slot(queue.namespace):
                 self._fire_first(queue, now)
-                passed = 0
-            else:
-                admission.block(queue)
-                passed += 1
+                return True
+            admission.block(queue)
+        return False
 
     def _serve_blocked(self, now: int) -> None:
         """Fires what waits for its namespace's share of the slots, round robin over the namespaces.
@@ -314,11 +328,11 @@ class Dispatcher:
             del queues[queue]
             if queues:
                 blocked[namespace] = queues
-            destination = queue.place
-            assert isinstance(destination, Destination)
-            if destination.has_room:
+            path = queue.place
+            assert isinstance(path, DestinationPath)
+            if path.has_room:
                 self._fire_first(queue, now)
-                if queue.rows and destination.has_room:
+                if queue.rows and path.has_room:
                     admission.block(queue)
             passed = 0
 
@@ -333,6 +347,8 @@ class Dispatcher:
             in_time = expires_at is None or now <= expires_at
             if row.key[0] > now or (namespace is not None and namespace.held) or not in_time:
                 # No longer due, or its namespace was paused or the timer expired in the meantime: its next turn decides.
+                if row.let_at == HELD:
+                    row.let_at = now
                 shard.window.put_back(row)
                 self._alarm.set(shard.shard_id, row.key[0], now)
             elif self._ends_in_time(row) and (row.timer.schedule is None or not self._waits(shard, row, now)):
@@ -340,7 +356,7 @@ class Dispatcher:
                 done = self._begin_or_wait(shard, row, place, flow, now, in_turn=in_turn)
                 if done and not isinstance(place, KeyState):
                     return True
-        if isinstance(place, Destination):
+        if isinstance(place, DestinationPath):
             # The row may have been the one that had come from its flow's key.
             flow = self.flows.of(row.timer) if flow is None else flow
             if flow is not None and flow.queues:
@@ -354,14 +370,17 @@ class Dispatcher:
     ) -> bool:
         """Begins an attempt of a row that has waited at a place, or has it wait at another one that is closed; False then."""
         if flow is not None and not self.flows.is_open(flow, in_turn=in_turn):
+            row.let_at = HELD
             self.admission.defer(shard, row, flow)
             return False
-        destination = place if isinstance(place, Destination) else self._destination(row.timer)
-        if not (destination.has_room and self.admission.has_slot(row.timer.namespace)):
-            self.admission.defer(shard, row, destination)
+        if row.let_at == HELD:
+            row.let_at = now
+        path = place if isinstance(place, DestinationPath) else self._path(row.timer)
+        if not (path.has_room and self.admission.has_slot(row.timer.namespace)):
+            self.admission.defer(shard, row, path)
             return False
-        self._begin(shard, row, destination, flow, now)
-        if flow is not None and isinstance(place, Destination) and flow.queues:
+        self._begin(shard, row, path, flow, now)
+        if flow is not None and isinstance(place, DestinationPath) and flow.queues:
             self.flows.wake(flow)
         return True
 
@@ -388,6 +407,7 @@ class Dispatcher:
         while queue.rows:
             row = self.admission.take(queue)
             if window is not None and window.holds(row):
+                row.let_at = self.context.clock.now_us()
                 window.put_back(row)
 
     def _nothing_waits_at(self, place: Place) -> None:
@@ -399,7 +419,7 @@ class Dispatcher:
         if (closed := self.flows.obstacle(timer)) is not None:
             return closed
         name = self.context.internal.get(timer.namespace, self.context.caller).destination(timer.url)
-        return self.admission.obstacle(timer.namespace, name), name
+        return self.admission.obstacle(timer.namespace, name, timer.url), name
 
     # ------------------------------------------------------------------ what is suspended
 
@@ -422,7 +442,7 @@ class Dispatcher:
             busy = (namespace is not None and namespace.held) or name in self.admission.blocked
             return 0 if busy else self.context.limits.resume_rows
         if kind == "destination":
-            return self.admission.room_for(shard, self.admission.destinations.get(name))
+            return self.admission.room_for(shard, name)
         if kind == "flow":
             return self._room_for_flow(shard, *name.split("/", 1))
         if kind == REFUSED and shard.suspended.refused_rounds:
@@ -443,4 +463,5 @@ class Dispatcher:
         """Stops firing, and cancels the alarms."""
         self._paused = "stopped"
         self._alarm.close()
+        self.admission.close()
         self.flows.close()

@@ -137,7 +137,7 @@ class Account:
             return 0
         if limits is None:
             return UNLIMITED
-        slots = UNLIMITED if limits.slots is None else limits.slots - self.in_use
+        slots = UNLIMITED if limits.parallelism is None else limits.parallelism - self.in_use
         return max(slots if self.bucket is None else min(slots, self.bucket.tokens(now_us)), 0)
 
     def free_for(self, node: bytes, now_us: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nlargest
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -528,6 +528,19 @@ class FlowControl:
             return 0 if state.queues else 1
         boot_us = self._context.clock.boottime_us()
         return min(state.account.free(boot_us), state.rule.accounts.total.free(boot_us))
+
+    def waiting(self) -> int:
+        """Due timers that wait in memory for any flow."""
+        return sum(_waiting(rule.keys.values()) for rule in self.rules.values())
+
+    def busiest(self, most: int) -> list[tuple[str, str, int, int]]:
+        """The rules with the most timers waiting: (namespace, match, attempts in flight here, timers waiting here)."""
+        found = [
+            (name.namespace, name.match, rule.usage.in_use, _waiting(rule.keys.values()))
+            for name, rule in self.rules.items()
+            if rule.keys
+        ]
+        return nlargest(most, found, key=lambda each: (each[3], each[2]))
 
     def counts(self, namespace: str) -> dict[str, FlowCounts]:
         """What this node has of the namespace's flows, by the match of their rule; without rules of which it has nothing."""

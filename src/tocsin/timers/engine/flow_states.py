@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tocsin.model.flow import Flow
-from tocsin.timers.engine.admission import Place
+from tocsin.timers.engine.destination import Place
 from tocsin.timers.engine.flow_accounts import Account, Usage
 from tocsin.timers.engine.flow_home import Home, RuleAccounts, RuleName
+from tocsin.timers.engine.rows import FLOW_REASON
 
 
 class RuleState:
@@ -60,7 +61,7 @@ class KeyState(Place):
 
     @property
     def reason(self) -> str:
-        return f"flow:{self.rule.name.namespace}/{self.key}"
+        return f"{FLOW_REASON}{self.rule.name.namespace}/{self.key}"
 
     @property
     def has_to_ask(self) -> bool:

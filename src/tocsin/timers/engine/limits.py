@@ -12,6 +12,22 @@ SECOND = 1_000 * MS
 
 
 @dataclass(frozen=True, slots=True)
+class BreakerOptions:
+    """The breakers of destinations."""
+
+    enabled: bool = setting(
+        True,
+        "Whether a destination gets no requests but single probes while nearly all of its attempts fail (no response or a "
+        "status of 500 and above). If not, each of its timers uses up its attempts.",
+    )
+    wait_max_us: int = setting(
+        300 * SECOND,
+        "Longest wait before the next probe of a destination whose breaker is open. Lower values find sooner that it works "
+        "again, for more requests to one that does not. Where few timers wait, a probe is made every minute.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class EngineLimits:
     """Durations in microseconds (`_us`)."""
 
@@ -30,8 +46,9 @@ class EngineLimits:
     )
     destination_in_flight_max: int = setting(
         256,
-        "Callbacks in flight at once to one destination (scheme, host and port). Higher values put more load on each "
-        "receiver; with lower values its due timers wait while others fire.",
+        "Callbacks in flight at once to one destination (scheme, host and port); the URLs whose paths begin with the same "
+        "segment get at most 80% of them. Higher values put more load on each receiver; with lower values its due timers "
+        "wait while others fire.",
         topic=Topic.CALLBACKS,
     )
     window_timers_max: int = setting(

@@ -17,6 +17,11 @@ from tocsin.ports.completion import Completion
 from tocsin.ports.observer import Event
 from tocsin.ports.store import NOTIFICATIONS_SUFFIX, FireKey, ShardBatch, StoredRow, schedules_of
 
+#: The row waits for its flow.
+HELD = -1
+#: How reasons begin for which rows are suspended that wait for their flow.
+FLOW_REASON = "flow:"
+
 
 class Row:
     """A timer in memory: its key (instant of the next attempt, uuid), the generation of the write that produced it, the
@@ -24,9 +29,12 @@ class Row:
     `timer` a placeholder.
 
     `identity` (32 bytes) is what an attempt's result is for: that generation; on a schedule's row, that attempt of that
-    occurrence, whatever has become of the definition since."""
+    occurrence, whatever has become of the definition since.
 
-    __slots__ = ("generation", "identity", "key", "raw", "size", "timer")
+    `let_at`: when the limits of its flow let it pass last (microseconds), HELD while they hold it, 0 if they never did: what
+    they ask for is not late."""
+
+    __slots__ = ("generation", "identity", "key", "let_at", "raw", "size", "timer")
 
     #: What a create that is answered with this row has done.
     outcome = Outcome.CREATED
@@ -38,12 +46,16 @@ class Row:
         self.timer = timer
         self.size = size
         self.raw = raw
+        self.let_at = 0
 
     def waited_us(self, now_us: int) -> int:
-        """How long it has been due, in microseconds: since its instant, or since it was accepted if that is later. Negative
-        before it is due."""
+        """How long it has been due, in microseconds: since its instant, or since it was accepted or its flow let it pass if
+        that is later. Negative before it is due; 0 while its flow holds it."""
         # The node that took the request dates its acceptance, and its clock may be a little ahead.
-        return min(now_us - self.key[0], max(now_us - self.timer.updated_at, 0))
+        waited_us = min(now_us - self.key[0], max(now_us - self.timer.updated_at, 0))
+        if not self.let_at:
+            return waited_us
+        return 0 if self.let_at == HELD else min(waited_us, max(now_us - self.let_at, 0))
 
 
 def _identity_of_attempt(timer: Timer) -> bytes:
@@ -281,7 +293,10 @@ def too_large(timer: Timer, size: int, bytes_max: int) -> PayloadTooLarge:
 
 def decoded_row(found: StoredRow) -> Row:
     """A stored row, decoded. Raises RecordUndecodable or RecordTooNew."""
-    return Row(found.key, found.generation, decode_record(found.record), len(found.record))
+    row = Row(found.key, found.generation, decode_record(found.record), len(found.record))
+    if found.suspended is not None and found.suspended.startswith(FLOW_REASON):
+        row.let_at = HELD
+    return row
 
 
 def undecodable_row(found: StoredRow, reason: str) -> Row:

@@ -6,10 +6,12 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from tocsin.ports.store import KEY_MAX, FireKey
-from tocsin.timers.engine.rows import Row
+from tocsin.timers.engine.rows import HELD, Row
 
 #: Rows of each heap among which `longest_wait_us` looks for the oldest.
 _WAITS_CHECKED_MAX = 100
+#: Keys of each heap that it reads: those of rows that their flows hold do not count.
+_KEYS_READ_MAX = 2_000
 #: Outdated keys are dropped once a heap has this many more than two for each row.
 _OUTDATED_MAX = 1_000
 
@@ -88,16 +90,20 @@ class WaitingRows:
         heappush(self._order, row.key)
 
     def longest_wait_us(self, now_us: int) -> int:
-        """How long the oldest due row has waited, in microseconds; 0 when none is due. Where many rows were accepted long
-        after their instants, it is that of the oldest among the rows checked."""
+        """How long the oldest due row has waited that its flow does not hold, in microseconds; 0 when none is. Where many
+        rows were accepted long after their instants, it is that of the oldest among the rows checked."""
         longest = 0
         for heap in (self._order, self._deferred):
             top = self._top(heap)
             if top is None or top[0] > now_us:
                 continue
-            for key in islice(heap, _WAITS_CHECKED_MAX):
-                if self._is_current(key):
-                    longest = max(longest, self.by_uuid[key[1]].waited_us(now_us))
+            checked = 0
+            for key in islice(heap, _KEYS_READ_MAX):
+                if self._is_current(key) and (row := self.by_uuid[key[1]]).let_at != HELD:
+                    longest = max(longest, row.waited_us(now_us))
+                    checked += 1
+                    if checked == _WAITS_CHECKED_MAX:
+                        break
         return longest
 
     def _compacted(self, heap: list[FireKey]) -> list[FireKey]:

@@ -1,0 +1,15 @@
+"""Destinations, as people see them: a scheme, host and port to which timers are sent."""
+
+from __future__ import annotations
+
+import msgspec
+
+#: Characters of a name, at most.
+DESTINATION_NAME_CHARS_MAX = 300
+
+
+class DestinationPause(msgspec.Struct, frozen=True, gc=False):
+    """An operator has paused the destination, at this instant."""
+
+    name: str
+    paused_at: int
