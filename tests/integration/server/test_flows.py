@@ -43,28 +43,25 @@ async def rules(api: Api, namespace: str = "default", **page: Any) -> list[str]:
     return [each["match"] for each in found["flows"]]
 
 
-async def test_flow_keys_are_kept_changed_and_removed(tmp_path: Path) -> None:
-    async with serving(tmp_path, "--no-agent") as server:
-        api = Api(server)
-        assert (await api.create("t", URL, delay="1h", flowKey="customer:17"))["flowKey"] == "customer:17"
-        others = [{"namespace": "default", "id": each, "delay": "1h", "callbackUrl": URL} for each in ("u", "v")]
-        _, made = await api("timers/batch/create", timers=[{**others[0], "flowKey": "a"}, others[1]])
-        assert [each["timer"].get("flowKey") for each in made["results"]] == ["a", None]
-        beats = {"namespace": "default", "id": "s", "callbackUrl": URL, "every": "1h", "flowKey": "beats"}
-        assert (await api("schedules/create", **beats))[1]["flowKey"] == "beats"
-        await server.stop()
-        await server.start()
-        name, named = {"namespace": "default", "timerId": "t"}, {"namespace": "default", "scheduleId": "s"}
-        _, page = await api("timers/list", namespace="default")
-        assert {each["id"]: each.get("flowKey") for each in page["timers"]} == {"t": "customer:17", "u": "a", "v": None}
-        assert (await api("timers/update", **name, tags=["a"]))[1]["flowKey"] == "customer:17"
-        assert (await api("timers/update", **name, flowKey="x" * 64))[1]["flowKey"] == "x" * 64
-        for bad in ("", "x" * 65, "two words", "customer:", "é", "a\n"):
-            status, problem = await api("timers/update", **name, flowKey=bad)
-            assert (status, problem["errors"][0]["path"]) == (400, "flowKey"), bad
-        assert "flowKey" not in (await api("timers/update", **name, flowKey=None))[1]
-        assert (await api("schedules/update", **named, flowKey="y"))[1]["flowKey"] == "y"
-        assert "flowKey" not in (await api("schedules/update", **named, flowKey=None))[1]
+async def test_flow_keys_are_kept_changed_and_removed(server: ServerProcess) -> None:
+    api = Api(server)
+    assert (await api.create("t", URL, delay="1h", flowKey="customer:17"))["flowKey"] == "customer:17"
+    others = [{"namespace": "default", "id": each, "delay": "1h", "callbackUrl": URL} for each in ("u", "v")]
+    _, made = await api("timers/batch/create", timers=[{**others[0], "flowKey": "a"}, others[1]])
+    assert [each["timer"].get("flowKey") for each in made["results"]] == ["a", None]
+    beats = {"namespace": "default", "id": "s", "callbackUrl": URL, "every": "1h", "flowKey": "beats"}
+    assert (await api("schedules/create", **beats))[1]["flowKey"] == "beats"
+    name, named = {"namespace": "default", "timerId": "t"}, {"namespace": "default", "scheduleId": "s"}
+    _, page = await api("timers/list", namespace="default")
+    assert {each["id"]: each.get("flowKey") for each in page["timers"]} == {"t": "customer:17", "u": "a", "v": None}
+    assert (await api("timers/update", **name, tags=["a"]))[1]["flowKey"] == "customer:17"
+    assert (await api("timers/update", **name, flowKey="x" * 64))[1]["flowKey"] == "x" * 64
+    for bad in ("", "x" * 65, "two words", "customer:", "é", "a\n"):
+        status, problem = await api("timers/update", **name, flowKey=bad)
+        assert (status, problem["errors"][0]["path"]) == (400, "flowKey"), bad
+    assert "flowKey" not in (await api("timers/update", **name, flowKey=None))[1]
+    assert (await api("schedules/update", **named, flowKey="y"))[1]["flowKey"] == "y"
+    assert "flowKey" not in (await api("schedules/update", **named, flowKey=None))[1]
 
 
 async def test_rules_are_put_read_paused_and_deleted_and_survive_a_restart(tmp_path: Path) -> None:
