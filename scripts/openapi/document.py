@@ -328,6 +328,14 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
         "minProperties": 3,
         "allOf": [{"not": {"required": ["cron", "every"]}}, {"not": {"required": ["payload", "body"]}}],
     }
+    schemas["FlowLimits"] |= {
+        "if": {"required": ["rate"]},
+        "else": {"required": ["parallelism"], "not": {"required": ["burst"]}},
+    }
+    schemas["PutFlow"] |= {
+        "if": {"not": {"anyOf": [{"required": ["perKey"]}, {"required": ["total"]}]}},
+        "then": {"required": ["closeOnRetryAfter"], "properties": {"closeOnRetryAfter": {"const": True}}},
+    }
     schemas["SubmitServiceCall"]["not"] = {"required": ["dueAt", "delay"]}
     schemas["RawBody"] |= {
         "if": {"required": ["json"]},

@@ -62,7 +62,7 @@ class Busy:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of timers that were called, in order."""
     made: list[str] = []
-    monkeypatch.setattr(Node, "_new_receiver", lambda node: Busy(node, made))
+    monkeypatch.setattr(Node, "_new_receiver", lambda node, incarnation=b"": Busy(node, made))
     return made
 
 

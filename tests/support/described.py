@@ -67,7 +67,7 @@ def _possible(name: str, value: Any) -> Any:
         # To JSON Schema 3.0 is a whole number.
         value = int(value)
     match name, value:
-        case (("delay" | "retention" | "grace" | "expireAfter" | "every" | "jitter" | "catchUpWindow"), str()):
+        case (("delay" | "retention" | "grace" | "expireAfter" | "every" | "jitter" | "catchUpWindow" | "per"), str()):
             return "90m"
         case "cron", str():
             return "0 9 * * MON-FRI"
@@ -97,7 +97,11 @@ def _possible(name: str, value: Any) -> Any:
             return [f"{number}{_visible(tag)}"[:64] for number, tag in enumerate(value)]
         case (("id" | "name" | "idempotencyKey"), str()):
             return _visible(value)
-        case (("onFailure" | "onSuccess" | "onRecovery" | "onMissed" | "onPaused"), dict()):
+        case (
+            ("onFailure" | "onSuccess" | "onRecovery" | "onMissed" | "onPaused")
+            | ("limits" | "perKey" | "total" | "rate" | "quotas"),
+            dict(),
+        ):
             return {field: _possible(field, given) for field, given in value.items()}
         case "setHeaders", dict():
             return _possible("headers", value)

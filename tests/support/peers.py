@@ -18,7 +18,17 @@ from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.errors import RequestExpired, ShardMoved
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.timer import Timer
-from tocsin.ports.forward import Located, NodeReport, Owner, RowPlace, Whereabouts, Write, WriteCompletion, WriteKind
+from tocsin.ports.forward import (
+    FlowCounts,
+    Located,
+    NodeReport,
+    Owner,
+    RowPlace,
+    Whereabouts,
+    Write,
+    WriteCompletion,
+    WriteKind,
+)
 from tocsin.ports.observer import Event
 from tocsin.testing.clock import FakeClock
 
@@ -76,6 +86,9 @@ class Owned:
 
     def locate(self, timers: Located) -> list[Whereabouts | None]:
         return [Whereabouts(RowPlace.WINDOW) if shard_id == 1 else None for shard_id, _ in timers]
+
+    def flow_counts(self, namespace: str) -> dict[str, FlowCounts]:
+        return {"customer:": FlowCounts(1, 2)} if namespace == "default" else {}
 
     def accept(self, write: Write, epoch: int | None, completion: WriteCompletion) -> None:
         if epoch != self.epoch:

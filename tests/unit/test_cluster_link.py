@@ -12,7 +12,7 @@ from tests.support.peers import SECOND, TIMER, Pair
 
 from tocsin.cluster.wire import decode_reply, decode_request
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, ShardUnavailable, TimerNotFound
-from tocsin.ports.forward import RowPlace, Whereabouts, Written
+from tocsin.ports.forward import FlowCounts, RowPlace, Whereabouts, Written
 from tocsin.ports.observer import WritesSent
 
 
@@ -201,6 +201,12 @@ async def test_the_owner_reports_where_timers_are(pair: Pair) -> None:
     asked = asyncio.ensure_future(pair.link.locate([(1, b"u" * 16), (2, b"v" * 16)]))
     await pair.turn()
     assert await asked == [Whereabouts(RowPlace.WINDOW), None]
+
+
+async def test_a_node_reports_what_it_has_of_flows(pair: Pair) -> None:
+    asked = [asyncio.ensure_future(pair.link.count_flows(name)) for name in ("default", "other")]
+    await pair.turn()
+    assert [await each for each in asked] == [{"customer:": FlowCounts(1, 2)}, {}]
 
 
 async def test_a_node_confirms_once_it_has_read_the_namespaces(pair: Pair) -> None:

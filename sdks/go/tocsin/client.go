@@ -39,6 +39,8 @@ type Client struct {
 	Jobs *Jobs
 	// Namespaces have a secret, a retention and a default retry policy of their own.
 	Namespaces *Namespaces
+	// Flows are rules that limit how many attempts begin, and are in flight at once.
+	Flows *Flows
 	// Cluster shows the servers.
 	Cluster *ClusterView
 	// Keys are the server's API keys.
@@ -186,8 +188,8 @@ func NewClient(baseURL string, options ...Option) *Client {
 
 func newClient(shared part) *Client {
 	return &Client{
-		&Timers{shared}, &Schedules{shared}, &Failures{shared}, &Jobs{shared}, &Namespaces{shared}, &ClusterView{shared}, &Keys{shared},
-		&Audit{shared}, shared,
+		&Timers{shared}, &Schedules{shared}, &Failures{shared}, &Jobs{shared}, &Namespaces{shared}, &Flows{shared},
+		&ClusterView{shared}, &Keys{shared}, &Audit{shared}, shared,
 	}
 }
 

@@ -3,6 +3,7 @@
 import { Calls } from "./calls.js";
 import { type ClientOptions, Session } from "./core/session.js";
 import { Failures } from "./failures.js";
+import { Flows } from "./flows.js";
 import { Jobs } from "./jobs.js";
 import { Audit, Keys } from "./keys.js";
 import { ClusterView, Namespaces } from "./namespaces.js";
@@ -16,6 +17,7 @@ export class Client {
   readonly failures: Failures;
   readonly jobs: Jobs;
   readonly namespaces: Namespaces;
+  readonly flows: Flows;
   readonly keys: Keys;
   readonly audit: Audit;
   readonly cluster: ClusterView;
@@ -29,6 +31,7 @@ export class Client {
     this.failures = new Failures(this.session);
     this.jobs = new Jobs(this.session);
     this.namespaces = new Namespaces(this.session);
+    this.flows = new Flows(this.session);
     this.keys = new Keys(this.session);
     this.audit = new Audit(this.session);
     this.cluster = new ClusterView(this.session);

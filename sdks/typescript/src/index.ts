@@ -20,6 +20,7 @@ export type { Fetch } from "./core/transport.js";
 export type { OnTry, Try } from "./core/tries.js";
 export { ApiError, InvalidArgument, TocsinError, TransportError } from "./error-bases.js";
 export { type FailureFilter, Failures } from "./failures.js";
+export { Flows } from "./flows.js";
 export type * from "./generated/models.js";
 export { Jobs } from "./jobs.js";
 export { Audit, type AuditFilter, Keys } from "./keys.js";

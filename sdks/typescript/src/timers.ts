@@ -63,7 +63,7 @@ export class Timers {
 
   /**
    * Changes the given members of a pending timer; null removes `headers`, `retryPolicy`, `expireAfter`,
-   * `description` and the hooks.
+   * `description`, `flowKey` and the hooks.
    * TimerNotPending: it has finished, and not with these members after a lost answer.
    */
   async update(change: UpdateTimer, options?: CallOptions): Promise<Timer> {

@@ -13,6 +13,7 @@ import aiohttp
 from tocsin_client._async.audit import AsyncAudit
 from tocsin_client._async.calls import AsyncCalls
 from tocsin_client._async.failures import AsyncFailures
+from tocsin_client._async.flows import AsyncFlows
 from tocsin_client._async.jobs import AsyncJobs
 from tocsin_client._async.keys import AsyncKeys
 from tocsin_client._async.namespaces import AsyncClusterView, AsyncNamespaces
@@ -62,6 +63,7 @@ class AsyncClient:
         self.failures: AsyncFailures = AsyncFailures(runner)
         self.jobs: AsyncJobs = AsyncJobs(runner)
         self.namespaces: AsyncNamespaces = AsyncNamespaces(runner)
+        self.flows: AsyncFlows = AsyncFlows(runner)
         self.keys: AsyncKeys = AsyncKeys(runner)
         self.audit: AsyncAudit = AsyncAudit(runner)
         self.cluster: AsyncClusterView = AsyncClusterView(runner)

@@ -16,6 +16,7 @@ from tocsin_client._core.steps import Reply, Sleep, Steps
 from tocsin_client._error_bases import Conflict, NotFound, WaitTimeout
 from tocsin_client._generated.models import (
     CreateTimer,
+    FlowName,
     RevokeKey,
     Schedule,
     ScheduleName,
@@ -154,6 +155,15 @@ def revoke_key(session: Session, key_id: str, options: Options | None = None) ->
             raise
     else:
         check_empty(reply, OPERATIONS["revokeKey"].status)
+
+
+def delete_flow(session: Session, name: FlowName, options: Options | None = None) -> Steps[None]:
+    """Deletes the rule of a flow."""
+
+    def is_gone(_found: Mapping[str, Any]) -> bool:
+        return False
+
+    yield from _delete(session, Call("deleteFlow", name.to_json()), Call("getFlow", name.to_json()), is_gone, options)
 
 
 def delete_call(session: Session, path: Mapping[str, str], options: Options | None = None) -> Steps[None]:

@@ -14,6 +14,7 @@ import urllib3
 from tocsin_client._sync.audit import Audit
 from tocsin_client._sync.calls import Calls
 from tocsin_client._sync.failures import Failures
+from tocsin_client._sync.flows import Flows
 from tocsin_client._sync.jobs import Jobs
 from tocsin_client._sync.keys import Keys
 from tocsin_client._sync.namespaces import ClusterView, Namespaces
@@ -63,6 +64,7 @@ class Client:
         self.failures: Failures = Failures(runner)
         self.jobs: Jobs = Jobs(runner)
         self.namespaces: Namespaces = Namespaces(runner)
+        self.flows: Flows = Flows(runner)
         self.keys: Keys = Keys(runner)
         self.audit: Audit = Audit(runner)
         self.cluster: ClusterView = ClusterView(runner)

@@ -14,6 +14,7 @@ from tocsin_client._generated.models import (
     Cluster,
     CreateNamespace,
     DeleteNamespace,
+    FlowLimits,
     GetNamespace,
     GetStatistics,
     HistoryMode,
@@ -47,6 +48,7 @@ class Namespaces(Part):
         answers: CallbackAnswers | Unset = UNSET,
         retry_policy: RetryPolicy | Mapping[str, Any] | Unset = UNSET,
         quotas: Quotas | Mapping[str, Any] | Unset = UNSET,
+        limits: FlowLimits | Mapping[str, Any] | Unset = UNSET,
         on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
         on_success: Hook | Mapping[str, Any] | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
@@ -64,6 +66,7 @@ class Namespaces(Part):
             answers=answers,
             retry_policy=retry_policy,
             quotas=quotas,
+            limits=limits,
             on_failure=on_failure,
             on_success=on_success,
             on_recovery=on_recovery,
@@ -83,13 +86,14 @@ class Namespaces(Part):
         answers: CallbackAnswers | Unset = UNSET,
         retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET,
         quotas: Quotas | Mapping[str, Any] | None | Unset = UNSET,
+        limits: FlowLimits | Mapping[str, Any] | None | Unset = UNSET,
         on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_success: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET,
     ) -> Namespace:
-        """Changes the given fields; None removes `secret`, `retry_policy`, the quotas and the hooks."""
+        """Changes the given fields; None removes `secret`, `retry_policy`, the quotas, the limits and the hooks."""
         change = UpdateNamespace(
             name=name,
             history=history,
@@ -99,6 +103,7 @@ class Namespaces(Part):
             answers=answers,
             retry_policy=retry_policy,
             quotas=quotas,
+            limits=limits,
             on_failure=on_failure,
             on_success=on_success,
             on_recovery=on_recovery,

@@ -6,10 +6,10 @@ import dev.tocsin.client.model.ListAudit;
 
 /** The audit trail: changes of keys and namespaces, and sign-ins; for programs that do not block. */
 public final class AsyncAudit {
-    private final Flows flows;
+    private final Steps steps;
 
-    AsyncAudit(Flows flows) {
-        this.flows = flows;
+    AsyncAudit(Steps steps) {
+        this.steps = steps;
     }
 
     /**
@@ -21,7 +21,7 @@ public final class AsyncAudit {
     public AsyncPages<AuditEntry> list(ListAudit query) {
         return new AsyncPages<>(after -> {
             ListAudit page = after == null ? query : query.cursor(after);
-            return flows.ask(Call.of(Operation.LIST_AUDIT, page.toJson()), json -> {
+            return steps.ask(Call.of(Operation.LIST_AUDIT, page.toJson()), json -> {
                 AuditPage found = AuditPage.fromJson(json);
                 return new Page<>(found.entries(), found.nextCursor());
             });

@@ -27,11 +27,11 @@ import org.jspecify.annotations.Nullable;
 public final class AsyncCalls {
     private static final Set<ServiceCallStatus> FINISHED = Set.of(ServiceCallStatus.SUCCEEDED, ServiceCallStatus.FAILED);
 
-    private final Flows flows;
+    private final Steps steps;
     private final String tenantId;
 
-    AsyncCalls(Flows flows, String tenantId) {
-        this.flows = flows;
+    AsyncCalls(Steps steps, String tenantId) {
+        this.steps = steps;
         this.tenantId = tenantId;
     }
 
@@ -46,7 +46,7 @@ public final class AsyncCalls {
         SubmitServiceCall named = submission.serviceCallId().isPresent()
                 ? submission : submission.serviceCallId(Place.uuid7(System.currentTimeMillis()).toString());
         Call call = Call.at(Operation.SUBMIT_SERVICE_CALL, Map.of("tenantId", tenantId)).body(named.toJson());
-        return flows.ask(call, SubmittedServiceCall::fromJson);
+        return steps.ask(call, SubmittedServiceCall::fromJson);
     }
 
     /**
@@ -56,7 +56,7 @@ public final class AsyncCalls {
      * @return the call; fails with {@link ServiceCallNotFoundException} if there is none
      */
     public CompletableFuture<ServiceCall> get(String serviceCallId) {
-        return flows.ask(Call.at(Operation.GET_SERVICE_CALL, path(serviceCallId)), ServiceCall::fromJson);
+        return steps.ask(Call.at(Operation.GET_SERVICE_CALL, path(serviceCallId)), ServiceCall::fromJson);
     }
 
     /**
@@ -69,7 +69,7 @@ public final class AsyncCalls {
         return new AsyncPages<>(after -> {
             ListServiceCalls page = after == null ? query : query.with("cursor", List.of(after));
             Call call = Call.at(Operation.LIST_SERVICE_CALLS, Map.of("tenantId", tenantId)).query(page.query());
-            return flows.ask(call, json -> {
+            return steps.ask(call, json -> {
                 ServiceCallPage found = ServiceCallPage.fromJson(json);
                 return new Page<>(found.serviceCalls(), found.nextCursor());
             });
@@ -84,7 +84,7 @@ public final class AsyncCalls {
      */
     public CompletableFuture<Void> delete(String serviceCallId) {
         Call get = Call.at(Operation.GET_SERVICE_CALL, path(serviceCallId));
-        return flows.delete(Call.at(Operation.DELETE_SERVICE_CALL, path(serviceCallId)), get, found -> false);
+        return steps.delete(Call.at(Operation.DELETE_SERVICE_CALL, path(serviceCallId)), get, found -> false);
     }
 
     /**
@@ -95,7 +95,7 @@ public final class AsyncCalls {
      * @return completed when it is done
      */
     public CompletableFuture<Void> tag(String serviceCallId, String tag) {
-        return flows.order(Call.at(Operation.TAG_SERVICE_CALL, path(serviceCallId, tag)));
+        return steps.order(Call.at(Operation.TAG_SERVICE_CALL, path(serviceCallId, tag)));
     }
 
     /**
@@ -106,7 +106,7 @@ public final class AsyncCalls {
      * @return completed when it is done
      */
     public CompletableFuture<Void> untag(String serviceCallId, String tag) {
-        return flows.order(Call.at(Operation.UNTAG_SERVICE_CALL, path(serviceCallId, tag)));
+        return steps.order(Call.at(Operation.UNTAG_SERVICE_CALL, path(serviceCallId, tag)));
     }
 
     /**
@@ -117,7 +117,7 @@ public final class AsyncCalls {
      * @return completed when it is done; fails with {@link ServiceCallNotFailedException} if the call has not failed
      */
     public CompletableFuture<Void> retry(String serviceCallId) {
-        return flows.order(Call.at(Operation.RETRY_SERVICE_CALL, path(serviceCallId)).unsafe());
+        return steps.order(Call.at(Operation.RETRY_SERVICE_CALL, path(serviceCallId)).unsafe());
     }
 
     /**
@@ -127,7 +127,7 @@ public final class AsyncCalls {
      * @return the messages
      */
     public CompletableFuture<ServiceCallTrace> trace(String serviceCallId) {
-        return flows.ask(Call.at(Operation.TRACE_SERVICE_CALL, path(serviceCallId)), ServiceCallTrace::fromJson);
+        return steps.ask(Call.at(Operation.TRACE_SERVICE_CALL, path(serviceCallId)), ServiceCallTrace::fromJson);
     }
 
     /**
@@ -139,7 +139,7 @@ public final class AsyncCalls {
      */
     public CompletableFuture<RotatedTenantSecret> rotateSecret(RotateTenantSecret rotation) {
         Json body = rotation.toJson().with("tenantId", tenantId);
-        return flows.ask(Call.of(Operation.ROTATE_TENANT_SECRET, body).unsafe(), RotatedTenantSecret::fromJson);
+        return steps.ask(Call.of(Operation.ROTATE_TENANT_SECRET, body).unsafe(), RotatedTenantSecret::fromJson);
     }
 
     /**
@@ -150,7 +150,7 @@ public final class AsyncCalls {
      * @return the finished call; fails with {@link WaitTimeoutException} if that took longer
      */
     public CompletableFuture<ServiceCall> await(String serviceCallId, @Nullable Duration timeout) {
-        return flows.await(
+        return steps.await(
                 Call.at(Operation.GET_SERVICE_CALL, path(serviceCallId)),
                 ServiceCall::fromJson,
                 call -> FINISHED.contains(call.status()),

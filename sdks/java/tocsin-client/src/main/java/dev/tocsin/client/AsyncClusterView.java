@@ -7,10 +7,10 @@ import java.util.concurrent.CompletableFuture;
 
 /** The servers; for programs that do not block. */
 public final class AsyncClusterView {
-    private final Flows flows;
+    private final Steps steps;
 
-    AsyncClusterView(Flows flows) {
-        this.flows = flows;
+    AsyncClusterView(Steps steps) {
+        this.steps = steps;
     }
 
     /**
@@ -19,7 +19,7 @@ public final class AsyncClusterView {
      * @return the cluster
      */
     public CompletableFuture<Cluster> get() {
-        return flows.ask(Call.of(Operation.GET_CLUSTER, null), Cluster::fromJson);
+        return steps.ask(Call.of(Operation.GET_CLUSTER, null), Cluster::fromJson);
     }
 
     /**
@@ -29,6 +29,6 @@ public final class AsyncClusterView {
      * @return the statistics
      */
     public CompletableFuture<Statistics> statistics(GetStatistics wanted) {
-        return flows.ask(Call.of(Operation.GET_STATISTICS, wanted.toJson()), Statistics::fromJson);
+        return steps.ask(Call.of(Operation.GET_STATISTICS, wanted.toJson()), Statistics::fromJson);
     }
 }

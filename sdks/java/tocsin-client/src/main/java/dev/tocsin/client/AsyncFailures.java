@@ -14,10 +14,10 @@ import java.util.concurrent.CompletableFuture;
  * for programs that do not block.
  */
 public final class AsyncFailures {
-    private final Flows flows;
+    private final Steps steps;
 
-    AsyncFailures(Flows flows) {
-        this.flows = flows;
+    AsyncFailures(Steps steps) {
+        this.steps = steps;
     }
 
     /**
@@ -27,7 +27,7 @@ public final class AsyncFailures {
      * @return the groups
      */
     public CompletableFuture<FailureList> list(ListFailures wanted) {
-        return flows.ask(Call.of(Operation.LIST_FAILURES, wanted.toJson()), FailureList::fromJson);
+        return steps.ask(Call.of(Operation.LIST_FAILURES, wanted.toJson()), FailureList::fromJson);
     }
 
     /**
@@ -39,7 +39,7 @@ public final class AsyncFailures {
     public AsyncPages<Failure> members(ListFailureMembers query) {
         return new AsyncPages<>(after -> {
             ListFailureMembers page = after == null ? query : query.cursor(after);
-            return flows.ask(Call.of(Operation.LIST_FAILURE_MEMBERS, page.toJson()), json -> {
+            return steps.ask(Call.of(Operation.LIST_FAILURE_MEMBERS, page.toJson()), json -> {
                 FailurePage found = FailurePage.fromJson(json);
                 return new Page<>(found.failures(), found.nextCursor());
             });
@@ -53,6 +53,6 @@ public final class AsyncFailures {
      * @return how many
      */
     public CompletableFuture<DismissedFailures> dismiss(DismissFailures wanted) {
-        return flows.ask(Call.of(Operation.DISMISS_FAILURES, wanted.toJson()), DismissedFailures::fromJson);
+        return steps.ask(Call.of(Operation.DISMISS_FAILURES, wanted.toJson()), DismissedFailures::fromJson);
     }
 }

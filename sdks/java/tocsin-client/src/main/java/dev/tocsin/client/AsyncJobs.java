@@ -16,10 +16,10 @@ import java.util.concurrent.CompletableFuture;
 
 /** Jobs: one change of many timers or schedules, that the server makes; for programs that do not block. */
 public final class AsyncJobs {
-    private final Flows flows;
+    private final Steps steps;
 
-    AsyncJobs(Flows flows) {
-        this.flows = flows;
+    AsyncJobs(Steps steps) {
+        this.steps = steps;
     }
 
     /**
@@ -50,7 +50,7 @@ public final class AsyncJobs {
      * @return the jobs
      */
     public CompletableFuture<List<Job>> list(ListJobs wanted) {
-        return flows.ask(Call.of(Operation.LIST_JOBS, wanted.toJson()), JobList::fromJson).thenApply(JobList::jobs);
+        return steps.ask(Call.of(Operation.LIST_JOBS, wanted.toJson()), JobList::fromJson).thenApply(JobList::jobs);
     }
 
     /**
@@ -94,6 +94,6 @@ public final class AsyncJobs {
     }
 
     private CompletableFuture<Job> ask(Operation operation, Json body) {
-        return flows.ask(Call.of(operation, body), JobAnswer::fromJson).thenApply(JobAnswer::job);
+        return steps.ask(Call.of(operation, body), JobAnswer::fromJson).thenApply(JobAnswer::job);
     }
 }

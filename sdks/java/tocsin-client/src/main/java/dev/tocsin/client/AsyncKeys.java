@@ -11,10 +11,10 @@ import java.util.concurrent.CompletableFuture;
 
 /** API keys: for clients with a key of the role admin, and for programs that do not block. */
 public final class AsyncKeys {
-    private final Flows flows;
+    private final Steps steps;
 
-    AsyncKeys(Flows flows) {
-        this.flows = flows;
+    AsyncKeys(Steps steps) {
+        this.steps = steps;
     }
 
     /**
@@ -24,7 +24,7 @@ public final class AsyncKeys {
      * @return the key; no later answer shows it
      */
     public CompletableFuture<CreatedKey> create(CreateKey key) {
-        return flows.ask(Call.of(Operation.CREATE_KEY, key.toJson()).unsafe(), CreatedKey::fromJson);
+        return steps.ask(Call.of(Operation.CREATE_KEY, key.toJson()).unsafe(), CreatedKey::fromJson);
     }
 
     /**
@@ -33,7 +33,7 @@ public final class AsyncKeys {
      * @return the keys without their secret parts, also expired ones
      */
     public CompletableFuture<List<ShownKey>> list() {
-        return flows.ask(Call.of(Operation.LIST_KEYS, Json.object()), KeyList::fromJson).thenApply(KeyList::keys);
+        return steps.ask(Call.of(Operation.LIST_KEYS, Json.object()), KeyList::fromJson).thenApply(KeyList::keys);
     }
 
     /**
@@ -44,7 +44,7 @@ public final class AsyncKeys {
      */
     public CompletableFuture<Void> revoke(String keyId) {
         Call list = Call.of(Operation.LIST_KEYS, Json.object());
-        return flows.delete(
+        return steps.delete(
                 Call.of(Operation.REVOKE_KEY, RevokeKey.of(keyId).toJson()), list,
                 found -> KeyList.fromJson(found).keys().stream().noneMatch(each -> each.keyId().equals(keyId)));
     }

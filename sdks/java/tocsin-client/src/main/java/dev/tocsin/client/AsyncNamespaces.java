@@ -20,10 +20,10 @@ import java.util.concurrent.CompletableFuture;
 
 /** Namespaces: timers with a secret, a retention and a default retry policy of their own; for programs that do not block. */
 public final class AsyncNamespaces {
-    private final Flows flows;
+    private final Steps steps;
 
-    AsyncNamespaces(Flows flows) {
-        this.flows = flows;
+    AsyncNamespaces(Steps steps) {
+        this.steps = steps;
     }
 
     /**
@@ -33,7 +33,7 @@ public final class AsyncNamespaces {
      * @return the namespace; fails with {@link NamespaceExistsException} if there is one of this name
      */
     public CompletableFuture<Namespace> create(CreateNamespace namespace) {
-        return flows.ask(Call.of(Operation.CREATE_NAMESPACE, namespace.toJson()).unsafe(), Namespace::fromJson);
+        return steps.ask(Call.of(Operation.CREATE_NAMESPACE, namespace.toJson()).unsafe(), Namespace::fromJson);
     }
 
     /**
@@ -43,7 +43,7 @@ public final class AsyncNamespaces {
      * @return the namespace after the change
      */
     public CompletableFuture<Namespace> update(UpdateNamespace change) {
-        return flows.ask(Call.of(Operation.UPDATE_NAMESPACE, change.toJson()), Namespace::fromJson);
+        return steps.ask(Call.of(Operation.UPDATE_NAMESPACE, change.toJson()), Namespace::fromJson);
     }
 
     /**
@@ -53,7 +53,7 @@ public final class AsyncNamespaces {
      * @return the secret; no later answer shows it
      */
     public CompletableFuture<RotatedSecret> rotateSecret(RotateSecret rotation) {
-        return flows.ask(Call.of(Operation.ROTATE_NAMESPACE_SECRET, rotation.toJson()).unsafe(), RotatedSecret::fromJson);
+        return steps.ask(Call.of(Operation.ROTATE_NAMESPACE_SECRET, rotation.toJson()).unsafe(), RotatedSecret::fromJson);
     }
 
     /**
@@ -63,7 +63,7 @@ public final class AsyncNamespaces {
      * @return the namespace; fails with {@link NamespaceNotFoundException} if there is none of this name
      */
     public CompletableFuture<Namespace> get(String name) {
-        return flows.ask(Call.of(Operation.GET_NAMESPACE, GetNamespace.of(name).toJson()), Namespace::fromJson);
+        return steps.ask(Call.of(Operation.GET_NAMESPACE, GetNamespace.of(name).toJson()), Namespace::fromJson);
     }
 
     /**
@@ -77,7 +77,7 @@ public final class AsyncNamespaces {
         DeleteNamespace keyed = namespace.idempotencyKey().isPresent()
                 ? namespace
                 : namespace.idempotencyKey(UUID.randomUUID().toString());
-        return flows.ask(Call.of(Operation.DELETE_NAMESPACE, keyed.toJson()), JobAnswer::fromJson)
+        return steps.ask(Call.of(Operation.DELETE_NAMESPACE, keyed.toJson()), JobAnswer::fromJson)
                 .thenApply(JobAnswer::job);
     }
 
@@ -87,7 +87,7 @@ public final class AsyncNamespaces {
      * @return the namespaces
      */
     public CompletableFuture<List<Namespace>> list() {
-        return flows.ask(Call.of(Operation.LIST_NAMESPACES, Json.object()),
+        return steps.ask(Call.of(Operation.LIST_NAMESPACES, Json.object()),
                 NamespaceList::fromJson).thenApply(NamespaceList::namespaces);
     }
 }

@@ -19,10 +19,10 @@ import java.util.concurrent.CompletableFuture;
 
 /** Schedules: each calls a URL at the instants of a cron expression, or at intervals; for programs that do not block. */
 public final class AsyncSchedules {
-    private final Flows flows;
+    private final Steps steps;
 
-    AsyncSchedules(Flows flows) {
-        this.flows = flows;
+    AsyncSchedules(Steps steps) {
+        this.steps = steps;
     }
 
     /**
@@ -33,7 +33,7 @@ public final class AsyncSchedules {
      * @return the schedule
      */
     public CompletableFuture<Schedule> create(CreateSchedule schedule) {
-        return flows.ask(Call.of(Operation.CREATE_SCHEDULE, schedule.toJson()), Schedule::fromJson);
+        return steps.ask(Call.of(Operation.CREATE_SCHEDULE, schedule.toJson()), Schedule::fromJson);
     }
 
     /**
@@ -44,7 +44,7 @@ public final class AsyncSchedules {
      * @return the schedule; fails with {@link ScheduleNotFoundException} if there is none
      */
     public CompletableFuture<Schedule> get(String namespace, String scheduleId) {
-        return flows.ask(Call.of(Operation.GET_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()),
+        return steps.ask(Call.of(Operation.GET_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()),
                 Schedule::fromJson);
     }
 
@@ -56,7 +56,7 @@ public final class AsyncSchedules {
      */
     public CompletableFuture<Schedule> update(UpdateSchedule change) {
         Call get = Call.of(Operation.GET_SCHEDULE, ScheduleName.of(change.namespace(), change.scheduleId()).toJson());
-        return flows.update(Call.of(Operation.UPDATE_SCHEDULE, change.toJson()), get, Schedule::fromJson);
+        return steps.update(Call.of(Operation.UPDATE_SCHEDULE, change.toJson()), get, Schedule::fromJson);
     }
 
     /**
@@ -69,7 +69,7 @@ public final class AsyncSchedules {
     public CompletableFuture<Void> delete(String namespace, String scheduleId) {
         Json name = ScheduleName.of(namespace, scheduleId).toJson();
         Call get = Call.of(Operation.GET_SCHEDULE, name);
-        return flows.delete(
+        return steps.delete(
                 Call.of(Operation.DELETE_SCHEDULE, name), get, found -> found.read("status", Json::asString).equals("ended"));
     }
 
@@ -82,7 +82,7 @@ public final class AsyncSchedules {
     public AsyncPages<Schedule> list(ListSchedules query) {
         return new AsyncPages<>(after -> {
             ListSchedules page = after == null ? query : query.cursor(after);
-            return flows.ask(
+            return steps.ask(
                     Call.of(Operation.LIST_SCHEDULES, page.toJson()),
                     json -> {
                         SchedulePage found = SchedulePage.fromJson(json);
@@ -99,7 +99,7 @@ public final class AsyncSchedules {
      * @return the schedule
      */
     public CompletableFuture<Schedule> pause(String namespace, String scheduleId) {
-        return flows.ask(Call.of(Operation.PAUSE_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()),
+        return steps.ask(Call.of(Operation.PAUSE_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()),
                 Schedule::fromJson);
     }
 
@@ -111,7 +111,7 @@ public final class AsyncSchedules {
      * @return the schedule
      */
     public CompletableFuture<Schedule> resume(String namespace, String scheduleId) {
-        return flows.ask(Call.of(Operation.RESUME_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()),
+        return steps.ask(Call.of(Operation.RESUME_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()),
                 Schedule::fromJson);
     }
 
@@ -124,7 +124,7 @@ public final class AsyncSchedules {
      * @return the schedule
      */
     public CompletableFuture<Schedule> trigger(String namespace, String scheduleId) {
-        return flows.ask(Call.of(Operation.TRIGGER_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()).unsafe(),
+        return steps.ask(Call.of(Operation.TRIGGER_SCHEDULE, ScheduleName.of(namespace, scheduleId).toJson()).unsafe(),
                 Schedule::fromJson);
     }
 
@@ -136,7 +136,7 @@ public final class AsyncSchedules {
      * @return the schedule
      */
     public CompletableFuture<Schedule> backfill(BackfillSchedule range) {
-        return flows.ask(Call.of(Operation.BACKFILL_SCHEDULE, range.toJson()).unsafe(), Schedule::fromJson);
+        return steps.ask(Call.of(Operation.BACKFILL_SCHEDULE, range.toJson()).unsafe(), Schedule::fromJson);
     }
 
     /**
@@ -147,7 +147,7 @@ public final class AsyncSchedules {
      * @return the schedule
      */
     public CompletableFuture<Schedule> replay(ReplaySchedule wanted) {
-        return flows.ask(Call.of(Operation.REPLAY_SCHEDULE, wanted.toJson()).unsafe(), Schedule::fromJson);
+        return steps.ask(Call.of(Operation.REPLAY_SCHEDULE, wanted.toJson()).unsafe(), Schedule::fromJson);
     }
 
     /**
@@ -157,7 +157,7 @@ public final class AsyncSchedules {
      * @return the instants
      */
     public CompletableFuture<Preview> preview(PreviewSchedule query) {
-        return flows.ask(Call.of(Operation.PREVIEW_SCHEDULE, query.toJson()), Preview::fromJson);
+        return steps.ask(Call.of(Operation.PREVIEW_SCHEDULE, query.toJson()), Preview::fromJson);
     }
 
     /**
@@ -169,7 +169,7 @@ public final class AsyncSchedules {
     public AsyncPages<OccurrenceRun> history(ScheduleHistory query) {
         return new AsyncPages<>(after -> {
             ScheduleHistory page = after == null ? query : query.cursor(after);
-            return flows.ask(
+            return steps.ask(
                     Call.of(Operation.SCHEDULE_HISTORY, page.toJson()),
                     json -> {
                         OccurrencePage found = OccurrencePage.fromJson(json);

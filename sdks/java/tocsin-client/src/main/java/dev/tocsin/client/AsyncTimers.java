@@ -22,10 +22,10 @@ import org.jspecify.annotations.Nullable;
 
 /** Timers: each calls a URL at an instant; for programs that do not block. */
 public final class AsyncTimers {
-    private final Flows flows;
+    private final Steps steps;
 
-    AsyncTimers(Flows flows) {
-        this.flows = flows;
+    AsyncTimers(Steps steps) {
+        this.steps = steps;
     }
 
     /**
@@ -38,7 +38,7 @@ public final class AsyncTimers {
      * @return the timer
      */
     public CompletableFuture<Timer> create(CreateTimer timer) {
-        return flows.create(timer);
+        return steps.create(timer);
     }
 
     /**
@@ -49,7 +49,7 @@ public final class AsyncTimers {
      * @return the timer; fails with {@link TimerNotFoundException} if there is none, or it is no longer retained
      */
     public CompletableFuture<Timer> get(String namespace, String timerId) {
-        return flows.ask(Call.of(Operation.GET_TIMER, TimerName.of(namespace, timerId).toJson()), Timer::fromJson);
+        return steps.ask(Call.of(Operation.GET_TIMER, TimerName.of(namespace, timerId).toJson()), Timer::fromJson);
     }
 
     /**
@@ -61,7 +61,7 @@ public final class AsyncTimers {
     public CompletableFuture<Timer> update(UpdateTimer change) {
         Place place = new Place(change.namespace(), change.timerId());
         Call get = Call.of(Operation.GET_TIMER, TimerName.of(change.namespace(), change.timerId()).toJson());
-        return flows.update(Call.of(Operation.UPDATE_TIMER, change.toJson()).place(place), get, Timer::fromJson);
+        return steps.update(Call.of(Operation.UPDATE_TIMER, change.toJson()).place(place), get, Timer::fromJson);
     }
 
     /**
@@ -75,7 +75,7 @@ public final class AsyncTimers {
         Json name = TimerName.of(namespace, timerId).toJson();
         Call call = Call.of(Operation.DELETE_TIMER, name).place(new Place(namespace, timerId));
         Call get = Call.of(Operation.GET_TIMER, name);
-        return flows.delete(call, get, found -> found.read("status", Json::asString).equals("canceled"));
+        return steps.delete(call, get, found -> found.read("status", Json::asString).equals("canceled"));
     }
 
     /**
@@ -87,7 +87,7 @@ public final class AsyncTimers {
     public AsyncPages<Timer> list(ListTimers query) {
         return new AsyncPages<>(after -> {
             ListTimers page = after == null ? query : query.cursor(after);
-            return flows.ask(
+            return steps.ask(
                     Call.of(Operation.LIST_TIMERS, page.toJson()),
                     json -> {
                         TimerPage found = TimerPage.fromJson(json);
@@ -104,7 +104,7 @@ public final class AsyncTimers {
      * @return the explanation
      */
     public CompletableFuture<Explanation> explain(String namespace, String timerId) {
-        return flows.ask(Call.of(Operation.EXPLAIN_TIMER, TimerName.of(namespace, timerId).toJson()), Explanation::fromJson);
+        return steps.ask(Call.of(Operation.EXPLAIN_TIMER, TimerName.of(namespace, timerId).toJson()), Explanation::fromJson);
     }
 
     /**
@@ -116,7 +116,7 @@ public final class AsyncTimers {
     public AsyncPages<RunAnswer> history(TimerHistory query) {
         return new AsyncPages<>(after -> {
             TimerHistory page = after == null ? query : query.cursor(after);
-            return flows.ask(
+            return steps.ask(
                     Call.of(Operation.TIMER_HISTORY, page.toJson()),
                     json -> {
                         RunPageAnswer found = RunPageAnswer.fromJson(json);
@@ -133,7 +133,7 @@ public final class AsyncTimers {
      * @return the results, in the order of the timers
      */
     public CompletableFuture<List<ItemResult>> createMany(Iterable<CreateTimer> timers) {
-        return flows.start(run -> new Batches(flows, run).createAll(timers.iterator()));
+        return steps.start(run -> new Batches(steps, run).createAll(timers.iterator()));
     }
 
     /**
@@ -145,7 +145,7 @@ public final class AsyncTimers {
      * @return the results, in the order of the ids
      */
     public CompletableFuture<List<ItemResult>> replay(ReplayTimers wanted) {
-        return flows.perform(
+        return steps.perform(
                 Call.of(Operation.REPLAY_TIMERS, wanted.toJson()).unsafe(),
                 reply -> Batches.resultsOf(reply, wanted.ids().size()));
     }
@@ -159,7 +159,7 @@ public final class AsyncTimers {
      * @return the finished timer; fails with {@link WaitTimeoutException} if that took longer
      */
     public CompletableFuture<Timer> await(String namespace, String timerId, @Nullable Duration timeout) {
-        return flows.await(
+        return steps.await(
                 Call.of(Operation.GET_TIMER, TimerName.of(namespace, timerId).toJson()),
                 Timer::fromJson,
                 timer -> !timer.status().equals(TimerStatus.PENDING),
@@ -184,6 +184,6 @@ public final class AsyncTimers {
      * @return a batcher to close
      */
     public Batcher batcher(Batcher.WhenFull whenFull) {
-        return new Batcher(flows, whenFull);
+        return new Batcher(steps, whenFull);
     }
 }

@@ -7,15 +7,15 @@ import java.time.Duration;
  * can't be sent throw an InvalidArgumentException at once. Long work belongs into the {@code …Async} methods of futures: other calls wait for the thread that reads answers.
  */
 public final class AsyncTocsinClient implements AutoCloseable {
-    private final Flows flows;
+    private final Steps steps;
 
-    AsyncTocsinClient(Flows flows) {
-        this.flows = flows;
+    AsyncTocsinClient(Steps steps) {
+        this.steps = steps;
     }
 
     /** This client for calls that block. */
     AsyncTocsinClient inCallingThread() {
-        return new AsyncTocsinClient(flows.inCallingThread());
+        return new AsyncTocsinClient(steps.inCallingThread());
     }
 
     /**
@@ -24,7 +24,7 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return its operations
      */
     public AsyncTimers timers() {
-        return new AsyncTimers(flows);
+        return new AsyncTimers(steps);
     }
 
     /**
@@ -33,7 +33,7 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return its operations
      */
     public AsyncSchedules schedules() {
-        return new AsyncSchedules(flows);
+        return new AsyncSchedules(steps);
     }
 
     /**
@@ -42,7 +42,7 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return its operations
      */
     public AsyncFailures failures() {
-        return new AsyncFailures(flows);
+        return new AsyncFailures(steps);
     }
 
     /**
@@ -51,7 +51,7 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return its operations
      */
     public AsyncJobs jobs() {
-        return new AsyncJobs(flows);
+        return new AsyncJobs(steps);
     }
 
     /**
@@ -60,7 +60,16 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return its operations
      */
     public AsyncNamespaces namespaces() {
-        return new AsyncNamespaces(flows);
+        return new AsyncNamespaces(steps);
+    }
+
+    /**
+     * Rules of flows.
+     *
+     * @return its operations
+     */
+    public AsyncFlows flows() {
+        return new AsyncFlows(steps);
     }
 
     /**
@@ -69,7 +78,7 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return its operations
      */
     public AsyncKeys keys() {
-        return new AsyncKeys(flows);
+        return new AsyncKeys(steps);
     }
 
     /**
@@ -78,7 +87,7 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return its operations
      */
     public AsyncAudit audit() {
-        return new AsyncAudit(flows);
+        return new AsyncAudit(steps);
     }
 
     /**
@@ -87,7 +96,7 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return its operations
      */
     public AsyncClusterView cluster() {
-        return new AsyncClusterView(flows);
+        return new AsyncClusterView(steps);
     }
 
     /**
@@ -97,7 +106,7 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return its operations
      */
     public AsyncCalls calls(String tenantId) {
-        return new AsyncCalls(flows, tenantId);
+        return new AsyncCalls(steps, tenantId);
     }
 
     /**
@@ -107,7 +116,7 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return a view of this client
      */
     public AsyncTocsinClient withTimeout(Duration timeout) {
-        return new AsyncTocsinClient(new Flows(flows.session(), new Options(timeout, flows.options().retries()), flows.blocking()));
+        return new AsyncTocsinClient(new Steps(steps.session(), new Options(timeout, steps.options().retries()), steps.blocking()));
     }
 
     /**
@@ -117,12 +126,12 @@ public final class AsyncTocsinClient implements AutoCloseable {
      * @return a view of this client
      */
     public AsyncTocsinClient withRetries(int retries) {
-        return new AsyncTocsinClient(new Flows(flows.session(), new Options(flows.options().timeout(), retries), flows.blocking()));
+        return new AsyncTocsinClient(new Steps(steps.session(), new Options(steps.options().timeout(), retries), steps.blocking()));
     }
 
     /** Closes the connections. Calls fail afterwards. */
     @Override
     public void close() {
-        flows.session().close();
+        steps.session().close();
     }
 }

@@ -23,15 +23,15 @@ public final class Batcher implements AutoCloseable {
         REFUSE
     }
 
-    private final Flows flows;
+    private final Steps steps;
     private final WhenFull whenFull;
     private final BatchQueue queue = new BatchQueue();
     private final CompletableFuture<Void> ended = new CompletableFuture<>();
     /** When this batcher wakes up to send what has lingered; infinity: not at all. */
     private double wakesAt = Double.POSITIVE_INFINITY;
 
-    Batcher(Flows flows, WhenFull whenFull) {
-        this.flows = flows;
+    Batcher(Steps steps, WhenFull whenFull) {
+        this.steps = steps;
         this.whenFull = whenFull;
     }
 
@@ -58,7 +58,7 @@ public final class Batcher implements AutoCloseable {
             if (queue.closing) {
                 throw new BatcherClosedException("the batcher is closed; make another");
             }
-            Router router = flows.session().router;
+            Router router = steps.session().router;
             String owner = router == null ? "" : router.urlOf(item.place());
             queue.add(owner, new BatchQueue.Entry(item, waiter, Session.monotonic()));
             dispatch();
@@ -136,7 +136,7 @@ public final class Batcher implements AutoCloseable {
         };
         CompletableFuture<Void> request;
         try {
-            request = Run.start(run -> new Batches(flows, run).createChunk(items, settle));
+            request = Run.start(run -> new Batches(steps, run).createChunk(items, settle));
         } catch (RuntimeException crash) {
             request = CompletableFuture.failedFuture(crash);
         }

@@ -57,11 +57,11 @@ final class Batches {
         void settle(int index, ItemResult result);
     }
 
-    private final Flows flows;
+    private final Steps steps;
     private final Run run;
 
-    Batches(Flows flows, Run run) {
-        this.flows = flows;
+    Batches(Steps steps, Run run) {
+        this.steps = steps;
         this.run = run;
     }
 
@@ -141,13 +141,13 @@ final class Batches {
     CompletableFuture<Void> createChunk(List<Item> items, Settle settle) {
         CompletableFuture<Void> grouped = CompletableFuture.completedFuture(null);
         Map<String, List<Integer>> groups = new LinkedHashMap<>();
-        if (flows.session().router == null) {
+        if (steps.session().router == null) {
             groups.put("", IntStream.range(0, items.size()).boxed().toList());
         } else {
             // Only the first reads the map.
-            grouped = flows.session().ownerOf(run, items.get(0).place).thenAccept(first -> {
+            grouped = steps.session().ownerOf(run, items.get(0).place).thenAccept(first -> {
                 for (int i = 0; i < items.size(); i++) {
-                    String owner = flows.session().router.urlOf(items.get(i).place);
+                    String owner = steps.session().router.urlOf(items.get(i).place);
                     groups.computeIfAbsent(owner, url -> new ArrayList<>()).add(i);
                 }
             });
@@ -177,10 +177,10 @@ final class Batches {
 
         CompletableFuture<Void> create(List<Integer> waiting) {
             double elapsed = Session.monotonic() - started;
-            Options limits = flows.options();
+            Options limits = steps.options();
             double left = Math.max(limits.timeoutSeconds() - elapsed, 0.001);
             Options ofThis = new Options(Duration.ofNanos((long) (left * 1e9)), limits.retries());
-            flows.session().perform(run, call(waiting, elapsed), ofThis).thenApply(reply -> resultsOf(waiting, reply))
+            steps.session().perform(run, call(waiting, elapsed), ofThis).thenApply(reply -> resultsOf(waiting, reply))
                     .whenComplete((results, failure) -> {
                         Throwable error = failure == null ? null : Run.unwrapped(failure);
                         if (error instanceof TocsinException failed) { // after all its retries
@@ -199,25 +199,25 @@ final class Batches {
             Call call = Call.of(Operation.BATCH_CREATE_TIMERS, retry == 0 ? body : Session.remaining(body, elapsed));
             boolean first = retry == 0 && waiting.stream().allMatch(index -> items.get(index).automatic);
             // Retries go to the client's own URL.
-            return (first ? call.firstHeaders(Flows.FIRST_TRY) : call).place(retry == 0
+            return (first ? call.firstHeaders(Steps.FIRST_TRY) : call).place(retry == 0
                     ? items.get(waiting.get(0)).place : null);
         }
 
         private List<ItemResult> resultsOf(List<Integer> waiting, Reply reply) {
             List<ItemResult> results = Batches.resultsOf(reply, waiting.size());
-            for (int i = 0; flows.session().router != null && i < waiting.size(); i++) {
+            for (int i = 0; steps.session().router != null && i < waiting.size(); i++) {
                 Timer timer = results.get(i).timer();
                 if (timer != null) {
-                    flows.session().router.check(items.get(waiting.get(i)).place, timer.shardId());
+                    steps.session().router.check(items.get(waiting.get(i)).place, timer.shardId());
                 }
             }
             return results;
         }
 
         private void answered(List<Integer> waiting, List<ItemResult> results) {
-            Session session = flows.session();
-            double left = flows.options().timeoutSeconds() - (Session.monotonic() - started);
-            OptionalDouble pause = retry < flows.options().retries()
+            Session session = steps.session();
+            double left = steps.options().timeoutSeconds() - (Session.monotonic() - started);
+            OptionalDouble pause = retry < steps.options().retries()
                     ? Retries.delay(retry, null, left, Session.RANDOM) : OptionalDouble.empty();
             Set<Integer> again = new LinkedHashSet<>();
             boolean costs = false;

@@ -136,6 +136,6 @@ public final class ClientBuilder {
         }
         Transport transport = new Transport(httpClient, sslContext);
         return new AsyncTocsinClient(
-                new Flows(new Session(url, key, toOwners, onRequest, onTry, transport), options, false));
+                new Steps(new Session(url, key, toOwners, onRequest, onTry, transport), options, false));
     }
 }

@@ -71,6 +71,15 @@ public final class TocsinClient implements AutoCloseable {
     }
 
     /**
+     * Rules of flows.
+     *
+     * @return its operations
+     */
+    public Flows flows() {
+        return new Flows(here.flows());
+    }
+
+    /**
      * API keys.
      *
      * @return its operations

@@ -1,0 +1,63 @@
+package tocsin
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+)
+
+// Flows are rules that limit how many attempts begin, and are in flight at once, of timers and schedules with the same FlowKey. A
+// rule's Match is a flow key, or a prefix of flow keys, which ends with a colon.
+type Flows struct{ part }
+
+// Put creates the rule, or replaces all its limits; one that is paused stays so. ErrTooManyFlows: the namespace has as many as it
+// can have.
+func (f *Flows) Put(ctx context.Context, rule PutFlow) (*Flow, error) {
+	return f.ask(ctx, "putFlow", rule)
+}
+
+// Get returns the rule, and what is in flight and waits. ErrFlowNotFound: there is none with exactly this match.
+func (f *Flows) Get(ctx context.Context, namespace, match string) (*Flow, error) {
+	return f.ask(ctx, "getFlow", FlowName{Namespace: namespace, Match: match})
+}
+
+// List reads the rules of a namespace, by what they match; query.Limit is the size of a page.
+func (f *Flows) List(ctx context.Context, query ListFlows) iter.Seq2[*Flow, error] {
+	return elements(f.ListPages(ctx, query))
+}
+
+// ListPages is List by the page.
+func (f *Flows) ListPages(ctx context.Context, query ListFlows) iter.Seq2[[]Flow, error] {
+	return pages(ctx, func(ctx context.Context, cursor string) ([]Flow, string, error) {
+		if cursor != "" {
+			query.Cursor = cursor
+		}
+		page, err := ask[FlowPage](ctx, &f.part, &call{operation: "listFlows", body: constant(query)})
+		if err != nil {
+			return nil, "", err
+		}
+		return page.Flows, page.NextCursor, nil
+	})
+}
+
+// Pause lets nothing of the rule's keys begin until an instant, or until Resume. ErrFlowNotFound: there is no such rule.
+func (f *Flows) Pause(ctx context.Context, pause PauseFlow) (*Flow, error) {
+	return f.ask(ctx, "pauseFlow", pause)
+}
+
+// Resume ends a pause. ErrFlowNotFound: there is no such rule.
+func (f *Flows) Resume(ctx context.Context, namespace, match string) (*Flow, error) {
+	return f.ask(ctx, "resumeFlow", FlowName{Namespace: namespace, Match: match})
+}
+
+// Delete deletes the rule: its keys are subject to the rule with the next longest prefix, or not limited. ErrFlowNotFound: there
+// is no such rule.
+func (f *Flows) Delete(ctx context.Context, namespace, match string) error {
+	name := constant(FlowName{Namespace: namespace, Match: match})
+	get := &call{operation: "getFlow", body: name}
+	return f.delete(ctx, &call{operation: "deleteFlow", body: name}, get, func(*reply) (bool, error) { return false, nil })
+}
+
+func (f *Flows) ask(ctx context.Context, operation string, body json.Marshaler) (*Flow, error) {
+	return ask[Flow](ctx, &f.part, &call{operation: operation, body: constant(body)})
+}
