@@ -127,6 +127,15 @@ CASES: dict[str, tuple[TimerView, Asked, TimerState, WaitsFor | None, int | None
         view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.DESTINATION, "http://h:80"), TimerState.WAITING,
         WaitsFor.DESTINATION, None, "http://h:80 has as many requests in flight as it may have",
     ),
+    "open breaker": (
+        view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.BREAKER, "http://h:80"), TimerState.WAITING,
+        WaitsFor.DESTINATION, None, "n1 sends only single probes (its breaker is open)",
+    ),
+    "paused destination": (
+        view_of(EARLIER, suspended="destination:http://h:80"),
+        known(RowPlace.STORE, Obstacle.PAUSED_DESTINATION, "http://h:80"), TimerState.WAITING, WaitsFor.DESTINATION, None,
+        "http://h:80 is paused",
+    ),
     "not sent": (
         view_of(EARLIER), known(RowPlace.WINDOW, Obstacle.UNSENT, "http://h:80"), TimerState.WAITING, WaitsFor.DESTINATION,
         None, "could not be sent from n1",

@@ -1933,7 +1933,7 @@ func (v *ListDestinations) UnmarshalJSON(data []byte) error {
 
 // DestinationName: Names a destination.
 type DestinationName struct {
-	// Scheme, host and port; or a URL, of which only these count.
+	// An http or https URL, of which scheme, host and port count.
 	Destination string
 }
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-#: Characters of a name, at most.
-DESTINATION_NAME_CHARS_MAX = 300
-
 
 class DestinationPause(msgspec.Struct, frozen=True, gc=False):
     """An operator has paused the destination, at this instant."""

@@ -913,7 +913,7 @@ export interface ListDestinations {
 
 /** Names a destination. */
 export interface DestinationName {
-  /** Scheme, host and port; or a URL, of which only these count. */
+  /** An http or https URL, of which scheme, host and port count. */
   readonly destination: string;
 }
 

@@ -8,7 +8,6 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model.audit import AuditAction, Detail
-from tocsin.model.destination import DESTINATION_NAME_CHARS_MAX
 from tocsin.model.errors import InvalidInput
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
@@ -40,8 +39,8 @@ class DestinationName(RequestStruct):
 
     destination: Annotated[
         str,
-        about("Scheme, host and port; or a URL, of which only these count.", "https://shop.example"),
-        limits.text(DESTINATION_NAME_CHARS_MAX),
+        about("An http or https URL, of which scheme, host and port count.", "https://shop.example"),
+        limits.CALLBACK_URL,
     ]
 
 

@@ -29,6 +29,7 @@ from tocsin.web.pages.calls.labels import TenantLabels
 from tocsin.web.pages.calls.listing import CallList
 from tocsin.web.pages.calls.submitting import CallSubmission
 from tocsin.web.pages.counts import Counts
+from tocsin.web.pages.destinations import DestinationsPage
 from tocsin.web.pages.failures.calls import CallFailurePages
 from tocsin.web.pages.failures.failures import FailurePages
 from tocsin.web.pages.finding import Finder
@@ -125,6 +126,7 @@ def compose(
         ScheduleActions(site, schedule),
         FailurePages(site),
         CallFailurePages(site),
+        DestinationsPage(site),
         Jobs(site),
         Shell(site),
         Finder(site),

@@ -65,6 +65,7 @@ NAVIGATION = {
     ),
     "Trouble": (
         NavigationEntry("/failures", "Failures", "failures", _may_anywhere, scoped=True, number="/ui/failures"),
+        NavigationEntry("/destinations", "Destinations", "destinations", Principal.may),
         NavigationEntry("/jobs", "Jobs", "jobs", _may_anywhere, scoped=True),
     ),
     "System": (

@@ -1695,7 +1695,7 @@ class ListDestinations:
 class DestinationName:
     """Names a destination."""
 
-    #: Scheme, host and port; or a URL, of which only these count.
+    #: An http or https URL, of which scheme, host and port count.
     destination: str
 
     def to_json(self) -> dict[str, JsonValue]:

@@ -9,7 +9,7 @@ import java.util.Map;
 /**
  * Names a destination.
  *
- * @param destination Scheme, host and port; or a URL, of which only these count.
+ * @param destination An http or https URL, of which scheme, host and port count.
  */
 public record DestinationName(
         String destination) {
@@ -17,7 +17,7 @@ public record DestinationName(
     /**
      * Starts with the required members; the others are absent.
      *
-     * @param destination Scheme, host and port; or a URL, of which only these count.
+     * @param destination An http or https URL, of which scheme, host and port count.
      * @return the request
      */
     public static DestinationName of(String destination) {

@@ -1,0 +1,59 @@
+"""`/destinations`: the hosts to which timers are sent, what waits for them, and their breakers."""
+
+from __future__ import annotations
+
+from starlette.responses import RedirectResponse, Response
+
+from tocsin.model.access import Role
+from tocsin.model.errors import NotFound
+from tocsin.model.instants import parse_instant
+from tocsin.timers.engine.breaker import BreakerState
+from tocsin.web.http.destinations import DestinationName, DestinationRequests, ListDestinations
+from tocsin.web.pages.context import RequestContext
+from tocsin.web.pages.presentation import State
+from tocsin.web.pages.site import Part, Site, route
+
+_PAUSED = State("paused", "suspended")
+_STATES = {
+    BreakerState.OPEN: State("breaker open", "failed"),
+    BreakerState.HALF_OPEN: State("probing", "pending"),
+    BreakerState.CLOSED: State("in order", "done"),
+}
+
+
+class DestinationsPage(Part):
+    """The table, and what changes a destination."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self._requests = DestinationRequests(site.service.destinations, site.rules, site.audit)
+
+    @route("GET", "/destinations")
+    async def table(self, context: RequestContext) -> Response:
+        """The destinations that need attention first; a script reloads the live part."""
+        context.permit(Role.READ)
+        found = await self._requests.list(ListDestinations(), context.now_us)
+        return self._pages.page(
+            "destinations/live.html" if context.fragment else "destinations/list.html",
+            context,
+            title="Destinations",
+            polled=True,
+            found=found.destinations,
+            further=found.further,
+            complete=all(each.complete for each in found.destinations),
+            states=_STATES,
+            instant_of=parse_instant,
+            paused=_PAUSED,
+            may_change=context.principal.may(Role.ADMIN),
+        )
+
+    @route("POST", "/destinations/{change:str}")
+    async def change(self, context: RequestContext) -> Response:
+        """Pauses, resumes or probes a destination."""
+        context.permit(Role.ADMIN)
+        changes = {"pause": self._requests.pause, "resume": self._requests.resume, "probe": self._requests.probe}
+        change = changes.get(context.request.path_params["change"])
+        if change is None:
+            raise NotFound("there is no such page")
+        await change(DestinationName(context.form.get("destination")), context.actor, context.now_us)
+        return RedirectResponse("/destinations", 303)
