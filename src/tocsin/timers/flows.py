@@ -191,6 +191,18 @@ class Flows:
         complete = reports.keys() >= set(others)
         return [FlowView(flow, _sum(flow.match, reports.values()), complete) for flow in flows]
 
+    async def of_all(self, permits: Callable[[str], bool], most: int) -> tuple[list[FlowView], bool]:
+        """The first rules of all namespaces that `permits` names, by namespace and match, and whether more follow."""
+        await self._namespaces.refresh()
+        found: list[FlowView] = []
+        for name in sorted(filter(permits, self._context.flows)):
+            flows = self._known(name).all()
+            room = most - len(found)
+            found += await self._views(name, flows[:room])
+            if len(flows) > room:
+                return found, True
+        return found, False
+
     # Last in the class, because it hides the built-in name in what follows.
     async def list(self, namespace: str, after: str, limit: int) -> tuple[list[FlowView], bool]:
         """The first rules behind the match `after`, by match, and whether more follow."""

@@ -33,6 +33,7 @@ from tocsin.web.pages.destinations import DestinationsPage
 from tocsin.web.pages.failures.calls import CallFailurePages
 from tocsin.web.pages.failures.failures import FailurePages
 from tocsin.web.pages.finding import Finder
+from tocsin.web.pages.flows import FlowsPage
 from tocsin.web.pages.jobs import Jobs
 from tocsin.web.pages.limits import UiLimits
 from tocsin.web.pages.live import Streams
@@ -127,6 +128,7 @@ def compose(
         FailurePages(site),
         CallFailurePages(site),
         DestinationsPage(site),
+        FlowsPage(site),
         Jobs(site),
         Shell(site),
         Finder(site),

@@ -66,6 +66,7 @@ NAVIGATION = {
     "Trouble": (
         NavigationEntry("/failures", "Failures", "failures", _may_anywhere, scoped=True, number="/ui/failures"),
         NavigationEntry("/destinations", "Destinations", "destinations", Principal.may),
+        NavigationEntry("/flows", "Flows", "flows", Principal.may_somewhere, scoped=True),
         NavigationEntry("/jobs", "Jobs", "jobs", _may_anywhere, scoped=True),
     ),
     "System": (
