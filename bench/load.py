@@ -17,9 +17,10 @@ from tocsin.model.ids import namespace_hash, shard_of, timer_uuid, uuid7_text
 from tocsin.model.instants import format_instant
 
 
-def _timer(identifier: str, url: str, execute_at: str) -> str:
+def _timer(identifier: str, url: str, execute_at: str, flow: str) -> str:
+    key = f'"flowKey":"{flow}{identifier}",' if flow else ""
     return (
-        f'{{"namespace":"default","id":"{identifier}","executeAt":"{execute_at}",'
+        f'{{"namespace":"default","id":"{identifier}","executeAt":"{execute_at}",{key}'
         f'"callbackUrl":"{url}","payload":{{"order":"{identifier}","amount":4200}}}}'
     )
 
@@ -61,6 +62,7 @@ def _bodies(args: argparse.Namespace, connection: int, deadline: float) -> Itera
                 next(identifiers),
                 args.receiver,
                 format_instant(due + offset_us(sent + i)),
+                args.flow,
             )
             for i in range(size)
         ]
@@ -189,6 +191,7 @@ def main() -> None:
     parser.add_argument(
         "--order", default="instant", choices=["instant", "random"], help="of creates, by their instants"
     )
+    parser.add_argument("--flow", default="", help="prefix of flow keys; each timer has one of its own")
     parser.add_argument("--tenants", type=int, default=0)
     parser.add_argument("--rate", type=float, default=0.0)
     print(json.dumps(uvloop.run(_run(parser.parse_args()))))

@@ -22,6 +22,7 @@ _IN_ORDER: dict[str, Any] = {"spread": 10}
 _SCATTERED: dict[str, Any] = {"spread": 86_400, "order": "random"}
 #: Timers whose creation shows how long creating others will take; and how much longer than that it may take.
 _TRIAL, _MARGIN = 4_000, 2.5
+_DRAIN_CPU = "burst drain, CPU s per 1,000"
 #: Results of the last callbacks are written within this time.
 _WRITTEN_S = 0.5
 #: Callbacks a second beside the mixed load.
@@ -177,11 +178,32 @@ def steady_count(rate: int, seconds: float) -> int:
     return int(rate * seconds) // 4 * 4
 
 
-def burst(count: int) -> Results:
-    """Timers due at the same instant, fired at full speed, while another client creates 200 a second."""
+def burst_with_flows(count: int) -> Results:
+    """The same beside a burst of timers with a flow key each, under limits that never close."""
+    plain, limited = burst(count), burst(count, flow="customer:")
+    return {f"with flows: {name}": value for name, value in limited.items()} | {
+        "with flows: CPU of the drain, ratio": limited[_DRAIN_CPU] / max(plain[_DRAIN_CPU], 1e-9)
+    }
+
+
+def _limit_each_key(server: processes.Running, match: str) -> None:
+    rule = {"namespace": "default", "match": match, "perKey": {"rate": {"count": 1000, "per": "1s"}, "parallelism": 10}}
+    put = urllib.request.Request(
+        f"http://127.0.0.1:{server.port}/api/v1/flows/put",
+        json.dumps(rule).encode(),
+        {"content-type": "application/json"},
+    )
+    urllib.request.urlopen(put).close()
+
+
+def burst(count: int, flow: str = "") -> Results:
+    """Timers due at the same instant, fired at full speed, while another client creates 200 a second. With a prefix of
+    `flow` keys, a rule limits each of them."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
+        if flow:
+            _limit_each_key(server, flow)
         due = instant_after_creating(server, receiver, count)
-        processes.load(server.port, receiver.port, due_us=due, count=count, batch=1_000, connections=4)
+        processes.load(server.port, receiver.port, due_us=due, count=count, batch=1_000, connections=4, flow=flow)
         ahead = (due - processes.now_us()) / 1e6
         if ahead < 0:
             raise RuntimeError("creating took longer than planned; the burst was due before it was complete")

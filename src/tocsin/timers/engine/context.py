@@ -184,7 +184,7 @@ class Context:
         )
         if not unchanged:
             self._take_over(await self.bounded(namespaces(self.store)), number)
-        if await self._read_flows(number):
+        if await self._read_flows(number) or not unchanged:
             self.rules_changed()
         await self._read_pauses(number)
         if number == self._learned:
@@ -243,7 +243,6 @@ class Context:
         self._learned_from[namespace.name] = number
         self.namespaces[namespace.name] = namespace
         open_account(self.quotas, namespace)
-        self.rules_changed()
 
     def _forget(self, name: str, number: int) -> None:
         self._learned_from[name] = number
@@ -282,6 +281,7 @@ class Context:
         if namespace.version == 1 or not self.knows_namespace(namespace.name, namespace.version + 1):
             self._learned += 1
             self._learn(namespace, self._learned)
+            self.rules_changed()
 
     def removed_namespace(self, name: str) -> None:
         """Forgets a namespace whose record this node has just removed."""

@@ -165,6 +165,8 @@ class FlowControl:
     def _rules_changed(self) -> None:
         """Applies the rules as they are known now. Timers that wait are dispatched again where they may be subject to other
         rules than before."""
+        if not self.rules:
+            return
         now_us, namespaces = self._context.clock.boottime_us(), set()
         for rule in list(self.rules.values()):
             namespace, match = rule.name

@@ -14,7 +14,7 @@ ASK_AGAIN_US = 500_000
 #: How long a node counts as waiting without asking again.
 WAITING_US = 2 * ASK_AGAIN_US
 #: How many accounts are checked at once for being forgettable, for each one that comes in.
-_CHECKED_AT_ONCE = 2
+_CHECKED_AT_ONCE = 1
 
 
 class RuleName(NamedTuple):
