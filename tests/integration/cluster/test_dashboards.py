@@ -46,6 +46,9 @@ async def _traffic(servers: list[ServerProcess], receiver: ScriptedReceiver) -> 
         "schedules/create", namespace="default", id="each", every="1s", callbackUrl=receiver.url("ok")
     )
     assert answer[0] == 200, answer
+    hourly = {"rate": {"count": 1, "per": "1h"}}
+    answer = await apis[0]("flows/put", namespace="default", match="rare", perKey=hourly)
+    assert answer[0] == 200, answer
     call = {"name": "call", "requestSpec": {"method": "GET", "url": receiver.url("ok")}}
     past = {"executeAt": "2020-01-01T00:00:00Z", "expireAfter": "1s"}
     for number in itertools.count():
@@ -57,6 +60,7 @@ async def _traffic(servers: list[ServerProcess], receiver: ScriptedReceiver) -> 
             await api.create(f"{number}-late", receiver.url("ok"), delay="1h")
             await api("timers/delete", namespace="default", timerId=f"{number}-late")
             await api.create(f"{number}-loaded", receiver.url("ok"), delay="3s")
+            await api.create(f"{number}-waits", receiver.url("ok"), flowKey="rare")
         answer = await client.post(f"/api/v1/tenants/{_TENANT}/service-calls", call)
         assert answer[0] < 300, answer
         await asyncio.sleep(0.3)
