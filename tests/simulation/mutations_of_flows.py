@@ -108,6 +108,15 @@ MUTATIONS = [
         caught_by=_SINGLE_NODE + "test_a_rate_is_kept_exactly_and_used_up",
     ),
     _mutation(
+        "the key of a namespace's limits is forgotten",
+        replace(
+            CONTROL + "settle",
+            "state.key and state.is_idle and state.rule.keys.get(state.key) is state",
+            by="state.is_idle and state.rule.keys.get(state.key) is state",
+        ),
+        caught_by=_SINGLE_NODE + "test_a_namespaces_limit_holds_after_nothing_of_it_was_in_flight",
+    ),
+    _mutation(
         "accounts of idle keys are kept",
         drop(CONTROL + "settle", "del state.rule.keys[state.key]"),
         caught_by=_SINGLE_NODE + "test_many_keys_leave_nothing_in_memory",

@@ -260,3 +260,18 @@ def test_a_flow_behind_a_hung_destination_holds_no_slot() -> None:
     crowd.run(40, heal)
     assert len({call.invocation.timer_id for call in crowd.receivers.calls}) == 100
     check_forgotten(crowd)
+
+
+def test_a_namespaces_limit_holds_after_nothing_of_it_was_in_flight() -> None:
+    crowd = Crowd(shards=2)
+    crowd.limits = {"a": FlowLimits(parallelism=1)}
+    crowd.flows = [rule("vendor", FlowLimits(Rate(1, SECOND)))]
+    crowd.receivers.takes_s["fine"] = 0.6
+    for i in range(10):
+        crowd.keep(f"v{i}", "fine", 0, shard=i % 2, flow="vendor")
+        # Between two of the flow, so that nothing else is in flight when the flow's limit opens.
+        crowd.keep(f"w{i}", "fine", 2 + i * 1.1, shard=i % 2)
+    crowd.run(30)
+    assert len(crowd.receivers.calls) == 20
+    assert most_in_flight(crowd.receivers.calls) == 1
+    check_forgotten(crowd)

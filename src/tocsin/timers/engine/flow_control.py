@@ -157,7 +157,8 @@ class FlowControl:
                 outer.rule.blocked.pop(state, None)
                 outer.blocked.pop(state, None)
                 self.settle(outer)
-        if state.is_idle and state.rule.keys.get(state.key) is state:
+        # The one of a namespace's limits stays: keys whose timers wait for something else refer to it.
+        if state.key and state.is_idle and state.rule.keys.get(state.key) is state:
             del state.rule.keys[state.key]
             if state.account is not None:
                 state.account.local = None
