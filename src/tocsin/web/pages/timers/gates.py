@@ -31,7 +31,6 @@ class Gate:
 #: The gate that is closed while a timer waits for something, by its position in the chain.
 _TIME, _OWNER, _DISPATCH, _NAMESPACE, _FLOW, _DESTINATION, _SLOT, _ATTEMPT = range(8)
 _CLOSED = {
-    WaitsFor.INSTANT: _TIME,
     WaitsFor.OWNER: _OWNER,
     WaitsFor.LEASE: _DISPATCH,
     WaitsFor.CLOCK: _DISPATCH,
