@@ -159,6 +159,7 @@ def test_many_keys_leave_nothing_in_memory() -> None:
     check_forgotten(crowd)
     flows = crowd.supervisor.dispatcher.flows
     assert not any(each.keys for each in flows.rules.values())
+    assert sum(len(accounts) for home in flows.homes.values() for accounts in home.rules.values()) == 0
 
 
 def test_a_rule_that_changes_applies_at_once() -> None:
@@ -192,6 +193,7 @@ def test_a_rule_that_changes_applies_at_once() -> None:
     crowd.run(8, change)
     check_forgotten(crowd)
     assert not crowd.supervisor.dispatcher.flows.rules
+    assert not any(home.rules for home in crowd.supervisor.dispatcher.flows.homes.values())
 
 
 def test_a_pause_ends_by_itself() -> None:

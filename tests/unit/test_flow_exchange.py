@@ -264,3 +264,15 @@ def test_a_report_to_a_former_home_is_answered_so() -> None:
         assert [(each.number, each.known) for each in answers] == [(1, False), (2, False)]
 
     crowd.run(3, report)
+
+
+def test_many_keys_are_asked_for_in_turn() -> None:
+    crowd, home = elsewhere(0)
+    crowd.flows = [Flow("a", "customer:", 0, 0, per_key=FlowLimits(parallelism=1))]
+    for number in range(1_200):
+        crowd.keep(f"c{number}", "fine", 2, flow=f"customer:{number}")
+    home.grants = False
+    crowd.run(4)
+    asked = [key.key for report in home.reports for rule in report.rules for key in rule.keys if key.wanted]
+    assert len(set(asked)) == 1_200
+    assert max(sum(key.wanted > 0 for rule in report.rules for key in rule.keys) for report in home.reports) == 500

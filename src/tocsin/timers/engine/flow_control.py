@@ -2,7 +2,7 @@
 
 A timer is subject to at most two rules: that of its flow key, and the limits of its namespace. Each has its home at the
 owner of some shard (`flow_home`); if that is this node, the rule's accounts decide at once, otherwise grants do, which are
-requested from it (`flow_requests`).
+requested from it (`flow_exchange`).
 """
 
 from __future__ import annotations
@@ -189,8 +189,6 @@ class FlowControl:
             self._found_by[namespace] = found_by
         for rule in [each for each in self.rules.values() if each.name.namespace in namespaces]:
             self._dispatch_again(rule)
-            if rule.flow.version == 1 and not rule.flow.created_at and rule.name.match and not rule.keys:
-                self._forget_rule(rule)
 
     def _rules_of(self, namespace: str) -> tuple[FlowRules, bool]:
         known = self._context.namespaces.get(namespace)
@@ -479,8 +477,11 @@ class FlowControl:
             self.request(rule)
 
     def sweep(self) -> None:
-        """Call it periodically: forgets accounts of idle keys."""
+        """Call it periodically: forgets accounts of idle keys, and rules that are gone."""
         boot_us = self._context.clock.boottime_us()
+        for rule in [each for each in self.rules.values() if each.name.match and not each.keys]:
+            if self._context.flows.get(rule.name.namespace, _NO_RULES).get(rule.name.match) is None:
+                self._forget_rule(rule)
         for home in self.homes.values():
             for accounts in home.rules.values():
                 accounts.forget_idle(boot_us, _SWEPT_AT_ONCE)

@@ -145,6 +145,8 @@ class FlowExchange:
                 wanted = self._wanted(state, target.sent_at) if left > 0 else 0
                 if wanted:
                     left -= 1
+                    # The last of the keys: otherwise those behind the first would never be asked for.
+                    rule.keys[state.key] = rule.keys.pop(state.key)
                 if not (wanted or state.usage.in_use or state.changed or state.sent or state.granted):
                     continue
                 usage, closed_us = state.usage, max(state.closed_until - target.sent_at, 0)

@@ -143,11 +143,10 @@ class Home:
                 if key.wanted <= 0:
                     if accounts is not None:
                         accounts.key(key.key, now_us).has_all(node)
+                elif accounts is None or not may_grant:
+                    answer.grants.append(_nothing(rule, key, ASK_AGAIN_US // 4))
                 else:
-                    if accounts is None or not may_grant:
-                        answer.grants.append(_nothing(rule, key, ASK_AGAIN_US // 4))
-                    else:
-                        answer.grants.append(_grant(accounts, rule, key, node, now_us))
+                    answer.grants.append(_grant(accounts, rule, key, node, now_us))
         return answer
 
     def _settle(self, report: FlowReport, now_us: int) -> None:

@@ -133,6 +133,7 @@ class Supervisor:
         if not await self.placement.read():
             return
         self.ownership.reconcile()
+        self.dispatcher.flows.sweep()
         if not self.lease.leaving:
             await forget_dead(self._context, self.membership, self.placement.states.values())
 
