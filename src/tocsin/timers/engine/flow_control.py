@@ -327,7 +327,7 @@ class FlowControl:
                     each.account.closed_until = max(each.account.closed_until, until_us)
 
     def _note(self, state: KeyState) -> None:
-        state.changed = True
+        state.changed = state.rule.changed = True
         self.request(state.rule)
 
     # ------------------------------------------------------------------ turns
@@ -468,7 +468,7 @@ class FlowControl:
         """Has all that waits for the rule served, and reported if its home is elsewhere."""
         for state in list(rule.keys.values()):
             if state.account is None and state.usage.in_use:
-                state.changed = True
+                state.changed = rule.changed = True
             if state.queues or state.blocked:
                 self.wake(state)
         if rule.blocked:

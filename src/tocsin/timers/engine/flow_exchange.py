@@ -98,6 +98,7 @@ class FlowExchange:
                 for state in rule.keys.values():
                     state.granted = 0
                     state.changed = state.changed or state.usage.in_use > 0
+                    rule.changed = rule.changed or state.changed
         return target
 
     def _rules_at(self, shard_id: int) -> Iterable[RuleState]:
@@ -108,11 +109,10 @@ class FlowExchange:
         target = self._target(rule.shard_id)
         if target is None or target in self._collected.get(target.incarnation, ()):
             return
-        if target.again is not None and not any(state.changed for state in rule.keys.values()):
+        if target.again is not None and not rule.changed:
             # Nothing is granted before that.
             return
-        boot_us = self._context.clock.boottime_us()
-        if any(state.granted and boot_us < state.granted_until for state in rule.keys.values()):
+        if rule.unused > 0:
             # The report would void what may be used at any moment.
             self._plan(target, _HOLD_S)
         else:
@@ -140,7 +140,7 @@ class FlowExchange:
         target.number, target.sent_at = next(self._numbers), self._context.clock.boottime_us()
         rules, left = [], _WANTED_KEYS_MAX if asks else 0
         for rule in self._rules_at(target.shard_id):
-            keys = []
+            keys, rule.changed = [], False
             for state in list(rule.keys.values()):
                 wanted = self._wanted(state, target.sent_at) if left > 0 else 0
                 if wanted:
@@ -205,7 +205,7 @@ class FlowExchange:
                 again_us = min(again_us or ASK_AGAIN_US, grant.again_us or ASK_AGAIN_US)
         if again_us:
             self._plan(target, again_us / 1e6)
-        if any(state.changed for rule in rules.values() for state in rule.keys.values()):
+        if any(rule.changed for rule in rules.values()):
             self._collect(target)
 
     def _plan(self, target: _Target, delay_s: float) -> None:

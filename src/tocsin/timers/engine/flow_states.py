@@ -12,7 +12,19 @@ from tocsin.timers.engine.rows import FLOW_REASON
 class RuleState:
     """A rule on this node. `home` is set while that is here, with the rule's `accounts`."""
 
-    __slots__ = ("accounts", "alarm_at", "blocked", "flow", "home", "keys", "name", "shard_id", "usage")
+    __slots__ = (
+        "accounts",
+        "alarm_at",
+        "blocked",
+        "changed",
+        "flow",
+        "home",
+        "keys",
+        "name",
+        "shard_id",
+        "unused",
+        "usage",
+    )
 
     def __init__(self, name: RuleName, flow: Flow, shard_id: int, usage: Usage) -> None:
         self.name = name
@@ -25,6 +37,10 @@ class RuleState:
         self.keys: dict[str, KeyState] = {}
         #: Keys that wait for what all keys of the rule have together, in the order of their turns.
         self.blocked: dict[KeyState, None] = {}
+        #: Whether a key has something to report, and how many grants of all keys are not used: so that nobody has to look
+        #: through thousands of keys for each timer.
+        self.changed = False
+        self.unused = 0
         #: Boot time at which the rule is checked again; 0: not planned.
         self.alarm_at = 0
 
@@ -34,7 +50,7 @@ class KeyState(Place):
     home does not know yet."""
 
     __slots__ = (
-        "account", "alarm_at", "blocked", "changed", "closed_until", "granted", "granted_until", "key", "namespace_key",
+        "_granted", "account", "alarm_at", "blocked", "changed", "closed_until", "granted_until", "key", "namespace_key",
         "rule", "sent", "usage",
     )  # fmt: skip
 
@@ -49,8 +65,8 @@ class KeyState(Place):
         self.namespace_key: KeyState | None = None
         #: Keys of other rules that wait for this one, in the order of their turns.
         self.blocked: dict[KeyState, None] = {}
-        #: Grants of a home elsewhere, and until when they are valid (boot time).
-        self.granted = 0
+        # Grants of a home elsewhere, and until when they are valid (boot time).
+        self._granted = 0
         self.granted_until = 0
         #: Boot time until which a receiver has asked for no more.
         self.closed_until = 0
@@ -58,6 +74,16 @@ class KeyState(Place):
         #: Whether there is something to report since the last report; and the number of that, until it is answered.
         self.changed = False
         self.sent = 0
+
+    @property
+    def granted(self) -> int:
+        """Grants of a home elsewhere that are not used, valid until `granted_until`."""
+        return self._granted
+
+    @granted.setter
+    def granted(self, count: int) -> None:
+        self.rule.unused += count - self._granted
+        self._granted = count
 
     @property
     def reason(self) -> str:
