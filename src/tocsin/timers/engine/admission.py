@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 from tocsin.model.answer import NoResponse, Response
 from tocsin.model.failure import short_error
+from tocsin.model.timer import Timer
 from tocsin.ports.forward import Obstacle
 from tocsin.ports.http import Caller
 from tocsin.timers.engine.breaker import Breaker, BreakerState
 from tocsin.timers.engine.destination import (
     GREED,
     OTHER_PATHS,
+    Deferred,
     Destination,
     DestinationPath,
     Place,
@@ -50,17 +52,6 @@ IDLE_DESTINATION_US = 300_000_000
 _SILENT_PATHS = 4
 
 
-class _Deferred:
-    """What one shard's window defers."""
-
-    __slots__ = ("bytes", "queues", "rows")
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.bytes = 0
-        self.queues: dict[Queue, None] = {}
-
-
 class Admission:
     """The accounts of slots and memory. `begin` and `end` bracket a callback; `defer` and `take` bracket a deferred row."""
 
@@ -82,7 +73,7 @@ class Admission:
         self._in_flight_of: dict[str, int] = {}
         #: Deferred rows.
         self.waiting = 0
-        self._deferred: dict[Shard, _Deferred] = {}
+        self._deferred: dict[Shard, Deferred] = {}
         #: Queues whose destination has room and whose namespace has used up its share of the slots, by namespace, in the
         #: order of their turns. All other queues are served when their destination gets room.
         self.blocked: dict[str, dict[Queue, None]] = {}
@@ -91,18 +82,24 @@ class Admission:
 
     # ------------------------------------------------------------------ slots
 
-    def path(self, url: str, caller: Caller) -> DestinationPath:
-        """The account of the URL's destination and path, whose timers this caller invokes."""
-        name, most = caller.destination(url), self._limits.destination_in_flight_max
+    def path(self, timer: Timer) -> DestinationPath:
+        """The account of the destination and path of the timer's URL."""
+        context, url = self._context, timer.url
+        caller = context.internal.get(timer.namespace, context.caller)
+        name, prefix = caller.destination(url), path_prefix(url)
         destination = self.destinations.get(name)
         if destination is None:
-            context = self._context
-            # What this process handles itself is no receiver that could be spared.
-            other = caller is context.caller
-            breaker = Breaker(enabled=other and context.breaker.enabled, wait_us_max=context.breaker.wait_max_us)
-            paused = other and name in context.paused_destinations
-            destination = self.destinations[name] = Destination(name, caller, most, breaker, paused=paused)
-        return destination.path(url, most)
+            destination = self.destinations[name] = self._new_destination(name, caller)
+        path = destination.paths.get(prefix)
+        return destination.new_path(prefix, self._limits.destination_in_flight_max) if path is None else path
+
+    def _new_destination(self, name: str, caller: Caller) -> Destination:
+        context = self._context
+        # What this process handles itself is no receiver that could be spared.
+        other = caller is context.caller
+        breaker = Breaker(enabled=other and context.breaker.enabled, wait_us_max=context.breaker.wait_max_us)
+        paused = other and name in context.paused_destinations
+        return Destination(name, caller, self._limits.destination_in_flight_max, breaker, paused=paused)
 
     @property
     def free(self) -> int:
@@ -111,7 +108,8 @@ class Admission:
 
     def has_slot(self, namespace: str) -> bool:
         """Whether the namespace may have one more slot."""
-        return self._in_flight_of.get(namespace, 0) < GREED * self.free
+        free = self._limits.callbacks_in_flight_max - self.in_flight
+        return self._in_flight_of.get(namespace, 0) < GREED * free
 
     def obstacle(self, namespace: str, name: str, url: str) -> Obstacle:
         """Why a timer of the namespace gets no slot for the URL, whose destination has that name, now."""
@@ -157,18 +155,25 @@ class Admission:
         path.destination.breaker.end(began, self._context.clock.boottime_us(), failed=None)
 
     def learn(
-        self, path: DestinationPath, outcome: Response | NoResponse, error: str | None, *, began: int, lasted_us: int
+        self,
+        path: DestinationPath,
+        outcome: Response | NoResponse,
+        error: str | None,
+        *,
+        began: int,
+        boot_us: int,
+        lasted_us: int,
     ) -> None:
         """Notes the outcome of a request that was sent, which ends a back-off; and adapts the limits, by additive increase
         and multiplicative decrease: a path that does not answer gets ever fewer of the node's slots, and so does a
         destination of which nothing has answered since the attempt began."""
         destination, breaker = path.destination, path.destination.breaker
-        boot_us, most = self._context.clock.boottime_us(), self._limits.destination_in_flight_max
+        most = self._limits.destination_in_flight_max
         if destination.back_off_us:
             destination.end_back_off()
             self.settle_paths(destination)
-        silent = isinstance(outcome, NoResponse)
-        if silent:
+        if isinstance(outcome, NoResponse):
+            failed = True
             least = self._limits.destination_in_flight_min
             path.limit = max(path.limit // 2, min(least, most))
             if all(each.answered_at < boot_us - lasted_us for each in destination.paths.values()):
@@ -179,13 +184,13 @@ class Admission:
                 path.limit += 1
             if destination.limit < most:
                 destination.limit += 1
-        failed = isinstance(outcome, NoResponse) or outcome.status >= 500
+            failed = outcome.status >= 500
         if failed:
             destination.failed_at = boot_us
             destination.last_error, destination.last_error_at = short_error(error), self._context.clock.now_us()
         else:
             destination.answered_at = boot_us
-        waiting = 0 if breaker.state is BreakerState.CLOSED else destination.waiting
+        waiting = destination.waiting if failed and breaker.state is not BreakerState.CLOSED else 0
         if breaker.end(began, boot_us, failed=failed, waiting=waiting):
             self._breaker_changed(destination, boot_us)
 
@@ -295,22 +300,24 @@ class Admission:
 
     # ------------------------------------------------------------------ deferred rows
 
-    def may_wait(self, shard: Shard, row: Row, place: Place) -> bool:
-        """Whether the row may be deferred in memory; if not, it has to be suspended (rule 14)."""
+    def defer_within_memory(self, shard: Shard, row: Row, place: Place, *, has_room: bool) -> bool:
+        """Defers the row at the place if there is room in memory; if not, it has to be suspended (rule 14)."""
         if place.waiting >= self._limits.destination_waiting_max:
             return False
-        rows, size = self._room(shard)
         queue = place.queues.get((shard, row.timer.namespace))
+        rows, size = self._room(shard)
         waiting, waiting_bytes = (0, 0) if queue is None else (len(queue.rows), queue.bytes)
-        if isinstance(place, DestinationPath) and place.destination.back_off is not None and not waiting:
+        if not (
+            (waiting < GREED * rows and waiting_bytes + row.size <= GREED * size)
             # A request that could not be sent costs no write, however little memory there is.
-            return True
-        if waiting < GREED * rows and waiting_bytes + row.size <= GREED * size:
-            return True
-        if place.has_to_ask and rows + self._context.share_timers // DEFERRED_PART >= 0:
+            or (not waiting and isinstance(place, DestinationPath) and place.destination.back_off is not None)
             # As many again, one for each flow's key: otherwise none of them would ever be granted anything.
-            return True
-        return place.drains(self._context.clock.boottime_us())
+            or (place.has_to_ask and rows + self._context.share_timers // DEFERRED_PART >= 0)
+            or place.drains(self._context.clock.boottime_us())
+        ):
+            return False
+        self._append(row, queue or self._queue(shard, row.timer.namespace, place), has_room=has_room)
+        return True
 
     def _room(self, shard: Shard) -> tuple[int, int]:
         """Rows and bytes that the shard may still defer."""
@@ -318,27 +325,35 @@ class Admission:
         deferred = self._deferred.get(shard)
         return (rows, size) if deferred is None else (rows - deferred.rows, size - deferred.bytes)
 
-    def defer(self, shard: Shard, row: Row, place: Place) -> None:
-        """Appends the row to its queue."""
+    def defer(self, shard: Shard, row: Row, place: Place, *, has_room: bool = False) -> None:
+        """Appends a row to its queue at the place. If that `has_room`, the row waits for its namespace's share."""
         namespace = row.timer.namespace
         queue = place.queues.get((shard, namespace))
+        self._append(row, queue or self._queue(shard, namespace, place), has_room=has_room)
+
+    def _queue(self, shard: Shard, namespace: str, place: Place) -> Queue:
+        """A new queue at the place."""
         deferred = self._deferred.get(shard)
         if deferred is None:
-            deferred = self._deferred[shard] = _Deferred()
-        if queue is None:
-            queue = place.queues[shard, namespace] = Queue(shard, namespace, place)
-            deferred.queues[queue] = None
+            deferred = self._deferred[shard] = Deferred()
+        queue = place.queues[shard, namespace] = Queue(shard, namespace, place, deferred)
+        deferred.queues[queue] = None
+        if isinstance(place, DestinationPath):
+            place.destination.waiting_paths.setdefault(place)
+        return queue
+
+    def _append(self, row: Row, queue: Queue, *, has_room: bool) -> None:
+        place, deferred, size = queue.place, queue.deferred, row.size
         queue.rows.append(row)
-        queue.bytes += row.size
+        queue.bytes += size
         deferred.rows += 1
-        deferred.bytes += row.size
+        deferred.bytes += size
         place.waiting += 1
         self.waiting += 1
         if isinstance(place, DestinationPath):
-            place.destination.waiting_paths.setdefault(place)
             if place.destination.holds:
                 row.let_at = HELD
-            if place.has_room:
+            if has_room:
                 self.block(queue)
 
     def block(self, queue: Queue) -> None:
@@ -355,7 +370,7 @@ class Admission:
         queue.bytes -= size
         queue.place.waiting -= rows
         self.waiting -= rows
-        deferred = self._deferred[queue.shard]
+        deferred = queue.deferred
         deferred.rows -= rows
         deferred.bytes -= size
         if not queue.rows:

@@ -36,7 +36,7 @@ from tocsin.timers.engine.rows import (
 if TYPE_CHECKING:
     from tocsin.timers.engine.destination import DestinationPath
     from tocsin.timers.engine.dispatcher import Dispatcher
-    from tocsin.timers.engine.flow_states import Taken
+    from tocsin.timers.engine.flow_states import KeyState, Taken
     from tocsin.timers.engine.shard import Shard
 
 
@@ -68,11 +68,12 @@ class Attempt:
 
     @classmethod
     def begin(
-        cls, dispatcher: Dispatcher, shard: Shard, row: Row, path: DestinationPath, taken: Taken, now_us: int
+        cls, dispatcher: Dispatcher, shard: Shard, row: Row, path: DestinationPath, flow: KeyState | None, now_us: int
     ) -> Attempt:
-        """Takes a slot, and the row from the window: it is in flight. `taken`: the slots of its flow, which it frees."""
+        """Takes a slot, also of its flow, and the row from the window: it is in flight."""
         window = shard.window
         assert window is not None
+        taken = () if flow is None else dispatcher.flows.begin(flow)
         in_flight = window.dispatch(row)
         in_flight.fired_at = now_us
         began = dispatcher.admission.begin(path, row.timer.namespace)
@@ -125,13 +126,14 @@ class Attempt:
             counts = self._record(conclusion, boot_us)
             self._observe(exchange, conclusion, word if counts else "superseded")
             error = conclusion.timer.last_error
-            admission.learn(path, outcome, error, began=self._began, lasted_us=exchange.duration_us)
+            admission.learn(path, outcome, error, began=self._began, boot_us=boot_us, lasted_us=exchange.duration_us)
             if self._taken and isinstance(outcome, Response):
                 self._close_flow(outcome, boot_us)
         if self._taken:
             dispatcher.flows.end(self._taken)
         dispatcher.serve_waiting(path.destination)
-        admission.settle(path)
+        if not path.in_flight:
+            admission.settle(path)
 
     def _close_flow(self, outcome: Response, boot_us: int) -> None:
         """Has the flow wait as long as the receiver asks for, where its rule provides for that."""
@@ -253,8 +255,9 @@ def conclude(
         payload_depth_max=limits.payload_depth_max,
         strict=namespace is not None and namespace.answers is Answers.STRICT,
     )
-    error = None if isinstance(verdict, Done | Reschedule) else verdict.error[:ERROR_CHARS_MAX]
-    entry = _entry(attempt, outcome, duration_us, error, accepted=isinstance(verdict, Done))
+    accepted = isinstance(verdict, Done)
+    error = None if isinstance(verdict, (Done, Reschedule)) else verdict.error[:ERROR_CHARS_MAX]
+    entry = _entry(attempt, outcome, duration_us, error, accepted=accepted)
     first = timer.first_attempt_at if timer.first_attempt_at is not None else attempt.fired_at
     after = msgspec.structs.replace(
         timer,

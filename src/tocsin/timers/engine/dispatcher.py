@@ -210,36 +210,29 @@ class Dispatcher:
             return
         if timer.expire_after_us is not None and end_expired(self.context, shard, row, now):
             return
-        flow = self.flows.of(timer)
-        if flow is not None and (flow.queues or not self.flows.is_open(flow)):
-            row.let_at = HELD
-            self._defer(shard, row, flow, flow.reason)
-            return
-        path = self._path(timer)
+        flow = None
+        if timer.flow_key or (namespace is not None and namespace.limits is not None):
+            flow = self.flows.of(timer)
+            if flow is not None and (flow.queues or not self.flows.is_open(flow)):
+                row.let_at = HELD
+                self._defer(shard, row, flow)
+                return
+        path = admission.path(timer)
         has_room = path.has_room
         if has_room and admission.has_slot(timer.namespace):
-            self._begin(shard, row, path, flow, now)
+            Attempt.begin(self, shard, row, path, flow, now).send()
         else:
-            self._defer(shard, row, path, f"namespace:{timer.namespace}" if has_room else path.reason)
+            self._defer(shard, row, path, has_room=has_room)
 
-    def _defer(self, shard: Shard, row: Row, place: Place, reason: str) -> None:
-        """Has a due row wait at this place, or suspends it for the reason if there is no room for it."""
+    def _defer(self, shard: Shard, row: Row, place: Place, *, has_room: bool = False) -> None:
+        """Has a due row wait at this place, or suspends it if there is no room for it. If the place `has_room`, the row's
+        namespace has used up its share of the slots."""
         window = shard.window
         assert window is not None
         window.defer()
-        if self.admission.may_wait(shard, row, place):
-            self.admission.defer(shard, row, place)
-        else:
-            self._suspend(shard, row, reason)
+        if not self.admission.defer_within_memory(shard, row, place, has_room=has_room):
+            self._suspend(shard, row, f"namespace:{row.timer.namespace}" if has_room else place.reason)
             self.admission.settle(place)
-
-    def _path(self, timer: Timer) -> DestinationPath:
-        return self.admission.path(timer.url, self.context.internal.get(timer.namespace, self.context.caller))
-
-    def _begin(self, shard: Shard, row: Row, path: DestinationPath, flow: KeyState | None, now: int) -> None:
-        """Begins an attempt of a row for which everything is open."""
-        taken = () if flow is None else self.flows.begin(flow)
-        Attempt.begin(self, shard, row, path, taken, now).send()
 
     def _ends_in_time(self, row: Row) -> bool:
         """Whether an attempt that begins now certainly ends while the node, which stops, waits for it."""
@@ -270,7 +263,10 @@ class Dispatcher:
 
     def serve_waiting(self, destination: Destination) -> None:
         """Gives a freed slot to what waits for this destination, then to what waits for any slot."""
-        admission, now = self.admission, self.context.clock.now_us()
+        admission = self.admission
+        if not (destination.waiting_paths or admission.blocked or self._starved):
+            return
+        now = self.context.clock.now_us()
         if self._may_dispatch(now):
             if destination.waiting_paths:
                 self._serve(destination, now)
@@ -289,12 +285,16 @@ class Dispatcher:
     def _serve(self, destination: Destination, now: int) -> None:
         """Fires what waits for this destination, round robin over its paths, while it and they have room."""
         waiting, passed = destination.waiting_paths, 0
-        while passed < len(waiting) and destination.takes_requests and destination.in_flight < destination.limit:
+        while passed < len(waiting):
             path = next(iter(waiting))
+            has_room = path.has_room
+            if not has_room and (len(waiting) == 1 or not destination.has_room):
+                # No other path has, either.
+                break
             # It becomes the last of the paths.
             del waiting[path]
             waiting[path] = None
-            passed = 0 if path.has_room and self._serve_path(path, now) else passed + 1
+            passed = 0 if has_room and self._serve_path(path, now) else passed + 1
 
     def _serve_path(self, path: DestinationPath, now: int) -> bool:
         """Takes the first row of one of the path's queues in turn, whose namespace has room; whether one has."""
@@ -340,49 +340,55 @@ class Dispatcher:
         """Fires the first row of the queue if it is still current and due. If something else that it needs is closed, it
         waits there; False then. `in_turn`: its flow's key has its turn."""
         row, shard = self.admission.take(queue), queue.shard
-        place, flow, done = queue.place, None, True
-        if shard.window is not None and not shard.draining and shard.window.holds(row):
-            namespace = self.context.namespaces.get(row.timer.namespace)
-            expires_at = row.timer.expires_at
+        place, flow, done, timer = queue.place, None, True, row.timer
+        namespace = self.context.namespaces.get(timer.namespace)
+        limited = timer.flow_key or (namespace is not None and namespace.limits is not None)
+        window = shard.window
+        if window is not None and not shard.draining and window.holds(row):
+            expires_at = None if timer.expire_after_us is None else timer.expires_at
             in_time = expires_at is None or now <= expires_at
             if row.key[0] > now or (namespace is not None and namespace.held) or not in_time:
                 # No longer due, or its namespace was paused or the timer expired in the meantime: its next turn decides.
                 if row.let_at == HELD:
                     row.let_at = now
-                shard.window.put_back(row)
+                window.put_back(row)
                 self._alarm.set(shard.shard_id, row.key[0], now)
-            elif self._ends_in_time(row) and (row.timer.schedule is None or not self._waits(shard, row, now)):
-                flow = self.flows.of(row.timer)
-                done = self._begin_or_wait(shard, row, place, flow, now, in_turn=in_turn)
-                if done and not isinstance(place, KeyState):
-                    return True
+            elif (self.waits_until_us is None or self._ends_in_time(row)) and (
+                timer.schedule is None or not self._waits(shard, row, now)
+            ):
+                flow = self.flows.of(timer) if limited else None
+                if flow is not None and not self.flows.is_open(flow, in_turn=in_turn):
+                    row.let_at = HELD
+                    self.admission.defer(shard, row, flow)
+                    done = False
+                else:
+                    if row.let_at == HELD:
+                        row.let_at = now
+                    if isinstance(place, DestinationPath):
+                        # Whoever serves a path has made sure that it and the namespace have a slot.
+                        Attempt.begin(self, shard, row, place, flow, now).send()
+                        if flow is not None and flow.queues:
+                            self.flows.wake(flow)
+                        return True
+                    done = self._begin_or_defer(shard, row, flow, now)
         if isinstance(place, DestinationPath):
             # The row may have been the one that had come from its flow's key.
-            flow = self.flows.of(row.timer) if flow is None else flow
+            flow = self.flows.of(timer) if limited and flow is None else flow
             if flow is not None and flow.queues:
                 self.flows.wake(flow)
         # The queue may have been the last one of its place.
         self.admission.settle(place)
         return done
 
-    def _begin_or_wait(
-        self, shard: Shard, row: Row, place: Place, flow: KeyState | None, now: int, *, in_turn: bool
-    ) -> bool:
-        """Begins an attempt of a row that has waited at a place, or has it wait at another one that is closed; False then."""
-        if flow is not None and not self.flows.is_open(flow, in_turn=in_turn):
-            row.let_at = HELD
-            self.admission.defer(shard, row, flow)
-            return False
-        if row.let_at == HELD:
-            row.let_at = now
-        path = place if isinstance(place, DestinationPath) else self._path(row.timer)
-        if not (path.has_room and self.admission.has_slot(row.timer.namespace)):
-            self.admission.defer(shard, row, path)
-            return False
-        self._begin(shard, row, path, flow, now)
-        if flow is not None and isinstance(place, DestinationPath) and flow.queues:
-            self.flows.wake(flow)
-        return True
+    def _begin_or_defer(self, shard: Shard, row: Row, flow: KeyState | None, now: int) -> bool:
+        """Begins an attempt of a row that its flow lets pass, or defers it at its destination; False then."""
+        path = self.admission.path(row.timer)
+        has_room = path.has_room
+        if has_room and self.admission.has_slot(row.timer.namespace):
+            Attempt.begin(self, shard, row, path, flow, now).send()
+            return True
+        self.admission.defer(shard, row, path, has_room=has_room)
+        return False
 
     def serve_flow(self, flow: KeyState, most: int, *, in_turn: bool = False) -> int:
         """Fires what waits for this key, round robin over the shards, while it is open and at most so many rows; how many

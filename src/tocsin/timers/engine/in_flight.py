@@ -39,13 +39,12 @@ class AttemptsInFlight:
         """Removes an attempt; False if it isn't among these."""
         uuid = attempt.row.key[1]
         attempts = self.by_uuid.get(uuid, ())
-        others = tuple(f for f in attempts if f is not attempt)
-        if len(others) == len(attempts):
+        if attempt not in attempts:
             return False
-        if others:
-            self.by_uuid[uuid] = others
-        else:
+        if len(attempts) == 1:
             del self.by_uuid[uuid]
+        else:
+            self.by_uuid[uuid] = tuple(f for f in attempts if f is not attempt)
         self.count -= 1
         return True
 

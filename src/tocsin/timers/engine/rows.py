@@ -159,15 +159,13 @@ class WriteOp(msgspec.Struct, eq=False):
         return self.kind <= OpKind.REPLAY or self.kind is OpKind.SCHEDULE
 
 
-@dataclass(frozen=True, slots=True)
-class FinalAttempt:
+class FinalAttempt(msgspec.Struct, frozen=True):
     """The attempt was the timer's last: `timer` has its final status."""
 
     timer: Timer
 
 
-@dataclass(frozen=True, slots=True)
-class NextAttempt:
+class NextAttempt(msgspec.Struct, frozen=True):
     """Another attempt follows at `execute_at`: a retry, or a reschedule that the receiver asked for."""
 
     timer: Timer

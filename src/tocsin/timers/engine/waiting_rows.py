@@ -70,11 +70,17 @@ class WaitingRows:
 
     def next_key(self) -> FireKey | None:
         """The smallest key that waits for its instant; None if there is none."""
+        row = self.first()
+        return None if row is None else row.key
+
+    def first(self) -> Row | None:
+        """The row with the smallest key that waits for its instant; None if there is none."""
         return self._top(self._order)
 
     def first_key(self) -> FireKey:
         """The smallest key of all rows; KEY_MAX if there is none."""
-        return min(self._top(self._order) or KEY_MAX, self._top(self._deferred) or KEY_MAX)
+        tops = (self._top(self._order), self._top(self._deferred))
+        return min((row.key for row in tops if row is not None), default=KEY_MAX)
 
     def defer(self) -> None:
         """Defers the row whose key is `next_key`."""
@@ -95,7 +101,7 @@ class WaitingRows:
         longest = 0
         for heap in (self._order, self._deferred):
             top = self._top(heap)
-            if top is None or top[0] > now_us:
+            if top is None or top.key[0] > now_us:
                 continue
             checked = 0
             for key in islice(heap, _KEYS_READ_MAX):
@@ -115,11 +121,13 @@ class WaitingRows:
         row = self.by_uuid.get(key[1])
         return row is not None and row.key == key
 
-    def _top(self, heap: list[FireKey]) -> FireKey | None:
+    def _top(self, heap: list[FireKey]) -> Row | None:
+        """The row whose key is the smallest of the heap; drops outdated keys above it."""
+        by_uuid = self.by_uuid
         while heap:
             key = heap[0]
-            row = self.by_uuid.get(key[1])
+            row = by_uuid.get(key[1])
             if row is not None and row.key == key:
-                return key
+                return row
             heappop(heap)
         return None

@@ -175,9 +175,8 @@ class Window:
 
     def due(self, now_us: int) -> Row | None:
         """The next row whose instant has come (rule 12), or None. It stays until `dispatch` or `defer`."""
-        while (key := self._waiting.next_key()) is not None and key[0] <= now_us:
-            row = self.rows[key[1]]
-            if self._suspending.get(key[1]) != row.generation:
+        while (row := self._waiting.first()) is not None and row.key[0] <= now_us:
+            if self._suspending.get(row.key[1]) != row.generation:
                 return row
             # The key is from before its attempt, which was not sent.
             self.defer()
