@@ -106,7 +106,7 @@ def test_nodes_that_wait_are_notified_of_what_becomes_free() -> None:
 
 
 def test_only_those_are_notified_whose_turn_it_is_and_only_of_what_has_become_free() -> None:
-    home, crowd = home_with(FlowLimits(parallelism=1)), [bytes([number]) * 16 for number in range(200)]
+    home, crowd = home_with(FlowLimits(parallelism=1)), [bytes([number]) * 16 for number in range(100)]
     assert granted(home, report(1, KeyReport("k:x", 1, 0, 0, 1))) == {"k:x": 1}
     for node in crowd:
         assert granted(home, report(1, KeyReport("k:x", 1, 0, 0, 1), node=node)) == {"k:x": 0}
