@@ -15,6 +15,8 @@ from .plan import Plan
 _LOOK_S, _CUT_S = 0.05, 20.0
 #: When a fault is over that leaves each shard with its owner: longer than a node that joins waits for its share.
 _QUIET_S = 8.0
+#: How long a process takes from its end to its next start.
+_RESTART_S = 2.0
 #: How many of the nodes are restarted at once.
 _RESTARTED_AT_ONCE = 0.05
 #: How long the store takes where it is slow, in seconds.
@@ -106,8 +108,11 @@ async def restarts(plan: Plan) -> None:
 
 async def _restart(plan: Plan, node: Node) -> None:
     await node.stop()
+    await asyncio.sleep(_RESTART_S)
     await node.start()
-    while not node.owned:
+    for _ in range(round(_QUIET_S / _LOOK_S)):
+        if node.owned:
+            break
         await asyncio.sleep(_LOOK_S)
 
 

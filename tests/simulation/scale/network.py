@@ -1,4 +1,4 @@
-"""The network between hundreds of nodes: a millisecond each way, connections that can be cut, and messages that are counted."""
+"""The network between hundreds of nodes: a millisecond each way, can be cut in two, and counts messages."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Pipe:
 
 
 class Network:
-    """All connections. Two nodes of different `side`s reach each other only if there is none of them cut."""
+    """All connections. While it is `cut`, nothing passes between nodes of different `side`s."""
 
     def __init__(self, counts: Counts) -> None:
         self.counts = counts

@@ -18,7 +18,7 @@ from tocsin.model.namespace import Namespace
 from tocsin.model.quota import Quotas
 from tocsin.model.timer import Timer
 from tocsin.ports.http import Invocation
-from tocsin.ports.observer import Event, ShardLost
+from tocsin.ports.observer import Event
 from tocsin.stores.memory import MemoryStore
 from tocsin.testing.clock import EPOCH_US, FakeClock
 from tocsin.timers.engine.limits import EngineLimits
@@ -193,7 +193,7 @@ class Plan:
                 self.counts.creates += 1
                 self.created.add(timer.id)
 
-    def costs(self, settle_s: float = 8.0, seconds: float = 10.0) -> Costs:
+    def costs(self, settle_s: float = 5.0, seconds: float = 5.0) -> Costs:
         """What the load costs each node a second, once it has settled."""
         found: list[Costs] = []
 
