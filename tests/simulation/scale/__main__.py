@@ -1,4 +1,4 @@
-"""`python -m tests.simulation.scale`: plays the plan in all sizes, which takes most of an hour, and writes its table and plot.
+"""`python -m tests.simulation.scale`: plays the plan in all sizes, most of an hour, and writes its table and plot.
 
 Each result is kept in a file at once; what is there is not played again. `--only` plays a part, `--write` plays nothing.
 """
