@@ -110,6 +110,7 @@ _WIDE = (
     "tests/integration/test_wheel.py",
     "tests/repo/test_alerts.py::test_every_alert_fires",
     "tests/integration/stores/test_mysql_plans.py",
+    "test_guarantees_hold_on_many_nodes_with_flows",
 )
 #: Of these, what `make test` runs all the same.
 _ONE_OF_EACH = (

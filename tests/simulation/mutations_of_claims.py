@@ -153,7 +153,9 @@ MUTATIONS = [
     mutation(
         "the row of an ended node that has come back takes the shards",
         25,
-        replace("tocsin.timers.engine.membership:Membership.successor", "self._sightings[i][1] >= 0", by="True"),
+        replace(
+            "tocsin.timers.engine.membership:Membership.observe", "self._sightings[incarnation][1] >= 0", by="True"
+        ),
         caught_by=_REGRESSION,
     ),
     mutation(

@@ -63,7 +63,7 @@ SMALL_TRANSACTIONS = Capabilities(range_delete=False, shards_together=False, bat
 
 class World:
     """The world of one seed. `run` returns its violation, or None. `small_transactions`: a transaction takes a few
-    rows of one shard, and the store deletes no ranges."""
+    rows of one shard, and the store deletes no ranges. `nodes` and `shards`: so many, instead of up to three."""
 
     def __init__(
         self,
@@ -72,6 +72,9 @@ class World:
         small_transactions: bool = False,
         scheduled: bool | None = None,
         flowed: bool | None = None,
+        nodes: int | None = None,
+        shards: int | None = None,
+        active_s: float = ACTIVE_S,
     ) -> None:
         self.seed = seed
         self.loop = SimulationLoop(seconds_max=RUN_S_MAX)  # type: ignore[abstract]  # only what a simulation needs
@@ -92,7 +95,8 @@ class World:
         self.ledger = Ledger(self.broken, self._expired)
         self.transitions = TransitionCheck(self.broken)
         self.runs = RunLedger(self.ledger.root, self.broken)
-        self.total_shards = rng.randint(1, 3)
+        self.total_shards = rng.randint(1, 3) if shards is None else shards
+        self.active_s = active_s
         # A node that was frozen or cut off for long enough is removed, and joins again.
         interval_us = self.rng("namespaces").choice((2, 10)) * SECOND
         self.limits = replace(
@@ -133,7 +137,7 @@ class World:
             answer_grace_us=self.limits.store_timeout_us + 5 * SECOND,
         )
         self.network = Network(self)
-        names = [f"n{i}" for i in range(2 if self.storm else rng.choice((1, 2, 2, 3)))]
+        names = [f"n{i}" for i in range(nodes or (2 if self.storm else rng.choice((1, 2, 2, 3))))]
         self.nodes = [Node(self, name) for name in names]
         #: The last one is created by a node while others run.
         self.namespaces = ["a", "b", "c"]
@@ -342,7 +346,7 @@ class World:
         for node in self.nodes:
             node.start()
         await asyncio.sleep(6.5)
-        until = self.loop.time() + ACTIVE_S
+        until = self.loop.time() + self.active_s
         clients = [self.loop.create_task(client.run(until)) for client in self.clients]
         chaos = Chaos(self)
         await chaos.run(until)

@@ -105,6 +105,23 @@ def test_nodes_that_wait_are_notified_of_what_becomes_free() -> None:
     assert granted(home, report(2, KeyReport("k:x", 1, 0, 0, 1), node=OTHER)) == {"k:x": 1}
 
 
+def test_only_those_are_notified_whose_turn_it_is_and_only_of_what_has_become_free() -> None:
+    home, crowd = home_with(FlowLimits(parallelism=1)), [bytes([number]) * 16 for number in range(100)]
+    assert granted(home, report(1, KeyReport("k:x", 1, 0, 0, 1))) == {"k:x": 1}
+    for node in crowd:
+        assert granted(home, report(1, KeyReport("k:x", 1, 0, 0, 1), node=node)) == {"k:x": 0}
+    assert not home.to_notify, "a request frees nothing"
+    home.report(report(2, KeyReport("k:x", 1, 0, 1, 0)), 0, may_grant=True)
+    assert home.to_notify == {crowd[0]}
+    home.to_notify.clear()
+    # It wants no more by now, so it is the turn of the next one.
+    home.report(report(2, KeyReport("k:x", 1, 0, 0, 0), node=crowd[0]), 0, may_grant=True)
+    assert home.to_notify == {crowd[1]}
+    home.to_notify.clear()
+    assert granted(home, report(2, KeyReport("k:x", 1, 0, 0, 1), node=crowd[1])) == {"k:x": 1}
+    assert not home.to_notify
+
+
 def test_many_keys_that_are_over_take_no_memory() -> None:
     home = home_with(FlowLimits(Rate(100, SECOND), parallelism=1))
     for number in range(1, 1_000):

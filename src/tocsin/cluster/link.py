@@ -81,7 +81,9 @@ class PeerLink:
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._unsent: list[wire.PeerRequest] = []
         self._flush_planned = False
+        # The next check of what waits, and whether it is one of the frequent ones.
         self._sweep: asyncio.TimerHandle | None = None
+        self._sweeps_often = False
 
     @property
     def idle(self) -> bool:
@@ -370,10 +372,18 @@ class PeerLink:
     # ------------------------------------------------------------------ writes in doubt, silent connections
 
     def _keep_watch(self) -> None:
-        waiting = self._queue or self._in_flight or self._in_doubt
-        if self._sweep is None and not self._closed and (waiting or self._channel):
-            delay_s = self._limits.keepalive_interval_us / 4e6
-            self._sweep = asyncio.get_running_loop().call_later(delay_s, self._watch)
+        """Plans the next check: often while writes wait, else as often as the other node signals that it is alive. With
+        hundreds of nodes the checks of idle links would cost more than their signals."""
+        waiting = bool(self._queue or self._in_flight or self._in_doubt)
+        if self._closed or not (waiting or self._channel):
+            return
+        if self._sweep is not None:
+            if self._sweeps_often or not waiting:
+                return
+            self._sweep.cancel()
+        self._sweeps_often = waiting
+        delay_s = self._limits.keepalive_interval_us / (4e6 if waiting else 1e6)
+        self._sweep = asyncio.get_running_loop().call_later(delay_s, self._watch)
 
     def _watch(self) -> None:
         self._sweep = None

@@ -155,9 +155,20 @@ class Account:
             self.waiting.pop(node, None)
         self.waiting[node] = until_us
 
-    def has_all(self, node: bytes) -> None:
-        """The node waits no more."""
-        self.waiting.pop(node, None)
+    def has_all(self, node: bytes) -> bool:
+        """The node waits no more; returns whether it did until now."""
+        return self.waiting.pop(node, None) is not None
+
+    def in_turn(self, now_us: int) -> list[bytes]:
+        """The nodes that wait and could be granted something now (`free_for`). To notify others would be of no use to them,
+        and with hundreds of nodes each of which reports then, reports would do nothing but cause others."""
+        free, found = self.free(now_us) if self.waiting else 0, list[bytes]()
+        for node, until_us in self.waiting.items():
+            if free <= 0:
+                break
+            found.append(node)
+            free -= until_us > now_us
+        return found
 
     def again_in_us(self, now_us: int) -> int:
         """In how many microseconds an attempt may begin if none ends until then; 0: that helps nothing."""
@@ -177,13 +188,15 @@ class Account:
         self._holders[node].granted += count
         self._held += count
 
-    def report(self, node: bytes, life: int, in_use: int, begun: int) -> None:
-        """Takes a later report of another node. What it was granted is in use as far as it states so; other tokens return."""
+    def report(self, node: bytes, life: int, in_use: int, begun: int) -> bool:
+        """Takes a later report of another node. What it was granted is in use as far as it states so; other tokens return.
+        Returns whether that frees something."""
         holder = self._holders.get(node)
         if holder is None:
             holder = self._holders[node] = _Holder(life)
             holder.begun = begun
-        self._held -= holder.in_use + holder.granted
+        held = holder.in_use + holder.granted
+        self._held -= held
         # A new usage states nothing of what became of the grants of the one before.
         used = begun - holder.begun if holder.life == life else holder.granted
         unused, holder.granted = holder.granted - used, 0
@@ -191,6 +204,7 @@ class Account:
         self._held += in_use
         if unused > 0 and self.bucket is not None:
             self.bucket.give_back(unused, self._granted())
+        return in_use < held
 
     def _granted(self) -> int:
         return sum(holder.granted for holder in self._holders.values())

@@ -309,11 +309,13 @@ class FlowControl:
                 self.settle(each)
 
     def _notify(self, rule: RuleState, account: Account) -> None:
-        """Has other nodes notified that wait for what has become free."""
+        """Has other nodes notified that wait for what has become free, and whose turn it is."""
         assert rule.home is not None
         assert rule.accounts is not None
-        rule.home.to_notify.update(account.waiting, rule.accounts.total.waiting)
-        self.notify(rule.home)
+        boot_us = self._context.clock.boottime_us()
+        rule.home.to_notify.update(account.in_turn(boot_us), rule.accounts.total.in_turn(boot_us))
+        if rule.home.to_notify:
+            self.notify(rule.home)
 
     def close_until(self, taken: Taken, until_us: int) -> None:
         """Closes the flow key until this boot time, because its receiver has asked for that."""

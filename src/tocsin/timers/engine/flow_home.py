@@ -65,6 +65,10 @@ class RuleAccounts:
                 self._keys[key] = account
 
 
+#: Accounts whose waiting nodes may get something since they were last notified, in a fixed order.
+_Opened = dict[Account, None]
+
+
 class Home:
     """The rules whose home is a shard of this node, in one epoch of the shard."""
 
@@ -78,7 +82,7 @@ class Home:
         self._numbers: dict[bytes, int] = {}
         #: The other nodes of which it has a report that counts.
         self.nodes: set[bytes] = set()
-        #: Nodes that wait for what a report has freed; the caller notifies them.
+        #: Nodes that wait for what has become free, and whose turn it is; the caller notifies them.
         self.to_notify: set[bytes] = set()
         # What each node has an account of.
         self._of_node: dict[bytes, dict[tuple[RuleName, str], None]] = {}
@@ -133,7 +137,7 @@ class Home:
             return answer
         self._numbers[node] = report.number
         self.nodes.add(node)
-        self._settle(report, now_us)
+        opened = self._settle(report, now_us)
         if self._awaited:
             self._awaited.discard(node)
         may_grant = may_grant and self.grants(now_us)
@@ -142,36 +146,38 @@ class Home:
             for key in rule.keys:
                 if key.wanted <= 0:
                     if accounts is not None:
-                        accounts.key(key.key, now_us).has_all(node)
+                        _leave(accounts.key(key.key, now_us), node, opened)
                 elif accounts is None or not may_grant:
                     answer.grants.append(_nothing(rule, key, ASK_AGAIN_US // 4))
                 else:
-                    answer.grants.append(_grant(accounts, rule, key, node, now_us))
+                    answer.grants.append(_grant(accounts, rule, key, node, now_us, opened))
+        for account in opened:
+            self.to_notify.update(account.in_turn(now_us))
         return answer
 
-    def _settle(self, report: FlowReport, now_us: int) -> None:
-        """Notes all that the node states, before any of it is granted."""
+    def _settle(self, report: FlowReport, now_us: int) -> _Opened:
+        """Notes all that the node states, before any of it is granted. Returns the accounts of which that frees something."""
         node, had, has = (
             report.incarnation,
             self._of_node.pop(report.incarnation, {}),
             dict[tuple[RuleName, str], None](),
         )
-        ruled = set()
+        ruled, opened = set(), _Opened()
         for rule in report.rules:
             name = RuleName(rule.namespace, rule.match)
             accounts = self.rules.get(name)
             if accounts is None:
                 continue
             ruled.add(name)
-            accounts.total.report(node, rule.life, rule.in_use, rule.begun)
+            if accounts.total.report(node, rule.life, rule.in_use, rule.begun):
+                opened[accounts.total] = None
             for key in rule.keys:
                 account = accounts.key(key.key, now_us)
-                account.report(node, key.life, key.in_use, key.begun)
+                if account.report(node, key.life, key.in_use, key.begun):
+                    opened[account] = None
                 if key.closed_us:
                     account.closed_until = max(account.closed_until, now_us + key.closed_us)
                 has[name, key.key] = None
-                self.to_notify.update(account.waiting)
-            self.to_notify.update(accounts.total.waiting)
         for name, key_name in had.keys() - has.keys():
             self._forget_of(name, key_name, node)
         for name, accounts in self.rules.items():
@@ -179,9 +185,18 @@ class Home:
                 accounts.total.forget(node)
         if has:
             self._of_node[node] = has
+        return opened
 
 
-def _grant(accounts: RuleAccounts, rule: RuleReport, key: KeyReport, node: bytes, now_us: int) -> FlowGrant:
+def _leave(account: Account, node: bytes, opened: _Opened) -> None:
+    """The node waits no more: if it did, it is the turn of the next one."""
+    if account.has_all(node):
+        opened[account] = None
+
+
+def _grant(
+    accounts: RuleAccounts, rule: RuleReport, key: KeyReport, node: bytes, now_us: int, opened: _Opened
+) -> FlowGrant:
     """What the node is granted of the key: what is free, but nothing for which others have waited for longer."""
     account, total = accounts.key(key.key, now_us), accounts.total
     of_key, of_all = account.free_for(node, now_us), total.free_for(node, now_us)
@@ -193,8 +208,8 @@ def _grant(accounts: RuleAccounts, rule: RuleReport, key: KeyReport, node: bytes
         closed = account if of_key <= of_all else total
         closed.wait(node, now_us + WAITING_US, had_turn=count > 0)
     else:
-        account.has_all(node)
-        total.has_all(node)
+        _leave(account, node, opened)
+        _leave(total, node, opened)
     if count:
         return FlowGrant(rule.namespace, rule.match, key.key, count)
     again_us = max(account.again_in_us(now_us), total.again_in_us(now_us))

@@ -230,6 +230,9 @@ class EngineLimits:
     rejected_write_retry_interval_us: int = 60 * SECOND
     #: Least time between two reads of shard ownership, however often requests ask for it.
     ownership_refresh_interval_us: int = 50 * MS
+    #: Most time between two reads of shard ownership while each shard has the owner that it should have, and no request asks
+    #: for one. Members are read at each heartbeat all the same.
+    ownership_reread_interval_us: int = 5 * SECOND
     #: Longest random pause before a claim that another node won is tried again, so that nodes do not collide.
     claim_backoff_us: int = 1 * SECOND
     #: Unreadable rows of a shard, in a minute, after which the node gives the shard up for another, perhaps newer, one.

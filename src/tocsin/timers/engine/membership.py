@@ -3,11 +3,11 @@ on it."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from tocsin.ports.store import Member
+from tocsin.timers.engine.rendezvous import Rendezvous
 
 _SEPARATOR = "#"
 
@@ -111,6 +111,11 @@ class Membership:
         self._sightings: dict[bytes, tuple[int, int]] = {}
         self._alive: dict[bytes, str] = {}
         self._candidates: dict[bytes, str] = {}
+        # Which of the candidates should own which shard; and the same of those that could take one from this node, which is
+        # not kept up to date before somebody asks.
+        self._wanted = Rendezvous()
+        self._others: dict[bytes, str] = {}
+        self._successors = Rendezvous()
         self._with_another_secret: frozenset[bytes] = frozenset()
         self._stable_since: int | None = None
         self._observed_at: int | None = None
@@ -152,6 +157,12 @@ class Membership:
             for incarnation, node in staying.items()
             if not (self.has(incarnation, Flag.SKEWED) or self.has(incarnation, Flag.OUTDATED))
         } or staying
+        self._wanted.update(self._candidates)
+        self._others = {
+            incarnation: node
+            for incarnation, node in self._candidates.items()
+            if incarnation != self._own and self._sightings[incarnation][1] >= 0
+        }
 
     def _note_sightings(self, former: dict[bytes, tuple[Member, int]], boot_us: int) -> None:
         sightings = self._sightings
@@ -249,24 +260,11 @@ class Membership:
         return [member for member, _ in self._seen.values()]
 
     def wanted(self, shard_id: int) -> bytes | None:
-        """The living member that should own the shard, among those that are not leaving and, if possible, are fit.
-
-        It has the highest score for the shard (rendezvous hashing, Thaler and Ravishankar 1998), so that a node that joins or
-        leaves moves only its own share.
-        """
-        return self._best(shard_id, self._candidates)
+        """The living member that should own the shard, among those that are not leaving and, if possible, are fit."""
+        return self._wanted.best(shard_id)
 
     def successor(self, shard_id: int) -> bytes | None:
         """The same among the other members: the one that takes the shard when this node releases it. Only one whose counter
         was seen to move counts: the row of a node that has ended may come back with a heartbeat that was late."""
-        others = {i: node for i, node in self._candidates.items() if i != self._own and self._sightings[i][1] >= 0}
-        return self._best(shard_id, others)
-
-    @staticmethod
-    def _best(shard_id: int, candidates: dict[bytes, str]) -> bytes | None:
-        best, best_score = None, b""
-        for incarnation, node in candidates.items():
-            score = hashlib.blake2b(f"{node}\0{shard_id}".encode(), digest_size=16).digest()
-            if best is None or (score, incarnation) > (best_score, best):
-                best, best_score = incarnation, score
-        return best
+        self._successors.update(self._others)
+        return self._successors.best(shard_id)

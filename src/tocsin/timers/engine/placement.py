@@ -25,7 +25,14 @@ class ObservedPlacement:
     """The rows of shards and members as last read; implements the port Placement. `owned` has the shards that this node
     owns, by id."""
 
-    def __init__(self, context: Context, membership: Membership, lease: NodeLease, owned: Mapping[int, Shard]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        membership: Membership,
+        lease: NodeLease,
+        owned: Mapping[int, Shard],
+        total_shards: int,
+    ) -> None:
         self.membership = membership
         self.states: dict[int, ShardState] = {}
         #: Whether this node has watched the others for long enough to take its share of the shards.
@@ -37,27 +44,62 @@ class ObservedPlacement:
         self._context = context
         self._lease = lease
         self._owned = owned
+        self._total_shards = total_shards
+        # When the rows of the shards were last read (boot time), and whether they are known to be outdated.
+        self._shards_read_at = 0
+        self._outdated = True
         self._watchers: list[Callable[[], None]] = []
         # When each name that several nodes share was last reported, in boot time.
         self._names_reported: dict[str, int] = {}
         self._secrets_reported: set[bytes] = set()
 
     async def read(self) -> bool:
-        """Reads the shards and members from the store; False if that failed."""
+        """Reads the members from the store, and the shards if they may have changed; False if that failed."""
         context = self._context
         try:
-            # In this order: an owner writes its member row before it claims, so an owner without a row has left for good.
-            states = await context.bounded(context.store.shards())
-            self.membership.observe(await context.bounded(context.store.members()), context.clock.boottime_us())
+            if self._may_skip_shards():
+                await self._read_members()
+            # Somebody has joined, is leaving or fell silent: what follows from it needs the shards as they are now.
+            if not self._may_skip_shards():
+                await self._read_shards()
+                await self._read_members()
         except StoreCallFailed as error:
+            self._outdated = True
             context.observe(LoadFailed(None, str(error)))
             return False
-        self.states = {state.shard_id: state for state in states}
         boot_us = context.clock.boottime_us()
         self._report_shared_names(boot_us)
         self._report_secrets()
         self.joined = self.joined or self.settled(boot_us)
         return True
+
+    def _may_skip_shards(self) -> bool:
+        """Whether the shards as last read will do: each has the owner that it should have, and nobody has noticed anything
+        else since. That changes with the members, which are read all the time, or an owner that loses its claim refuses
+        writes, which requests another read. With hundreds of nodes, reading a thousand rows at each heartbeat of each node
+        would keep several cores of the database busy."""
+        age_us = self._context.clock.boottime_us() - self._shards_read_at
+        if self._outdated or age_us >= self._context.limits.ownership_reread_interval_us:
+            return False
+        return all(self._in_place(shard_id) for shard_id in range(self._total_shards))
+
+    def _in_place(self, shard_id: int) -> bool:
+        state = self.states.get(shard_id)
+        if state is None or state.owner is None or state.owner != self.membership.wanted(shard_id):
+            return False
+        return state.owner != self.incarnation or shard_id in self._owned
+
+    async def _read_shards(self) -> None:
+        """Reads the shards. The members have to be read after it: an owner writes its member row before it claims, so an
+        owner without a row has left for good."""
+        context = self._context
+        self._outdated, began_at = False, context.clock.boottime_us()
+        states = await context.bounded(context.store.shards())
+        self.states, self._shards_read_at = {state.shard_id: state for state in states}, began_at
+
+    async def _read_members(self) -> None:
+        context = self._context
+        self.membership.observe(await context.bounded(context.store.members()), context.clock.boottime_us())
 
     def _report_shared_names(self, boot_us: int) -> None:
         interval = self._context.limits.duplicate_name_warning_interval_us
@@ -131,6 +173,7 @@ class ObservedPlacement:
 
     def refresh(self) -> None:
         """Requests another read of the ownership soon; watchers are notified after it."""
+        self._outdated = True
         self.refresh_requested.set()
 
     def watch(self, refreshed: Callable[[], None]) -> None:

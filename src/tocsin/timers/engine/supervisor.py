@@ -64,7 +64,7 @@ class Supervisor:
             api_url=api_url,
             secret_marks=secret_marks,
         )
-        self.placement = ObservedPlacement(context, self.membership, self.lease, self.dispatcher.shards)
+        self.placement = ObservedPlacement(context, self.membership, self.lease, self.dispatcher.shards, total_shards)
         self.flows = FlowExchange(
             context, self.dispatcher.flows, self.placement, self._spawn, self.dispatcher.may_dispatch
         )
