@@ -82,6 +82,7 @@ AGENT_GAUGES: dict[str, str] = {
     "tocsin_agent_running": "1 on the node that runs the agent, 0 on standby nodes.",
     "tocsin_agent_executions_in_flight": "Requests to services in flight.",
     "tocsin_agent_executions_deferred": "Calls that wait for a free slot within the limits on requests.",
+    "tocsin_agent_executions_suspended": "Calls that wait for their flow, which are in the agent's database.",
     "tocsin_agent_messages_waiting": "Messages on the bus that this process has yet to handle.",
     "tocsin_agent_outbox_waiting": "Outbox rows read and not yet accepted by the bus.",
     "tocsin_agent_broker_connected": "1 while the broker is reachable.",
@@ -201,7 +202,7 @@ class RequestMetrics(Collector):
 
 
 class FlowMetrics(Collector):
-    """The rules of flows that have the most timers waiting; `busiest` returns so many (namespace, match, in flight, waiting)
+    """The rules of flows for which most waits; `busiest` returns so many (namespace, match, in flight, waiting)
     at each scrape."""
 
     def __init__(self, busiest: Callable[[int], Iterable[tuple[str, str, int, int]]]) -> None:

@@ -20,6 +20,7 @@ from tocsin.service_calls.messages import (
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
+    ExecutionSuspended,
     Message,
     RetryServiceCall,
     SubmitServiceCall,
@@ -43,7 +44,14 @@ COMMANDS = (
     RetryServiceCall,
     DismissFailure,
 )
-EVENTS = (DueTimeReached, ExecutionStarted, ExecutionSucceeded, ExecutionFailed, ExecutionInterrupted)
+EVENTS = (
+    DueTimeReached,
+    ExecutionSuspended,
+    ExecutionStarted,
+    ExecutionSucceeded,
+    ExecutionFailed,
+    ExecutionInterrupted,
+)
 
 
 class _Received(NamedTuple):
@@ -95,6 +103,8 @@ class Orchestration:
         match message:
             case DueTimeReached():
                 return service_call.due(call, message.due_at, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
+            case ExecutionSuspended():
+                return service_call.suspended(call, message)
             case ExecutionStarted():
                 return service_call.started(call, message, limits=limits)
             case ExecutionSucceeded():
