@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tests.support.flow_gates import OpenGate
 from tests.support.simulation_loop import NODE
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.ports.bus import Bus
@@ -74,6 +75,7 @@ class Process:
                 database,  # type: ignore[arg-type]
                 SimulatedClient(world.receivers),
                 lambda context: None,  # type: ignore[arg-type,return-value]  # its timers are polled
+                OpenGate(),
                 world,
                 _RULES,
                 world.observe,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tocsin.model.setting import Topic, setting
+from tocsin.model.setting_values import namespace_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class AgentLimits:
         "default",
         "The namespace whose flows and limits apply to service calls that name a `flowKey`, together with its timers. Nodes "
         "that may run the agent need the same one.",
+        rule=namespace_name,
     )
 
     # Filled by the settings of other parts (`tocsin.settings.settings.SHARED`).

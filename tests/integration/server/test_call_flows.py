@@ -1,5 +1,5 @@
-"""Service calls that name a flow key: limited together with timers, on each bus and database; what waits survives restarts and
-hinders nothing else."""
+"""Service calls that name a flow key: limited together with timers, on each bus and database; what waits survives restarts
+and hinders nothing else."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ async def test_flow_keys_of_calls_are_those_of_timers(server: ServerProcess) -> 
 
 
 async def test_what_waits_survives_a_kill_and_a_change_of_the_rules(tmp_path: Path, receiver: Watched) -> None:
-    async with serving(tmp_path, "--agent-flow-namespace", "vendors") as server:
+    async with serving(tmp_path, env={"TOCSIN_AGENT_FLOW_NAMESPACE": "vendors"}) as server:
         api, client, tenant = Api(server), Client(server.address), new_id()
         assert (await api("namespaces/create", name="vendors", limits={"parallelism": 2}))[0] == 200
         await api("flows/put", namespace="vendors", match="vendor:", total={"parallelism": 5})
@@ -222,8 +222,11 @@ async def test_what_waits_survives_a_kill_and_a_change_of_the_rules(tmp_path: Pa
         await server.kill()
         await server.start()
         api, client = Api(server), Client(server.address)
+        receiver.held = {"/v"}
         # Without their rule, the limits of the namespace are left.
         assert (await api("flows/delete", namespace="vendors", match="vendor:"))[0] == 204
+        await receiver.count("/v", 2)
+        await receiver.release()
         for call in calls:
             assert (await finished(client, tenant, call))["status"] == "Succeeded"
         assert (len(receiver.of("/v")), receiver.most_at_once) == (20, 2)

@@ -74,8 +74,11 @@ class FlowQueue:
         # Keys with orders in memory, those that were read longest ago first, and how many orders these are.
         self._resident: OrderedDict[str, None] = OrderedDict()
         self._loaded = 0
-        # Keys whose orders in memory found no slot of their destinations. One that frees none is noticed by the next round.
+        # Keys whose orders in memory found no slot, by their destinations. Those that a freed slot does not help, since
+        # their flow has closed meanwhile, would keep others from it: the next round serves all.
         self._without_slot: dict[str, dict[str, None]] = {}
+        # Keys that could not be read.
+        self._served_by_round: set[str] = set()
         # Keys that are to be read.
         self._wanted: set[str] = set()
         self._reads = Batches(self._read)
@@ -310,8 +313,7 @@ class FlowQueue:
                 rows = await self._store.first(key, most)
             except StoreError as error:
                 self._context.step_failed("suspended orders", error)
-                # The next round, or the next turn, reads it.
-                self._unlisted = True
+                self._served_by_round.add(key)
                 continue
             if not self._closing and self._keys.get(key) is known:
                 self._take(key, known, rows, more=len(rows) == most)
@@ -366,10 +368,11 @@ class FlowQueue:
                 break
 
     async def round(self) -> None:
-        """Looks for keys in the table that are not known. One that is open, for which there is no room, replaces one that is
-        not. Raises StoreError."""
+        """Looks for keys in the table that are not known. One that is open, for which there is no room, replaces the one that
+        is known longest. Raises StoreError."""
+        served, self._served_by_round = self._served_by_round, set()
         without_slot, self._without_slot = self._without_slot, {}
-        for key in {key for keys in without_slot.values() for key in keys}:
+        for key in served.union(*without_slot.values()):
             self._gate.wake(key)
         for _ in range(_READS_MAX):
             if self._closing or not (self._unlisted or self._after):

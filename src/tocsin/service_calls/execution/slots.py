@@ -43,7 +43,7 @@ class Slots(Generic[B]):
         self.deferred += 1
         self._give_turn(item.destination)
 
-    def admit(self, lets_begin: Callable[[B], bool]) -> list[B]:
+    def admit(self, lets_begin: Callable[[B], bool] = lambda item: True) -> list[B]:
         """The items that may start now. For each, call `answered` and `released` once. An item that has its turn and that
         `lets_begin` refuses takes no slot, and is no longer deferred here."""
         admitted: list[B] = []
