@@ -12,7 +12,7 @@ from tests.support.flow_gates import OpenGate
 from tests.support.simulation_loop import NODE
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.ports.bus import Bus
-from tocsin.server.agent_modules import AgentModules
+from tocsin.server.agent_modules import AgentModules, OfEngine
 from tocsin.service_calls.messages import Registry
 from tocsin.settings import Settings
 
@@ -74,8 +74,8 @@ class Process:
                 Settings(agent=world.limits, bus=world.bus_limits),
                 database,  # type: ignore[arg-type]
                 SimulatedClient(world.receivers),
-                lambda context: None,  # type: ignore[arg-type,return-value]  # its timers are polled
-                OpenGate(),
+                # Its timers are polled.
+                OfEngine(lambda context: None, OpenGate()),  # type: ignore[arg-type,return-value]
                 world,
                 _RULES,
                 world.observe,

@@ -4283,8 +4283,8 @@ type ServiceCallSummary struct {
 	Outcome    *Outcome
 	// The flow that limits its attempts.
 	FlowKey string
-	// What a Running call that has not started waits for: a slot or a token of its flow.
-	WaitsFor json.RawMessage
+	// What a Running call that has not started waits for: flow, a slot or a token of its flow.
+	WaitsFor TimerWaitsFor
 }
 
 func (v *ServiceCallSummary) members(to []member) []member {
@@ -4521,8 +4521,8 @@ type ServiceCall struct {
 	Outcome    *Outcome
 	// The flow that limits its attempts.
 	FlowKey string
-	// What a Running call that has not started waits for: a slot or a token of its flow.
-	WaitsFor json.RawMessage
+	// What a Running call that has not started waits for: flow, a slot or a token of its flow.
+	WaitsFor TimerWaitsFor
 	// Who is notified when it has failed.
 	OnFailure *HookAnswer
 	// Who is notified when it has succeeded.

@@ -15,7 +15,7 @@ from tocsin.ports.bus import BrokerRefused, BusUnavailable
 from tocsin.ports.clock import Clock
 from tocsin.ports.flow_gate import FlowGate
 from tocsin.ports.http import Requester
-from tocsin.server.agent_modules import AgentModules
+from tocsin.server.agent_modules import AgentModules, OfEngine
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.engine_timers import DueCaller, EngineTimers
 from tocsin.service_calls.events import (
@@ -229,8 +229,7 @@ class ServiceAgent:
             self._settings,
             database,
             self._client,
-            partial(EngineTimers, service, self.due_caller),
-            flows,
+            OfEngine(partial(EngineTimers, service, self.due_caller), flows),
             self._clock,
             self._rules,
             self._observe,

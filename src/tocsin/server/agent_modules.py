@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from tocsin.http_client.plain import check_request
 from tocsin.messaging.embedded import EmbeddedBus
@@ -31,6 +32,14 @@ from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
 
 
+class OfEngine(NamedTuple):
+    """What the engine of timers does for the agent: `timers` makes those of `agent.timer = engine`, `flows` limits the calls
+    that name a flow key."""
+
+    timers: Callable[[AgentContext], Timers]
+    flows: FlowGate
+
+
 class AgentModules:
     """The modules of one run, from `start` to `stop`; each run has its own instance. `calls` is the interface for the
     API."""
@@ -40,8 +49,7 @@ class AgentModules:
         settings: Settings,
         database: AgentDatabase,
         client: Requester,
-        engine_timers: Callable[[AgentContext], Timers],
-        flows: FlowGate,
+        engine: OfEngine,
         clock: Clock,
         rules: InputRules,
         observe: AgentObserver,
@@ -49,8 +57,7 @@ class AgentModules:
         bus: Callable[[Registry], Bus] | None = None,
         chance: random.Random | None = None,
     ) -> None:
-        """`engine_timers` makes the timers of `agent.timer = engine`. `flows` limits the calls that name a flow key. `bus`
-        replaces the bus that the settings select. `chance` is the source of the jitter of retries."""
+        """`bus` replaces the bus that the settings select. `chance` is the source of the jitter of retries."""
         limits = settings.agent
         new_id = Uuid7Source(clock.now_us)
         registry = Registry(new_id, clock.now_us)
@@ -66,13 +73,13 @@ class AgentModules:
         self._schedules: TimerStore | None = None
         self._polling: PollingTimers | None = None
         if settings.agent_timer == "engine":
-            timers = engine_timers(context)
+            timers = engine.timers(context)
         else:
             timers = self._polling = PollingTimers(database.timers, context)
             self._schedules = database.timers
         self._timer = TimerModule(timers, made, context)
         self._timer.attach()
-        self._flows = FlowQueue(database.suspended, flows, context)
+        self._flows = FlowQueue(database.suspended, engine.flows, context)
         self._executor = Executor(database.executions, database.secrets, client, self._flows, context)
         ExecutionHandlers(self._executor, database.executions, context).attach(made)
         self._dispatcher = OutboxDispatcher(database.outbox, made, context, chance or random.Random())
@@ -86,7 +93,7 @@ class AgentModules:
             rules,
             check,
             settings.engine.failure_retention_us,
-            is_closed=flows.is_closed,
+            is_closed=engine.flows.is_closed,
         )
 
     async def start(self) -> None:

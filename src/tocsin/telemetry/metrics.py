@@ -69,11 +69,12 @@ GAUGES: dict[str, str] = {
     "tocsin_shard_size_bytes_max": "Size of the largest shard: in DynamoDB estimated, of those that "
     "this node writes, with a limit of 10 GiB; in Cassandra of all, as its nodes report it.",
 }
-#: Gauges of the rules of flows that have the most timers waiting: name, help.
+#: Gauges of the rules of flows for which most waits: name, help.
 FLOW_GAUGES: dict[str, str] = {
-    "tocsin_flow_timers_waiting": "Due timers that wait in memory within the limits of a flow, by namespace and by what its "
-    "rule matches (empty: the namespace's own limits); of the 20 rules that have the most. More may wait in the store.",
-    "tocsin_flow_callbacks_in_flight": "Callbacks of this node in flight, of the same rules.",
+    "tocsin_flow_timers_waiting": "Due timers that wait in memory within the limits of a flow, and service calls, by "
+    "namespace and by what its rule matches (empty: the namespace's own limits); of the 20 rules that have the most. More "
+    "timers may wait in the store.",
+    "tocsin_flow_callbacks_in_flight": "Callbacks and requests of service calls of this node in flight, of the same rules.",
 }
 #: Rules of flows that have series.
 FLOWS_MAX = 20

@@ -2019,8 +2019,8 @@ export interface ServiceCallSummary {
   outcome?: Outcome;
   /** The flow that limits its attempts. */
   flowKey?: string;
-  /** What a Running call that has not started waits for: a slot or a token of its flow. */
-  waitsFor?: unknown;
+  /** What a Running call that has not started waits for: flow, a slot or a token of its flow. */
+  waitsFor?: Open<TimerWaitsFor>;
 }
 
 /** The request's method and URL. */
@@ -2116,8 +2116,8 @@ export interface ServiceCall {
   outcome?: Outcome;
   /** The flow that limits its attempts. */
   flowKey?: string;
-  /** What a Running call that has not started waits for: a slot or a token of its flow. */
-  waitsFor?: unknown;
+  /** What a Running call that has not started waits for: flow, a slot or a token of its flow. */
+  waitsFor?: Open<TimerWaitsFor>;
   /** Who is notified when it has failed. */
   onFailure?: HookAnswer;
   /** Who is notified when it has succeeded. */

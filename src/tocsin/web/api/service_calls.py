@@ -12,6 +12,7 @@ from msgspec import UNSET
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
 from tocsin.model.errors import FieldError, Unavailable
+from tocsin.model.explanation import WaitsFor
 from tocsin.model.ids import is_uuid7
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.ports.audit import AuditLog
@@ -211,7 +212,7 @@ def _shown(record: CallRecord, waits_for_flow: bool) -> dict[str, Any]:
         "finished_at": optional_instant(record.finished_at),
         "outcome": UNSET if record.outcome is None else msgspec.convert(record.outcome, wire.Outcome),
         "flow_key": UNSET if record.flow_key is None else record.flow_key,
-        "waits_for": "flow" if waits_for_flow else UNSET,
+        "waits_for": WaitsFor.FLOW if waits_for_flow else UNSET,
     }
 
 

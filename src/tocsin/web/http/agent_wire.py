@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model import hooks
+from tocsin.model.explanation import WaitsFor
 from tocsin.model.hooks import Event
 from tocsin.service_calls.api.validation import PolicySent, Submission
 from tocsin.service_calls.messages import CallStatus
@@ -67,7 +68,7 @@ CallFlowKey = Annotated[
 ]
 ShownFlowKey = Annotated[str, about("The flow that limits its attempts.", "vendor")]
 CallWaitsFor = Annotated[
-    Literal["flow"], about("What a Running call that has not started waits for: a slot or a token of its flow.")
+    WaitsFor, about("What a Running call that has not started waits for: flow, a slot or a token of its flow.")
 ]
 NextAttemptAt = Annotated[str, about("When the next attempt is due, while the status is Retrying.")]
 LatencyMs = Annotated[float, about("From the dispatch of the request to the end of the response, in milliseconds.")]

@@ -3654,8 +3654,8 @@ class ServiceCallSummary:
     outcome: Outcome | None = None
     #: The flow that limits its attempts.
     flow_key: str | None = None
-    #: What a Running call that has not started waits for: a slot or a token of its flow.
-    waits_for: Any = None
+    #: What a Running call that has not started waits for: flow, a slot or a token of its flow.
+    waits_for: TimerWaitsFor | str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> ServiceCallSummary:
@@ -3844,8 +3844,8 @@ class ServiceCall:
     outcome: Outcome | None = None
     #: The flow that limits its attempts.
     flow_key: str | None = None
-    #: What a Running call that has not started waits for: a slot or a token of its flow.
-    waits_for: Any = None
+    #: What a Running call that has not started waits for: flow, a slot or a token of its flow.
+    waits_for: TimerWaitsFor | str | None = None
     #: Who is notified when it has failed.
     on_failure: HookAnswer | None = None
     #: Who is notified when it has succeeded.

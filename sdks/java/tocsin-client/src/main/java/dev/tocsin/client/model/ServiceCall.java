@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * @param finishedAt An RFC 3339 instant with a time zone. Null if absent.
  * @param outcome outcome Null if absent.
  * @param flowKey The flow that limits its attempts. Null if absent.
- * @param waitsFor What a Running call that has not started waits for: a slot or a token of its flow. Null if absent.
+ * @param waitsFor What a Running call that has not started waits for: flow, a slot or a token of its flow. Null if absent.
  * @param onFailure Who is notified when it has failed. Null if absent.
  * @param onSuccess Who is notified when it has succeeded. Null if absent.
  */
@@ -47,7 +47,7 @@ public record ServiceCall(
         @Nullable Instant finishedAt,
         @Nullable Outcome outcome,
         @Nullable String flowKey,
-        @Nullable Json waitsFor,
+        @Nullable TimerWaitsFor waitsFor,
         @Nullable HookAnswer onFailure,
         @Nullable HookAnswer onSuccess) {
 
@@ -75,7 +75,7 @@ public record ServiceCall(
                 source.readOptional("finishedAt", Values::toInstant),
                 source.readOptional("outcome", Outcome::fromJson),
                 source.readOptional("flowKey", Json::asString),
-                source.readOptional("waitsFor", value -> value),
+                source.readOptional("waitsFor", TimerWaitsFor::fromJson),
                 source.readOptional("onFailure", HookAnswer::fromJson),
                 source.readOptional("onSuccess", HookAnswer::fromJson));
     }

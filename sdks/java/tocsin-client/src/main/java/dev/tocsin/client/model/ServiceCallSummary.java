@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  * @param finishedAt An RFC 3339 instant with a time zone. Null if absent.
  * @param outcome outcome Null if absent.
  * @param flowKey The flow that limits its attempts. Null if absent.
- * @param waitsFor What a Running call that has not started waits for: a slot or a token of its flow. Null if absent.
+ * @param waitsFor What a Running call that has not started waits for: flow, a slot or a token of its flow. Null if absent.
  */
 public record ServiceCallSummary(
         String serviceCallId,
@@ -43,7 +43,7 @@ public record ServiceCallSummary(
         @Nullable Instant finishedAt,
         @Nullable Outcome outcome,
         @Nullable String flowKey,
-        @Nullable Json waitsFor) {
+        @Nullable TimerWaitsFor waitsFor) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -68,6 +68,6 @@ public record ServiceCallSummary(
                 source.readOptional("finishedAt", Values::toInstant),
                 source.readOptional("outcome", Outcome::fromJson),
                 source.readOptional("flowKey", Json::asString),
-                source.readOptional("waitsFor", value -> value));
+                source.readOptional("waitsFor", TimerWaitsFor::fromJson));
     }
 }
