@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,19 +35,22 @@ class Watched(Receiver):
     def __init__(self) -> None:
         super().__init__(lambda body, headers: (200, b""))
         self.arrivals: list[tuple[str, float]] = []
-        self.now = self.most_at_once = 0
+        self.now: Counter[str] = Counter()
+        self.most_at_once = 0
+        self.most_by_path: dict[str, int] = {}
         self.held: set[str] = set()
         self.statuses: dict[str, list[int]] = {}
         self._changed = asyncio.Condition()
 
     async def _respond(self, path: str, headers: dict[str, str], raw: bytes) -> tuple[int, bytes]:
         self.arrivals.append((path, time.monotonic()))
-        self.now += 1
-        self.most_at_once = max(self.now, self.most_at_once)
+        self.now[path] += 1
+        self.most_at_once = max(self.now.total(), self.most_at_once)
+        self.most_by_path[path] = max(self.now[path], self.most_by_path.get(path, 0))
         await self._notify()
         async with self._changed:
             await self._changed.wait_for(lambda: path not in self.held)
-        self.now -= 1
+        self.now[path] -= 1
         statuses = self.statuses.get(path, [200])
         return (statuses.pop(0) if len(statuses) > 1 else statuses[0]), b""
 
