@@ -8,7 +8,6 @@ import inspect
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tests.support.flow_gates import OpenGate
 from tests.support.simulation_loop import NODE
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.ports.bus import Bus
@@ -18,6 +17,7 @@ from tocsin.settings import Settings
 
 from .bus import SimulatedBus, WatchedEmbeddedBus
 from .database import SimulatedDatabase
+from .flows import SimulatedGate
 from .receiver import SimulatedClient
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Process:
         self.modules: AgentModules | None = None
         self.database: SimulatedDatabase | None = None
         self.over = False
+        self.gate = SimulatedGate(world)
         self._world = world
         self._number = number
         self._freezes = 0
@@ -70,12 +71,13 @@ class Process:
         while not self.over:
             world.log(self.name, "starts")
             self.database = database = SimulatedDatabase(world, world.tables)
+            self.gate = SimulatedGate(world)
             modules = AgentModules(
                 Settings(agent=world.limits, bus=world.bus_limits),
                 database,  # type: ignore[arg-type]
                 SimulatedClient(world.receivers),
                 # Its timers are polled.
-                OfEngine(lambda context: None, OpenGate()),  # type: ignore[arg-type,return-value]
+                OfEngine(lambda context: None, self.gate),  # type: ignore[arg-type,return-value]
                 world,
                 _RULES,
                 world.observe,

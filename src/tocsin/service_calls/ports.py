@@ -43,8 +43,8 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     `execution_id` is the execution that was ordered last, `executions` is how many were ordered, `started_at` is when
     the last one began. `attempts` counts the executions that ended, without those that were repeated after an
     interruption. `first_attempt_at` is when the first execution began. `next_attempt_at` is the due time of the last
-    planned retry, also after it has passed. `watch_at` is when the watchdog checks the call, None once it has finished, and
-    while its execution waits for its flow. `traceparent` is that of the submission, for the traces of its executions.
+    planned retry, also after it has passed. `watch_at` is when the watchdog checks the call, None once it has finished.
+    `traceparent` is that of the submission, for the traces of its executions.
     `failure` is what the call has in common with others that failed (`tocsin.model.failure`), until it is retried or its
     failure is dismissed. `flow_key` names the flow whose limits apply to its attempts. `tags` are the tags of the submission;
     they are not loaded with the call.

@@ -268,13 +268,13 @@ class Executor:
 
     def _answered(self, order: Order, result: Result) -> None:
         outcome = result.outcome
-        if self._closed:
+        if self._closed or not isinstance(outcome, NotSent):
             self._flows.ended(order, result)
+        if self._closed:
             return
         if isinstance(outcome, NotSent):
             self._request_later(order, outcome)
             return
-        self._flows.ended(order, result)
         if isinstance(outcome, NoResponse) and outcome.code == "SHUTDOWN":
             # No result: the execution was interrupted, and the next start finds it unfinished.
             self._drop(order)

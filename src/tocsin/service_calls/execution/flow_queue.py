@@ -77,7 +77,7 @@ class FlowQueue:
         # Keys whose orders in memory found no slot, by their destinations. Those that a freed slot does not help, since
         # their flow has closed meanwhile, would keep others from it: the next round serves all.
         self._without_slot: dict[str, dict[str, None]] = {}
-        # Keys that could not be read.
+        # Keys that could not be read, or of which nothing new was read.
         self._served_by_round: set[str] = set()
         # Keys that are to be read.
         self._wanted: set[str] = set()
@@ -341,6 +341,9 @@ class FlowQueue:
         if known.loaded:
             self._resident.move_to_end(key)
             self._gate.wake(key)
+        elif known.more:
+            # All that was read was in memory: its order has come again, and is about to be found in the table.
+            self._served_by_round.add(key)
         while self._loaded > self._limits.suspended_orders_max and len(self._resident) > 1:
             self._unload(next(iter(self._resident)))
 
@@ -377,9 +380,13 @@ class FlowQueue:
         for _ in range(_READS_MAX):
             if self._closing or not (self._unlisted or self._after):
                 return
-            if not self._after:
-                self._unlisted = False
-            found = await self._store.flow_keys(self._after, _KEYS_READ)
+            # One that is added while the table is read may be missing in what is read.
+            unlisted, self._unlisted = self._unlisted, self._unlisted and bool(self._after)
+            try:
+                found = await self._store.flow_keys(self._after, _KEYS_READ)
+            except StoreError:
+                self._unlisted = unlisted
+                raise
             for key, count in found:
                 if key not in self._keys and not self._closing:
                     self._list(key, count)

@@ -104,7 +104,7 @@ class Orchestration:
             case DueTimeReached():
                 return service_call.due(call, message.due_at, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
             case ExecutionSuspended():
-                return service_call.suspended(call, message)
+                return service_call.suspended(call, message, now_us=unit.now_us, limits=limits)
             case ExecutionStarted():
                 return service_call.started(call, message, limits=limits)
             case ExecutionSucceeded():
@@ -288,8 +288,9 @@ class Watchdog:
             if step is not None:
                 # No message caused it.
                 unit.take(call.key, step, None)
-                unit.events.append(_rescued(call, unit.now_us))
                 acted_on += 1
+                if not service_call.waits_for_flow(call, now_us=unit.now_us, limits=limits):
+                    unit.events.append(_rescued(call, unit.now_us))
         return len(calls), acted_on
 
     async def purge(self) -> int:
