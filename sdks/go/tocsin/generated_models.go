@@ -3656,7 +3656,7 @@ type Flow struct {
 	UpdatedAt time.Time
 	// Attempts that are in flight.
 	InFlight int
-	// Due timers that wait in memory; further ones may wait in the store.
+	// Due timers that wait in memory, and service calls; further timers may wait in the store.
 	Waiting int
 	// Whether all nodes have answered; otherwise more may be in flight and wait than is shown.
 	Complete bool

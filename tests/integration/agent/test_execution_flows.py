@@ -155,6 +155,29 @@ async def test_a_destination_without_slots_keeps_nobody_else_of_its_key() -> Non
         await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in stuck))
 
 
+async def test_a_slot_of_the_total_is_taken_by_what_waits_for_another_destination() -> None:
+    changes, answering = Changes(), asyncio.Event()
+
+    async def slow(arrival: Arrival) -> bytes:
+        await answering.wait()
+        return answer()
+
+    async with (
+        flowing(executions_in_flight_max=1) as bench,
+        Service(slow, changes) as slow_one,
+        Service(ok, bench.changes) as service,
+    ):
+        await bench.hand_over(bench.order(slow_one.url))
+        await changes.until(lambda: len(slow_one.arrivals) == 1)
+        orders = [bench.order(service.url, flow_key=key) for key in ("a", "b")]
+        await bench.hand_over(*orders)
+        await bench.changes.until(lambda: len(bench.log.suspended) == 2)
+        for key in ("a", "b"):
+            bench.gate.open(key, 1)
+        answering.set()
+        await bench.changes.until(lambda: all(bench.has_ended(bench.execution_id(order)) for order in orders))
+
+
 async def test_what_waits_is_never_too_late_and_is_reported_before_the_watchdog_looks_for_it() -> None:
     async with flowing(start_timeout_us=1, watchdog_grace_us=30_000) as bench, Service(ok, bench.changes) as service:
         order = bench.order(service.url, flow_key="k")

@@ -1731,7 +1731,7 @@ export interface Flow {
   updatedAt: Instant;
   /** Attempts that are in flight. */
   inFlight: number;
-  /** Due timers that wait in memory; further ones may wait in the store. */
+  /** Due timers that wait in memory, and service calls; further timers may wait in the store. */
   waiting: number;
   /** Whether all nodes have answered; otherwise more may be in flight and wait than is shown. */
   complete: boolean;

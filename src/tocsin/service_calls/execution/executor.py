@@ -120,7 +120,7 @@ class Executor:
         had not begun stay unacknowledged and are delivered again. Idempotent.
         """
         self._draining = True
-        await self._flows.close()
+        self._flows.stop()
         for order in self._slots.drop_deferred():
             del self._orders[order.execution_id]
         for order in self._beginnings.take_back():
@@ -137,6 +137,8 @@ class Executor:
         for order in self._orders.values():
             if not order.logged:
                 self._flows.ended(order)
+        # Last, because it may wait for the database.
+        await self._flows.close()
         return self._slots.in_flight == 0
 
     # ------------------------------------------------------------------ beginning

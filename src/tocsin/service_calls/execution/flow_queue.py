@@ -103,11 +103,14 @@ class FlowQueue:
         self._rounds.start()
         self._reports.start()
 
-    async def close(self) -> None:
+    def stop(self) -> None:
         """Gives no more turns. What waits is in the table, or was not acknowledged. Idempotent."""
         self._closing = True
         self._gate.detach()
         self._suspensions.take_back()
+
+    async def close(self) -> None:
+        """Ends what goes on after `stop`. Idempotent."""
         await self._suspensions.close()
         await self._reads.close()
         await self._rounds.close()
@@ -138,14 +141,15 @@ class FlowQueue:
         return True
 
     def freed(self, destination: str) -> None:
-        """A slot of the destination is free. What has waited for it in memory takes it first."""
-        keys = self._without_slot.get(destination)
-        if keys is not None:
+        """A slot of the destination is free: keys whose orders wait for one are served. So are those of another destination in
+        turn, whose orders may have waited for a slot of the total."""
+        for place in dict.fromkeys((destination, next(iter(self._without_slot), destination))):
+            keys = self._without_slot.pop(place, {})
             for key in list(keys)[:_WOKEN_MAX]:
                 del keys[key]
                 self._gate.wake(key)
-            if not keys:
-                del self._without_slot[destination]
+            if keys:
+                self._without_slot[place] = keys
 
     def ended(self, order: Order, result: Result | None = None) -> None:
         """The order's attempt has ended, with this result, or without any. Idempotent."""

@@ -3139,7 +3139,7 @@ class Flow:
     updated_at: datetime
     #: Attempts that are in flight.
     in_flight: int
-    #: Due timers that wait in memory; further ones may wait in the store.
+    #: Due timers that wait in memory, and service calls; further timers may wait in the store.
     waiting: int
     #: Whether all nodes have answered; otherwise more may be in flight and wait than is shown.
     complete: bool
