@@ -141,9 +141,11 @@ class FlowQueue:
         return True
 
     def freed(self, destination: str) -> None:
-        """A slot of the destination is free: keys whose orders wait for one are served. So are those of another destination in
-        turn, whose orders may have waited for a slot of the total."""
-        for place in dict.fromkeys((destination, next(iter(self._without_slot), destination))):
+        """A slot of the destination is free: keys whose orders wait for one are served. So are those of another destination,
+        in turn, whose orders may have waited for a slot of the total."""
+        if not self._without_slot:
+            return
+        for place in dict.fromkeys((destination, next(iter(self._without_slot)))):
             keys = self._without_slot.pop(place, {})
             for key in list(keys)[:_WOKEN_MAX]:
                 del keys[key]
