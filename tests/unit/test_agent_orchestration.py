@@ -37,7 +37,6 @@ from tocsin.service_calls.messages import (
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
-    ExecutionSuspended,
     Instant,
     JobFilter,
     Message,
@@ -45,7 +44,6 @@ from tocsin.service_calls.messages import (
     RequestSpec,
     ResponseMeta,
     RetryServiceCall,
-    StartExecution,
     SubmitServiceCall,
     TagServiceCall,
     UntagServiceCall,
@@ -113,21 +111,10 @@ class World:
         correlation_id: str = "corr",
         traceparent: str | None = None,
         hooks: Hooks | None = None,
-        flow_key: str | None = None,
     ) -> Envelope:
         due_at = None if ahead_us is None else Instant(self.clock.now_us() + ahead_us)
         message = SubmitServiceCall(
-            key.service_call_id,
-            "bill",
-            SPEC,
-            fingerprint,
-            due_at,
-            tags,
-            idempotency_key,
-            None,
-            traceparent,
-            hooks,
-            flow_key,
+            key.service_call_id, "bill", SPEC, fingerprint, due_at, tags, idempotency_key, None, traceparent, hooks
         )
         return self.seal(key, message, correlation_id)
 
@@ -542,30 +529,6 @@ class TestWatchdog:
             assert last[key.service_call_id].causation_id is None
             assert last[key.service_call_id].correlation_id == "corr"
         assert await world.watchdog.check() == 0
-
-    async def test_a_call_that_waits_for_its_flow_is_asked_for_seldom_and_not_rescued(self, world: World):
-        key, limits = world.key(), world.limits
-        await world.ask(world.submission(key, flow_key="vendor"))
-        (order,) = [each for each in world.tables.messages(key) if each.type == "StartExecution"]
-        message = world.registry.open(order)
-        assert isinstance(message, StartExecution)
-        assert message.flow_key == world.call(key).flow_key == "vendor"
-        waits = ExecutionSuspended(key.service_call_id, world.execution_id(key), Instant(EPOCH_US))
-        await world.deliver(world.seal(key, waits))
-        world.events.clear()
-        for _ in range(3):
-            world.clock.advance(limits.start_timeout_us - 1)
-            assert await world.watchdog.check() == 0
-            world.clock.advance(1)
-            assert await world.watchdog.check() == 1
-        assert world.types(key)[-2:] == ["CheckExecution", "StartExecution"]
-        assert not [event for event in world.events if isinstance(event, CallRescued)]
-        begun = ExecutionStarted(key.service_call_id, world.execution_id(key), Instant(world.clock.now_us()))
-        await world.deliver(world.seal(key, begun))
-        watched = world.call(key)
-        # It comes again, late.
-        await world.deliver(world.seal(key, waits))
-        assert world.call(key) == watched
 
     async def test_watchdog_continues_batch_by_batch(self):
         world = World(AgentLimits(watchdog_batch_max=2))
