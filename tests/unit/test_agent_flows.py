@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.test_agent_orchestration import SPEC, World
+
 from tocsin.service_calls.events import CallRescued
 from tocsin.service_calls.messages import (
     ExecutionStarted,
