@@ -41,7 +41,7 @@ class Client:
         self._rng = rng
         self._retries = world.rng("retries", number)
         #: The flow whose slots it needs.
-        self.flow_key = world.rng("flow", number).choice((None, *FLOWS)) if world.flows else None
+        self.flow_key = world.rng("flow", number).choice((None, None, None, *FLOWS)) if world.flows else None
         self._submissions = 0
 
     async def run(self) -> None:
