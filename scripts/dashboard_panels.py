@@ -133,8 +133,9 @@ TIMERS = Board(
             (("tocsin_timers_deferred{NODE}", _NODE),),
         ),
         Panel(
-            "Timers that wait for flows",
-            "Due timers within the limits of their flow, of the rules that have the most. Their limits ask for it.",
+            "Timers and calls that wait for flows",
+            "Due timers and service calls within the limits of their flow, of the rules that have the most. Their limits ask "
+            "for it.",
             "short",
             (("sum by (namespace, flow) (tocsin_flow_timers_waiting{NODE})", "{{namespace}} {{flow}}"),),
         ),
@@ -404,12 +405,13 @@ AGENT = Board(
             quantiles("tocsin_agent_execution_duration_seconds"),
         ),
         Panel(
-            "Executions in flight and deferred",
-            "Deferred ones wait for a free slot.",
+            "Executions in flight and waiting",
+            "Deferred ones wait for a free slot, suspended ones for their flow.",
             "short",
             (
                 ("sum(tocsin_agent_executions_in_flight{NODE})", "in flight"),
                 ("sum(tocsin_agent_executions_deferred{NODE})", "deferred"),
+                ("sum(tocsin_agent_executions_suspended{NODE})", "suspended"),
             ),
         ),
         Panel(

@@ -15,6 +15,7 @@ from tocsin.stores.service_calls.queries import SqlCallQueries
 from tocsin.stores.service_calls.service_calls import SqlServiceCalls
 from tocsin.stores.service_calls.sqlite import SqliteSession, completed
 from tocsin.stores.service_calls.statements import Work
+from tocsin.stores.service_calls.suspended import SqlSuspendedOrders
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
 from tocsin.stores.service_calls.timer_schedules import SqlTimerStore
 from tocsin.stores.sqlite.connection import transact
@@ -65,6 +66,7 @@ class SimulatedDatabase:
         self.calls = SqlServiceCalls(self.outbox)
         self.timers = SqlTimerStore(self)
         self.executions = SqlExecutionLog(self, self.outbox)
+        self.suspended = SqlSuspendedOrders(self, self.outbox)
         self.queries = SqlCallQueries(self)
         self.secrets = SqlTenantSecrets(self)
 

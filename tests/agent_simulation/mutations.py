@@ -20,8 +20,10 @@ CALL = "tocsin.service_calls.orchestration.service_call:"
 CHANGE = "tocsin.service_calls.orchestration.handlers:Orchestration._change"
 SCHEDULES = "tocsin.stores.service_calls.timer_schedules:"
 EXECUTION = "tocsin.service_calls.execution."
+LOG_WRITE = "tocsin.stores.service_calls.execution_log:SqlExecutionLog._write"
 CHECKS = EXECUTION + "handlers:"
 EXECUTOR = EXECUTION + "executor:Executor."
+FLOWS = EXECUTION + "flow_queue:FlowQueue."
 OUTBOX = "tocsin.service_calls.outbox:OutboxDispatcher."
 
 #: Where these are hunted, with how many seeds.
@@ -128,4 +130,23 @@ MUTATIONS = [
         "an execution with an unknown begin is sent before it is logged",
         always(EXECUTOR + "_begin", "order.execution_id in added"),
     ),
+    # The watchdog orders it again, so that the simulation doesn't notice.
+    Mutation(
+        "agent: an order that waits for its flow is acknowledged and not stored",
+        0,
+        (replace(FLOWS + "_suspend", "await self._store.suspend(...)", by="{order.execution_id for order in batch}"),),
+        (),
+        (
+            "tests/integration/agent/test_execution_flows.py::"
+            "test_orders_of_a_closed_flow_are_acknowledged_and_begin_in_order_once_it_opens",
+        ),
+    ),
+    _agent(
+        "what waited for a flow is not looked for after a restart",
+        replace(FLOWS + "__init__", "True, ''", by="False, ''"),
+    ),
+    _agent("an execution begins and its order goes on waiting", drop(LOG_WRITE, "DELETE_SUSPENDED")),
+    _agent("an answer leaves the slot of its flow", drop(EXECUTOR + "_answered", "self._flows.ended(order, result)")),
+    _agent("a call that waits for its flow fails after a while", never(EXECUTION + "order:_overdue", "flow_key")),
+    _agent("a key that could not be read is forgotten", drop(FLOWS + "_read", "self._served_by_round.add(key)")),
 ]

@@ -109,7 +109,10 @@ def _judge(world: World, client: Client, call: _Call) -> tuple[str, str] | None:
         return "ATTEMPTS", f"{problem}; {what}"
     if interrupted and not world.mortal:
         return "INTERRUPTED BY NOBODY", what
-    if any(execution.late(world.limits.start_timeout_us) and not execution.interrupted for execution in call.log):
+    timed_out = any((execution.error or "").startswith("START_TIMEOUT") for execution in call.log)
+    late = any(execution.late(world.limits.start_timeout_us) and not execution.interrupted for execution in call.log)
+    # What waits for a flow is never too late.
+    if timed_out if client.flow_key is not None else late:
         return "TOO LATE", what
     if not _in_order(world, client, call):
         return "ORDER", f"{world.posts.get(client.call_id)}; {what}"

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tests.support.simulation_loop import NODE
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.ports.bus import Bus
-from tocsin.server.agent_modules import AgentModules
+from tocsin.server.agent_modules import AgentModules, OfEngine
 from tocsin.service_calls.messages import Registry
 from tocsin.settings import Settings
 
 from .bus import SimulatedBus, WatchedEmbeddedBus
 from .database import SimulatedDatabase
+from .flows import SimulatedGate
 from .receiver import SimulatedClient
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Process:
         self.modules: AgentModules | None = None
         self.database: SimulatedDatabase | None = None
         self.over = False
+        self.gate = SimulatedGate(world)
         self._world = world
         self._number = number
         self._freezes = 0
@@ -69,11 +71,13 @@ class Process:
         while not self.over:
             world.log(self.name, "starts")
             self.database = database = SimulatedDatabase(world, world.tables)
+            self.gate = SimulatedGate(world)
             modules = AgentModules(
                 Settings(agent=world.limits, bus=world.bus_limits),
                 database,  # type: ignore[arg-type]
                 SimulatedClient(world.receivers),
-                lambda context: None,  # type: ignore[arg-type,return-value]  # its timers are polled
+                # Its timers are polled.
+                OfEngine(lambda context: None, self.gate),  # type: ignore[arg-type,return-value]
                 world,
                 _RULES,
                 world.observe,

@@ -52,6 +52,7 @@ def test_outcomes_are_correct_under_random_faults(first: int) -> None:
         "Retrying",
         "deleted while Retrying",
         "retried",
+        "waits for its flow",
     ):
         assert happened[what] > 0, happened
 

@@ -59,8 +59,12 @@ class World:
         self.mortal = seed % 3 != 0
         #: Nothing fails in this run except the services.
         self.quiet = seed % 10 == 0
+        #: Whether calls have flow keys.
+        self.flows = seed % 2 == 0
         places = rng.choice((1, 2, 512))
         self.limits = replace(LIMITS, executions_per_destination_max=places, executions_max=rng.choice((1, 2, 20)))
+        few = {"suspended_orders_max": 1, "flow_keys_max": 2} if seed % 4 == 0 else {}
+        self.limits = replace(self.limits, **few)
         self.bus_limits = BUS_LIMITS
         self.tables = Tables(self.rng("database"))
         self.broker = Broker(self, self.rng("broker")) if seed % 4 else None
@@ -181,6 +185,13 @@ class World:
         while self.loop.time() < deadline_s and self.tables.rows(_UNFINISHED) != [(0, 0)]:  # noqa: ASYNC110
             await asyncio.sleep(2.0)
         check_outcomes(self)
+        self._check_flows()
+
+    def _check_flows(self) -> None:
+        """Nothing is left of any flow."""
+        gate = self.process.gate
+        if gate.in_use.total() or gate.waiting or self.tables.rows("SELECT * FROM suspended_executions"):
+            self.broken("FLOW", f"in use: {gate.in_use}, waiting: {gate.waiting}")
 
 
 _UNFINISHED = """

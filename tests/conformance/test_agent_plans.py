@@ -13,7 +13,19 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.agent_database import NOW, OTHER_TENANT, TENANT, call, end, entry, envelope, insert, new_id, start
+from tests.support.agent_database import (
+    NOW,
+    OTHER_TENANT,
+    TENANT,
+    call,
+    end,
+    entry,
+    envelope,
+    insert,
+    new_id,
+    start,
+    waits,
+)
 from tocsin.service_calls.messages import CallStatus
 from tocsin.service_calls.ports import WAITING, CallFilter, PagePosition
 from tocsin.stores.service_calls import (
@@ -22,6 +34,7 @@ from tocsin.stores.service_calls import (
     outbox,
     queries,
     service_calls,
+    suspended,
     tenant_secrets,
     timer_schedules,
 )
@@ -32,6 +45,7 @@ ID = new_id()
 KEYS = [(TENANT, ID), (TENANT, new_id())]
 ONE = {"tenant": TENANT, "call": ID}
 CALLS, TAGS, TIMERS, LOG = "pk_service_calls", "pk_service_call_tags", "pk_timer_schedules", "pk_http_execution_log"
+SUSPENDED = "pk_suspended_executions"
 
 
 class Case(NamedTuple):
@@ -85,6 +99,12 @@ CASES = {
     "finish": Case(execution_log.FINISH, LOG, _row(execution_log.FINISH)),
     "find_executions": Case(execution_log.FIND, LOG, [(*key, ID) for key in KEYS]),
     "unfinished": Case(execution_log.UNFINISHED, "idx_http_execution_log_unfinished", [], {"most": 10}),
+    "suspend_order": Case(suspended.SUSPEND, LOG, _row(suspended.SUSPEND)),
+    "delete_suspended": Case(suspended.DELETE_SUSPENDED, SUSPENDED, [(*key, ID) for key in KEYS]),
+    "report_suspended": Case(suspended.REPORT, SUSPENDED, _row(suspended.REPORT)),
+    "first_suspended": Case(suspended.FIRST, "idx_suspended_executions_flow_key", [], {"flow": "k", "most": 10}),
+    "flow_keys": Case(suspended.FLOW_KEYS, "idx_suspended_executions_flow_key", [], {"after": "k", "most": 10}),
+    "unreported": Case(suspended.UNREPORTED, "idx_suspended_executions_unreported", [], {"before_at": NOW, "most": 10}),
     "unpublished": Case(outbox.UNPUBLISHED, "idx_outbox_unpublished", [], {"after": 5, "most": 10}),
     "mark_published": Case(outbox.MARK_PUBLISHED, "pk_outbox", [(1,), (2,)], {"moment_at": NOW}),
     "note_failure": Case(outbox.NOTE_FAILURE, "pk_outbox", [], {"number": 1, "attempts": 1, "last_error": "e"}),
@@ -160,10 +180,14 @@ SQLITE_NAMES = {
     TAGS: "sqlite_autoindex_service_call_tags_1",
     TIMERS: "sqlite_autoindex_timer_schedules_1",
     LOG: "sqlite_autoindex_http_execution_log_1",
+    SUSPENDED: "sqlite_autoindex_suspended_executions_1",
     "pk_tenant_secrets": "sqlite_autoindex_tenant_secrets_1",
     "pk_outbox": "INTEGER PRIMARY KEY",
 }
-OURS = r"(service_calls|service_call_tags|calls|tags|timer_schedules|http_execution_log|tenant_secrets|outbox|due|other_\d)"
+OURS = (
+    r"(service_calls|service_call_tags|calls|tags|timer_schedules|http_execution_log|logged|suspended_executions|"
+    r"tenant_secrets|outbox|due|other_\d)"
+)
 
 
 async def explain(session: Session, text: str, values: Sequence[Any]) -> str:
@@ -179,7 +203,7 @@ def check(plan: str, index: str, kind: str) -> None:
     if kind == "sqlite":
         assert re.search(rf"\b{re.escape(SQLITE_NAMES.get(index, index))}\b", plan), plan
         scanned = [line for line in plan.splitlines() if re.match(rf"SCAN {OURS}\b", line)]
-        if index in (CALLS, TAGS, TIMERS, LOG):
+        if index in (CALLS, TAGS, TIMERS, LOG, SUSPENDED):
             assert re.search(rf"{re.escape(SQLITE_NAMES[index])} \(tenant_id=\? AND service_call_id=\?", plan), plan
         # Walking along an index, to the first row or through a partial one, is not a scan of the table.
         assert all("USING" in line and "INDEX idx_" in line for line in scanned), plan
@@ -206,6 +230,9 @@ async def filled(database: AgentDatabase) -> None:
     executions = [start(c) for c in calls]
     await database.executions.begin([(e, envelope(c)) for e, c in zip(executions, calls, strict=True)])
     await database.executions.finish([(end(e), envelope(c)) for e, c in zip(executions[20:], calls[20:], strict=True)])
+    waiting = [waits(c, f"k{number % 50}") for number, c in enumerate(calls)]
+    await database.suspended.suspend(waiting)
+    await database.suspended.report([(each, each.envelope) for each in waiting[20:]], NOW)
     numbers = [row.number for row in await database.outbox.unpublished(0, 1_000)]
     await database.outbox.mark_published(numbers[20:], NOW)
 
@@ -265,7 +292,7 @@ async def test_every_page_uses_its_index(database: AgentDatabase, contents: str)
 
 def test_every_statement_has_a_plan_test() -> None:
     known = {id(case.statement) for case in CASES.values()}
-    modules = (service_calls, timer_schedules, execution_log, outbox, queries)
+    modules = (service_calls, timer_schedules, execution_log, suspended, outbox, queries)
     # Plain inserts read nothing.
     left = {
         f"{module.__name__}.{name}"

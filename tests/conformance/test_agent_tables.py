@@ -20,6 +20,7 @@ from tests.support.agent_database import (
     new_id,
     rows,
     start,
+    waits,
 )
 from tocsin.model.errors import RotationPending
 from tocsin.model.secrets import SigningSecrets
@@ -87,6 +88,65 @@ async def test_schedules_are_deleted_once(database: AgentDatabase) -> None:
         await database.timers.delete_timers([one.key, CallKey(TENANT, new_id())])
     assert await database.timers.find_due([TENANT], 0, NOW * 2, 10) == [entry(two)]
     await database.timers.delete_timers([])
+
+
+# ------------------------------------------------------------------ suspended_executions
+
+
+async def test_orders_that_wait_for_a_flow_are_read_in_their_order(database: AgentDatabase) -> None:
+    one, two, gone = call(), call(OTHER_TENANT), call()
+    await insert(database, one, two)
+    first, second, third = waits(two, "a"), waits(one, "a"), waits(one, "b:1")
+    added = await database.suspended.suspend([third, second, first, waits(gone, "a")])
+    assert added == {order.execution_id for order in (first, second, third)}
+    assert await database.suspended.suspend([first, second._replace(flow_key="c")]) == set()
+    assert await database.suspended.suspend([]) == set()
+    assert await database.suspended.first("a", 10) == [first, second]
+    assert await database.suspended.first("a", 1) == [first]
+    assert await database.suspended.first("b:", 10) == []
+    assert await database.suspended.flow_keys("", 10) == [("a", 2), ("b:1", 1)]
+    assert await database.suspended.flow_keys("", 1) == [("a", 2)]
+    assert await database.suspended.flow_keys("a", 10) == [("b:1", 1)]
+
+
+async def test_an_execution_that_begins_is_no_longer_suspended(database: AgentDatabase) -> None:
+    one = call()
+    await insert(database, one)
+    first, second = waits(one, "k"), waits(one, "k")
+    await database.suspended.suspend([first, second])
+    begun = start(one, first.execution_id)
+    assert await database.executions.begin([(begun, envelope(one))], [first[:3]]) == {first.execution_id}
+    assert await database.suspended.first("k", 10) == [second]
+    # Its order comes again.
+    assert await database.suspended.suspend([first]) == set()
+    # One that was logged before the order was suspended goes with the next attempt to begin it.
+    assert await database.executions.begin([(begun, envelope(one))], [first[:3], second[:3]]) == set()
+    assert await database.suspended.flow_keys("", 10) == []
+
+
+async def test_orders_are_reported_once_and_only_while_they_wait(database: AgentDatabase) -> None:
+    one = call()
+    await insert(database, one)
+    early, late = waits(one, "k"), waits(one, "k", suspended_at=NOW + 5)
+    await database.suspended.suspend([early, late])
+    assert await database.suspended.unreported(NOW, 10) == []
+    assert await database.suspended.unreported(NOW + 5, 10) == [early]
+    assert await database.suspended.unreported(NOW + 6, 10) == [early, late]
+    assert await database.suspended.unreported(NOW + 6, 1) == [early]
+    events = [envelope(one) for _ in range(3)]
+    await database.suspended.report([(early, events[0])], NOW)
+    await database.suspended.report([(early, events[1]), (late, events[2]), (waits(one, "k"), events[1])], NOW)
+    await database.suspended.report([], NOW)
+    assert [row.envelope for row in await database.outbox.unpublished(0, 10)] == [events[0], events[2]]
+    assert await database.suspended.unreported(NOW + 6, 10) == []
+
+
+async def test_orders_go_with_their_call(database: AgentDatabase) -> None:
+    one = call()
+    await insert(database, one)
+    await database.suspended.suspend([waits(one, "k")])
+    await database.calls.transact(lambda transaction: transaction.delete_waiting([one.key]))
+    assert await database.suspended.flow_keys("", 10) == []
 
 
 # ------------------------------------------------------------------ http_execution_log

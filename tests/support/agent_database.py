@@ -15,7 +15,7 @@ from tests.support.postgresql import PostgresServer
 from tocsin.model.ids import uuid7_text
 from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallKey, CallStatus, RequestSpec
-from tocsin.service_calls.ports import Change, ExecutionEnd, ExecutionStart, ServiceCall, TimerEntry
+from tocsin.service_calls.ports import Change, ExecutionEnd, ExecutionStart, ServiceCall, SuspendedOrder, TimerEntry
 from tocsin.stores.service_calls.database import AgentDatabase, agent_database
 from tocsin.stores.service_calls.statements import Session, Work
 
@@ -98,6 +98,14 @@ def envelope(of: ServiceCall, type: str = "ServiceCallScheduled", **fields: Any)
 def entry(of: ServiceCall, **fields: Any) -> TimerEntry:
     """The schedule of a call."""
     made = TimerEntry(of.tenant_id, of.service_call_id, of.correlation_id, of.due_at, NOW)
+    return made._replace(**fields)
+
+
+def waits(of: ServiceCall, flow_key: str, execution_id: str | None = None, **fields: Any) -> SuspendedOrder:
+    """The order of its execution, which waits for a flow."""
+    made = SuspendedOrder(
+        of.tenant_id, of.service_call_id, execution_id or new_id(), flow_key, NOW, envelope(of, "StartExecution")
+    )
     return made._replace(**fields)
 
 

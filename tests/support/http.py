@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 from tests.support.patience import PATIENCE_S
 
@@ -86,6 +86,8 @@ class Receiver:
     `responding` is not set, responses are held back."""
 
     _path = "/hook"
+    #: Lines that are added to the head of responses with a status.
+    more_headers: ClassVar[Mapping[int, bytes]] = {}
 
     def __init__(self, answer: Callable[[dict[str, Any], dict[str, str]], tuple[int, bytes]]) -> None:
         self._answer = answer
@@ -118,7 +120,8 @@ class Receiver:
                 }
                 raw = await reader.readexactly(int(headers.get("content-length", "0")))
                 status, body = await self._respond(first.split(" ")[1], headers, raw)
-                writer.write(b"HTTP/1.1 %d X\r\ncontent-length: %d\r\n\r\n" % (status, len(body)) + body)
+                more = self.more_headers.get(status, b"")
+                writer.write(b"HTTP/1.1 %d X\r\n%bcontent-length: %d\r\n\r\n" % (status, more, len(body)) + body)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:

@@ -101,6 +101,14 @@ def test_call_form_has_retries_off_by_default() -> None:
     assert (copy.retry, copy.attempts) == (True, "7")
 
 
+def test_call_form_has_the_flow() -> None:
+    flowing = form(flow_key="vendor:1")
+    assert flowing.request(NOW)["flowKey"] == "vendor:1"
+    assert "--flow-key vendor:1" in command("http://h:1", TENANT, flowing.request(NOW), flowing)
+    assert CallForm.like(record(flow_key="vendor:1"), ID).flow_key == "vendor:1"
+    assert "flowKey" not in form().request(NOW)
+
+
 @pytest.mark.parametrize("name", ["it's $HOME", "-x", "--"])
 def test_equivalent_command_is_quoted_for_the_shell(name: str) -> None:
     wanted = form(name=name, body='"a\'b"', headers=[("X", "$(reboot)")], tags="a b", when="in", delay="5m")
@@ -191,6 +199,11 @@ def test_timeline_has_past_and_future_entries() -> None:
     assert [(each.title, each.ahead) for each in ahead] == [("Submitted", False), ("Due", True)]
     ended = timeline(record(status="Failed", finished_at=NOW + 9, outcome={"errorMeta": {"kind": "X"}}), [], NOW)
     assert (ended[-1].title, ended[-1].note) == ("Failed", "X")
+    due = record(status="Running", flow_key="vendor")
+    assert [timeline(due, [], NOW, waits_for_flow=waits)[-1].title for waits in (False, True)] == [
+        "Waiting for a free slot",
+        "Waiting for its flow",
+    ]
 
 
 # -- traces

@@ -2097,6 +2097,9 @@ type SubmitServiceCall struct {
 	ServiceCallID string
 	// Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
 	IdempotencyKey string
+	// The flow that limits how many of its attempts begin and are in flight at once, together with timers, if a rule
+	// of the agent's namespace (agent.flow_namespace) matches it.
+	FlowKey string
 	// Who is notified when it has failed.
 	OnFailure *Hook
 	// Who is notified when it has succeeded.
@@ -2112,6 +2115,7 @@ func (v *SubmitServiceCall) members(to []member) []member {
 		member{"tags", &v.Tags, false},
 		member{"serviceCallId", &v.ServiceCallID, false},
 		member{"idempotencyKey", &v.IdempotencyKey, false},
+		member{"flowKey", &v.FlowKey, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 	)
@@ -3652,7 +3656,7 @@ type Flow struct {
 	UpdatedAt time.Time
 	// Attempts that are in flight.
 	InFlight int
-	// Due timers that wait in memory; further ones may wait in the store.
+	// Due timers that wait in memory, and service calls; further timers may wait in the store.
 	Waiting int
 	// Whether all nodes have answered; otherwise more may be in flight and wait than is shown.
 	Complete bool
@@ -4277,6 +4281,10 @@ type ServiceCallSummary struct {
 	// An RFC 3339 instant with a time zone.
 	FinishedAt time.Time
 	Outcome    *Outcome
+	// The flow that limits its attempts.
+	FlowKey string
+	// What a Running call that has not started waits for: flow, a slot or a token of its flow.
+	WaitsFor TimerWaitsFor
 }
 
 func (v *ServiceCallSummary) members(to []member) []member {
@@ -4295,6 +4303,8 @@ func (v *ServiceCallSummary) members(to []member) []member {
 		member{"startedAt", &v.StartedAt, false},
 		member{"finishedAt", &v.FinishedAt, false},
 		member{"outcome", &v.Outcome, false},
+		member{"flowKey", &v.FlowKey, false},
+		member{"waitsFor", &v.WaitsFor, false},
 	)
 }
 
@@ -4509,6 +4519,10 @@ type ServiceCall struct {
 	// An RFC 3339 instant with a time zone.
 	FinishedAt time.Time
 	Outcome    *Outcome
+	// The flow that limits its attempts.
+	FlowKey string
+	// What a Running call that has not started waits for: flow, a slot or a token of its flow.
+	WaitsFor TimerWaitsFor
 	// Who is notified when it has failed.
 	OnFailure *HookAnswer
 	// Who is notified when it has succeeded.
@@ -4532,6 +4546,8 @@ func (v *ServiceCall) members(to []member) []member {
 		member{"startedAt", &v.StartedAt, false},
 		member{"finishedAt", &v.FinishedAt, false},
 		member{"outcome", &v.Outcome, false},
+		member{"flowKey", &v.FlowKey, false},
+		member{"waitsFor", &v.WaitsFor, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 	)

@@ -133,6 +133,9 @@ def submit(
     when: WhenOptions = NOW,
     request: RequestOptions = PLAIN_REQUEST,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag to filter lists by; may be repeated.")] = None,
+    flow_key: Annotated[
+        str | None, typer.Option("--flow-key", metavar="KEY", help="Flow whose limits apply to it, such as vendor.")
+    ] = None,
     identity: IdentityOptions = NEW_CALL,
     retry: Annotated[
         bool, typer.Option("--retry", help="Retry failed attempts, by the options below.", show_default="one attempt")
@@ -153,7 +156,7 @@ def submit(
 
     path = _path(tenant)
     policy = retries.policy() or ({"retryPolicy": {}} if retry else {})
-    fields = given(**when.fields(), tags=tag or None, **identity.fields(), **hooks.fields())
+    fields = given(**when.fields(), tags=tag or None, flowKey=flow_key, **identity.fields(), **hooks.fields())
     wanted = {"name": name, "requestSpec": request.spec(url) | policy, **fields}
     with server.client() as client:
         answer = client.call("POST", path, wanted)

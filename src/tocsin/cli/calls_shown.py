@@ -35,6 +35,8 @@ def show_call(call: Mapping[str, Any]) -> None:
         "onFailure": output.compact(call.get("onFailure")),
         "onSuccess": output.compact(call.get("onSuccess")),
         "tags": ", ".join(call.get("tags") or ()) or None,
+        "flowKey": call.get("flowKey"),
+        "waitsFor": call.get("waitsFor"),
         "submittedAt": call.get("submittedAt"),
         "dueAt": _with(call.get("dueAt"), output.relative(call.get("dueAt"))),
         "startedAt": _with(call.get("startedAt"), lag_text(call)),

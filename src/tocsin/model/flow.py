@@ -31,6 +31,16 @@ class Rate(msgspec.Struct, frozen=True, gc=False):
     per_us: int
 
 
+def flow_key_reason(key: str) -> str | None:
+    """Why this is not a flow's key; None if it is one."""
+    if FLOW_KEY.match(key):
+        return None
+    return (
+        f"is not a flow's key; use 1 to {FLOW_KEY_CHARS_MAX} visible ASCII characters, without spaces and without a colon at "
+        "the end"
+    )
+
+
 class FlowLimits(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The limits of one key, of all keys of a rule together, or of a namespace; None: there is no such limit.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tocsin.model.instants import parse_duration
+from tocsin.model.namespace import NAME
 from tocsin.model.redaction import is_secret_name
 
 SCHEMES = (
@@ -142,6 +143,13 @@ def subject_prefix(value: object) -> str:
     """A prefix that is one token of a NATS subject."""
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", value):
         raise ValueError("is not a prefix; use 1 to 32 characters of A-Z a-z 0-9 _ -")
+    return value
+
+
+def namespace_name(value: object) -> str:
+    """The name of a namespace."""
+    if not isinstance(value, str) or not NAME.match(value):
+        raise ValueError("is not a namespace's name; use 1 to 255 characters of A-Z a-z 0-9 . _ : -")
     return value
 
 

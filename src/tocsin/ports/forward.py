@@ -167,8 +167,8 @@ class Placement(Protocol):
 
 
 class FlowCounts(msgspec.Struct, frozen=True, array_like=True):
-    """What a node has of the flows of one rule: attempts in flight, and due timers that wait in its memory. Further ones may
-    wait in the store.
+    """What a node has of the flows of one rule: attempts in flight, and what waits, due timers in its memory and service
+    calls. Further timers may wait in the store.
 
     Nodes of different releases exchange it: new fields are only added at the end, with a default.
     """

@@ -288,7 +288,7 @@ def shards_are_fixed(fixed: int, wanted: int | None) -> ConfigError:
 
 #: The format of stored data until the first release: schema, layout and records. Each change of these raises the number, and
 #: data with another one is refused. Migrations begin with the first release, which fixes it.
-FORMAT = 5
+FORMAT = 6
 
 
 def refuse_other_format(place: str, found: int | None) -> None:

@@ -13,8 +13,9 @@ from tocsin.model.errors import SchemaTooNew, StoreLocked, StoreUnreachable
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import BrokerRefused, BusUnavailable
 from tocsin.ports.clock import Clock
+from tocsin.ports.flow_gate import FlowGate
 from tocsin.ports.http import Requester
-from tocsin.server.agent_modules import AgentModules
+from tocsin.server.agent_modules import AgentModules, OfEngine
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.engine_timers import DueCaller, EngineTimers
 from tocsin.service_calls.events import (
@@ -76,6 +77,7 @@ class ServiceAgent:
         #: Handles invocations of the agent's timers.
         self.due_caller = caller
         self._service: TimerService | None = None
+        self._flows: FlowGate | None = None
         self._database: AgentDatabase | None = None
         self._modules: AgentModules | None = None
         self._takeover_task: asyncio.Task[None] | None = None
@@ -113,10 +115,11 @@ class ServiceAgent:
         else:
             self._database = database
 
-    async def start(self, service: TimerService) -> None:
-        """Starts the agent if this node holds the database. While database or broker can't be reached, the node serves its
-        timers, and this is tried again. Raises BrokerRefused, StoreError or ConfigError; call `stop` in that case too."""
-        self._service = service
+    async def start(self, service: TimerService, flows: FlowGate) -> None:
+        """Starts the agent, whose calls these flows limit, if this node holds the database. While database or broker can't be
+        reached, the node serves its timers, and this is tried again. Raises BrokerRefused, StoreError or ConfigError; call
+        `stop` in that case too."""
+        self._service, self._flows = service, flows
         if self._database is not None:
             try:
                 await self._begin(self._database)
@@ -218,14 +221,15 @@ class ServiceAgent:
         return self._can_stand_by(self._database or self._new_database())
 
     async def _begin(self, database: AgentDatabase) -> None:
-        service = self._service
+        service, flows = self._service, self._flows
         assert service is not None
+        assert flows is not None
         self._leaving = False
         modules = AgentModules(
             self._settings,
             database,
             self._client,
-            partial(EngineTimers, service, self.due_caller),
+            OfEngine(partial(EngineTimers, service, self.due_caller), flows),
             self._clock,
             self._rules,
             self._observe,
@@ -298,6 +302,7 @@ class ServiceAgent:
 _OF_MODULES = (
     "tocsin_agent_executions_in_flight",
     "tocsin_agent_executions_deferred",
+    "tocsin_agent_executions_suspended",
     "tocsin_agent_messages_waiting",
     "tocsin_agent_outbox_waiting",
     "tocsin_agent_broker_connected",

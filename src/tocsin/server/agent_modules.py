@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from tocsin.http_client.plain import check_request
 from tocsin.messaging.embedded import EmbeddedBus
@@ -14,11 +15,13 @@ from tocsin.model.instants import INSTANT_MIN
 from tocsin.model.validation import InputRules
 from tocsin.ports.bus import Bus
 from tocsin.ports.clock import Clock
+from tocsin.ports.flow_gate import FlowGate
 from tocsin.ports.http import Requester
 from tocsin.service_calls.api.service_calls import ServiceCalls
 from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.events import AgentObserver, AgentStepFailed
 from tocsin.service_calls.execution.executor import Executor
+from tocsin.service_calls.execution.flow_queue import FlowQueue
 from tocsin.service_calls.execution.handlers import ExecutionHandlers
 from tocsin.service_calls.messages import Registry
 from tocsin.service_calls.orchestration.handlers import Orchestration, Watchdog
@@ -27,6 +30,14 @@ from tocsin.service_calls.ports import Timers, TimerStore
 from tocsin.service_calls.timer import PollingTimers, TimerModule
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase
+
+
+class OfEngine(NamedTuple):
+    """What the engine of timers does for the agent: `timers` makes those of `agent.timer = engine`, `flows` limits the calls
+    that name a flow key."""
+
+    timers: Callable[[AgentContext], Timers]
+    flows: FlowGate
 
 
 class AgentModules:
@@ -38,7 +49,7 @@ class AgentModules:
         settings: Settings,
         database: AgentDatabase,
         client: Requester,
-        engine_timers: Callable[[AgentContext], Timers],
+        engine: OfEngine,
         clock: Clock,
         rules: InputRules,
         observe: AgentObserver,
@@ -46,8 +57,7 @@ class AgentModules:
         bus: Callable[[Registry], Bus] | None = None,
         chance: random.Random | None = None,
     ) -> None:
-        """`engine_timers` makes the timers of `agent.timer = engine`. `bus` replaces the bus that the settings select.
-        `chance` is the source of the jitter of retries."""
+        """`bus` replaces the bus that the settings select. `chance` is the source of the jitter of retries."""
         limits = settings.agent
         new_id = Uuid7Source(clock.now_us)
         registry = Registry(new_id, clock.now_us)
@@ -63,13 +73,14 @@ class AgentModules:
         self._schedules: TimerStore | None = None
         self._polling: PollingTimers | None = None
         if settings.agent_timer == "engine":
-            timers = engine_timers(context)
+            timers = engine.timers(context)
         else:
             timers = self._polling = PollingTimers(database.timers, context)
             self._schedules = database.timers
         self._timer = TimerModule(timers, made, context)
         self._timer.attach()
-        self._executor = Executor(database.executions, database.secrets, client, context)
+        self._flows = FlowQueue(database.suspended, engine.flows, context)
+        self._executor = Executor(database.executions, database.secrets, client, self._flows, context)
         ExecutionHandlers(self._executor, database.executions, context).attach(made)
         self._dispatcher = OutboxDispatcher(database.outbox, made, context, chance or random.Random())
         check = partial(check_request, limits=settings.callbacks)
@@ -82,12 +93,14 @@ class AgentModules:
             rules,
             check,
             settings.engine.failure_retention_us,
+            is_closed=engine.flows.is_closed,
         )
 
     async def start(self) -> None:
         """Starts the modules. Raises BusUnavailable, StoreError or ConfigError; call `abandon` in that case."""
         # Before the bus delivers anything: a repeated order for an interrupted execution must not start it again.
         await self._executor.recover()
+        self._flows.start()
         await self._bus.start()
         self._dispatcher.start()
         await self._timer.start()
@@ -149,6 +162,7 @@ class AgentModules:
         return {
             "tocsin_agent_executions_in_flight": self._executor.in_flight,
             "tocsin_agent_executions_deferred": self._executor.deferred,
+            "tocsin_agent_executions_suspended": self._executor.suspended,
             "tocsin_agent_messages_waiting": self._bus.waiting,
             "tocsin_agent_outbox_waiting": self._dispatcher.waiting,
             "tocsin_agent_broker_connected": float(self._bus.connected),

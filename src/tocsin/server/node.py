@@ -50,6 +50,7 @@ from tocsin.stores.service_calls.database import Claimant
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.telemetry.metrics import DiskMetrics, FlowMetrics, Metrics
 from tocsin.telemetry.tracing import Tracer, open_tracer
+from tocsin.timers.engine.call_flows import CallFlows
 from tocsin.timers.job_runner import JobRunner
 from tocsin.timers.jobs import Jobs
 from tocsin.timers.service import TimerService
@@ -218,7 +219,7 @@ class Server:
         ends.push_async_callback(reader.close)
         jobs = self._start_jobs(parts, engine, access)
         if agent is not None:
-            await agent.start(engine.service)
+            await agent.start(engine.service, CallFlows(engine.supervisor.dispatcher, settings.agent.flow_namespace))
             ends.push_async_callback(agent.stop)
         if dev is not None:
             dev.attach(engine, clock, agent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tocsin.model.setting import Topic, setting
+from tocsin.model.setting_values import namespace_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,25 @@ class AgentLimits:
         "low, the watchdog acts on calls that are merely slow.",
     )
 
+    flow_namespace: str = setting(
+        "default",
+        "The namespace whose flows and limits apply to service calls that name a `flowKey`, together with its timers. Nodes "
+        "that may run the agent need the same one.",
+        rule=namespace_name,
+    )
+
     # Filled by the settings of other parts (`tocsin.settings.settings.SHARED`).
 
     retry_after_max_us: int = 24 * 3_600_000_000
 
     # Constants. Operators have no reason to change them; tests inject smaller ones.
 
+    #: Orders that wait for their flow and are in memory, all flow keys together; the others are in the agent's table only.
+    suspended_orders_max: int = 1_000
+    #: Flow keys that are known while orders wait for them; those beyond are looked for periodically.
+    flow_keys_max: int = 10_000
+    #: How often the table is searched for flow keys that are not known.
+    flow_round_interval_us: int = 5_000_000
     #: Nesting depth of arrays and objects in a request's body; a deeper one is refused. It protects the parsers of
     #: services.
     request_body_depth_max: int = 100

@@ -153,7 +153,7 @@ class SubmitServiceCall(Command, frozen=True):
     """Accept a service call. `fingerprint` is a digest of everything the client sent; it distinguishes a repetition
     from a different call with the same id or idempotency key. `due_at` None: run now. `retry_policy` None: one
     attempt. `traceparent` is that of the request (W3C Trace Context); a repetition may have another one. `hooks` are those of
-    failure and of success."""
+    failure and of success. `flow_key` names the flow whose limits apply to the call's attempts."""
 
     name: str
     request_spec: RequestSpec
@@ -164,6 +164,7 @@ class SubmitServiceCall(Command, frozen=True):
     retry_policy: RetrySpec | None = None
     traceparent: str | None = None
     hooks: Hooks | None = None
+    flow_key: str | None = None
 
 
 class TagServiceCall(Command, frozen=True):
@@ -205,11 +206,13 @@ class ScheduleTimer(Command, frozen=True):
 
 class StartExecution(Command, frozen=True):
     """Send the request. An order with an `execution_id` that was executed before does nothing. An order that arrives
-    too late (`ordered_at`) is not executed and is reported as failed. `traceparent` is that of the call's submission."""
+    too late (`ordered_at`) is not executed and is reported as failed, unless it has a `flow_key`: then it begins when its
+    flow lets it. `traceparent` is that of the call's submission."""
 
     execution_id: str
     request_spec: RequestSpec
     traceparent: str | None = None
+    flow_key: str | None = None
 
 
 class CheckExecution(Command, frozen=True):
@@ -293,6 +296,14 @@ class DueTimeReached(Event, frozen=True):
 
     due_at: Instant
     reached_at: Instant
+
+
+class ExecutionSuspended(Event, frozen=True):
+    """The order waits for its flow, in the execution module's table, and will be executed when the flow lets it. Published of
+    orders that wait for longer."""
+
+    execution_id: str
+    suspended_at: Instant
 
 
 class ExecutionStarted(Event, frozen=True):

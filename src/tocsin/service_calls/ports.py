@@ -44,9 +44,10 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     the last one began. `attempts` counts the executions that ended, without those that were repeated after an
     interruption. `first_attempt_at` is when the first execution began. `next_attempt_at` is the due time of the last
     planned retry, also after it has passed. `watch_at` is when the watchdog checks the call, None once it has finished.
-    `traceparent` is that of the submission, for the traces of its executions. `failure` is what the call has in common with
-    others that failed (`tocsin.model.failure`), until it is retried or its failure is dismissed. `tags` are the tags of the
-    submission; they are not loaded with the call.
+    `traceparent` is that of the submission, for the traces of its executions.
+    `failure` is what the call has in common with others that failed (`tocsin.model.failure`), until it is retried or its
+    failure is dismissed. `flow_key` names the flow whose limits apply to its attempts. `tags` are the tags of the submission;
+    they are not loaded with the call.
     """
 
     tenant_id: str
@@ -72,6 +73,7 @@ class ServiceCall(msgspec.Struct, frozen=True, gc=False):
     traceparent: str | None = None
     hooks: Hooks | None = None
     failure: str | None = None
+    flow_key: str | None = None
     tags: tuple[str, ...] = ()
 
     @property
@@ -258,9 +260,12 @@ class LoggedExecution(NamedTuple):
 class ExecutionLog(Protocol):
     """The table `http_execution_log`, with the outbox in the same transaction. All methods raise StoreError."""
 
-    async def begin(self, starts: Sequence[tuple[ExecutionStart, Envelope]]) -> set[str]:
+    async def begin(
+        self, starts: Sequence[tuple[ExecutionStart, Envelope]], suspended: Collection[tuple[str, str, str]] = ()
+    ) -> set[str]:
         """Adds rows, and the event of each to the outbox. Returns the execution ids that were added. An execution that
-        is logged already, or whose call no longer exists, is left out with its event, without affecting the others."""
+        is logged already, or whose call no longer exists, is left out with its event, without affecting the others.
+        Deletes the orders of `suspended` executions, given by tenant, call and execution, in the same transaction."""
 
     async def finish(self, ends: Sequence[tuple[ExecutionEnd, Envelope]]) -> set[str]:
         """Completes rows that are unfinished, and adds the event of each to the outbox. Returns the ids of those that
@@ -274,6 +279,39 @@ class ExecutionLog(Protocol):
 
     async def report(self, events: Sequence[Envelope]) -> None:
         """Adds events about rows to the outbox. The rows do not change."""
+
+
+class SuspendedOrder(NamedTuple):
+    """An order that waits for its flow: its message, by tenant, call and execution. `suspended_at` in microseconds."""
+
+    tenant_id: str
+    service_call_id: str
+    execution_id: str
+    flow_key: str
+    suspended_at: int
+    envelope: Envelope
+
+
+class SuspendedOrders(Protocol):
+    """The table `suspended_executions`. `ExecutionLog.begin` deletes its rows. All methods raise StoreError."""
+
+    async def suspend(self, orders: Sequence[SuspendedOrder]) -> set[str]:
+        """Adds orders. Returns the execution ids that were added. An order that is there already, whose execution is
+        logged, or whose call no longer exists, is left out without affecting the others."""
+
+    async def unreported(self, before_us: int, limit: int) -> list[SuspendedOrder]:
+        """At most `limit` orders that were suspended before this instant and not reported, the earliest first."""
+
+    async def report(self, orders: Sequence[tuple[SuspendedOrder, Envelope]], at_us: int) -> None:
+        """Marks orders as reported, and adds the event of each to the outbox in the same transaction. One that is no longer
+        there, or is marked already, is left out with its event."""
+
+    async def first(self, flow_key: str, limit: int) -> list[SuspendedOrder]:
+        """At most `limit` orders of a flow, in the order of their execution ids."""
+
+    async def flow_keys(self, after: str, limit: int) -> list[tuple[str, int]]:
+        """At most `limit` flow keys that orders wait for, behind `after` and in order, each with the number of its
+        orders. It reads the index of these orders."""
 
 
 class TenantSecrets(Protocol):
@@ -349,6 +387,7 @@ class CallRecord(NamedTuple):
     attempts: int = 0
     next_attempt_at: int | None = None
     hooks: Hooks | None = None
+    flow_key: str | None = None
 
 
 def is_deleted(wanted: RowFilter, call: ServiceCall | CallRecord, tags: Collection[str]) -> bool:

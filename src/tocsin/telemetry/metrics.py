@@ -69,11 +69,12 @@ GAUGES: dict[str, str] = {
     "tocsin_shard_size_bytes_max": "Size of the largest shard: in DynamoDB estimated, of those that "
     "this node writes, with a limit of 10 GiB; in Cassandra of all, as its nodes report it.",
 }
-#: Gauges of the rules of flows that have the most timers waiting: name, help.
+#: Gauges of the rules of flows for which most waits: name, help.
 FLOW_GAUGES: dict[str, str] = {
-    "tocsin_flow_timers_waiting": "Due timers that wait in memory within the limits of a flow, by namespace and by what its "
-    "rule matches (empty: the namespace's own limits); of the 20 rules that have the most. More may wait in the store.",
-    "tocsin_flow_callbacks_in_flight": "Callbacks of this node in flight, of the same rules.",
+    "tocsin_flow_timers_waiting": "Due timers that wait in memory within the limits of a flow, and service calls, by "
+    "namespace and by what its rule matches (empty: the namespace's own limits); of the 20 rules that have the most. More "
+    "timers may wait in the store.",
+    "tocsin_flow_callbacks_in_flight": "Callbacks and requests of service calls of this node in flight, of the same rules.",
 }
 #: Rules of flows that have series.
 FLOWS_MAX = 20
@@ -82,6 +83,7 @@ AGENT_GAUGES: dict[str, str] = {
     "tocsin_agent_running": "1 on the node that runs the agent, 0 on standby nodes.",
     "tocsin_agent_executions_in_flight": "Requests to services in flight.",
     "tocsin_agent_executions_deferred": "Calls that wait for a free slot within the limits on requests.",
+    "tocsin_agent_executions_suspended": "Calls that wait for their flow, which are in the agent's database.",
     "tocsin_agent_messages_waiting": "Messages on the bus that this process has yet to handle.",
     "tocsin_agent_outbox_waiting": "Outbox rows read and not yet accepted by the bus.",
     "tocsin_agent_broker_connected": "1 while the broker is reachable.",
@@ -201,7 +203,7 @@ class RequestMetrics(Collector):
 
 
 class FlowMetrics(Collector):
-    """The rules of flows that have the most timers waiting; `busiest` returns so many (namespace, match, in flight, waiting)
+    """The rules of flows for which most waits; `busiest` returns so many (namespace, match, in flight, waiting)
     at each scrape."""
 
     def __init__(self, busiest: Callable[[int], Iterable[tuple[str, str, int, int]]]) -> None:

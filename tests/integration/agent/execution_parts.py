@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import msgspec
 
+from tests.support.flow_gates import OpenGate
 from tests.support.patience import PATIENCE_S
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.http import HttpCaller
@@ -21,10 +23,11 @@ from tocsin.ports.bus import Envelope
 from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.events import AgentEvent
 from tocsin.service_calls.execution.executor import Executor
+from tocsin.service_calls.execution.flow_queue import FlowQueue
 from tocsin.service_calls.execution.handlers import ExecutionHandlers
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CheckExecution, Message, Registry, RequestSpec, StartExecution
-from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart, LoggedExecution
+from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart, LoggedExecution, SuspendedOrder
 from tocsin.telemetry.clock import SystemClock
 
 PAUSES = AgentLimits(outbox_backoff_initial_us=1_000, outbox_backoff_max_us=4_000)
@@ -61,6 +64,9 @@ class MemoryLog:
         self.rows: dict[str, tuple[ExecutionStart, ExecutionEnd | None]] = {}
         self.outbox: list[Envelope] = []
         self.unknown_calls: set[str] = set()
+        #: Orders that wait for their flow, by execution, and the executions of those that were reported.
+        self.suspended: dict[str, SuspendedOrder] = {}
+        self.reported: set[str] = set()
         self.begin_failures: list[Exception] = []
         self.finish_failures: list[Exception] = []
         self.lost_commits = 0
@@ -69,7 +75,9 @@ class MemoryLog:
         self.open.set()
         self._changes = changes
 
-    async def begin(self, starts: Sequence[tuple[ExecutionStart, Envelope]]) -> set[str]:
+    async def begin(
+        self, starts: Sequence[tuple[ExecutionStart, Envelope]], suspended: Collection[tuple[str, str, str]] = ()
+    ) -> set[str]:
         self._changes.notify()
         await self.open.wait()
         if self.begin_failures:
@@ -81,6 +89,8 @@ class MemoryLog:
             self.rows[start.execution_id] = start, None
             self.outbox.append(envelope)
             added.add(start.execution_id)
+        for _, _, execution_id in suspended:
+            self.suspended.pop(execution_id, None)
         self.batches.append(("begin", len(starts)))
         self._changes.notify()
         if self.lost_commits:
@@ -112,6 +122,47 @@ class MemoryLog:
 
     async def report(self, events: Sequence[Envelope]) -> None:
         self.outbox.extend(events)
+
+
+class MemorySuspended:
+    """SuspendedOrders in memory, in those of a log. Reads wait while `readable` is not set, and are counted."""
+
+    def __init__(self, log: MemoryLog, changes: Changes) -> None:
+        self.failures: list[Exception] = []
+        self.reads = 0
+        self.readable = asyncio.Event()
+        self.readable.set()
+        self._log = log
+        self._changes = changes
+
+    async def suspend(self, orders: Sequence[SuspendedOrder]) -> set[str]:
+        await self._log.open.wait()
+        if self.failures:
+            raise self.failures.pop(0)
+        known = self._log.suspended.keys() | self._log.rows.keys()
+        fresh = {order.execution_id: order for order in orders if order.execution_id not in known}
+        self._log.suspended |= fresh
+        self._changes.notify()
+        return set(fresh)
+
+    async def first(self, flow_key: str, limit: int) -> list[SuspendedOrder]:
+        self.reads += 1
+        await self.readable.wait()
+        orders = [order for order in self._log.suspended.values() if order.flow_key == flow_key]
+        return sorted(orders, key=lambda order: order.execution_id)[:limit]
+
+    async def flow_keys(self, after: str, limit: int) -> list[tuple[str, int]]:
+        counts = Counter(order.flow_key for order in self._log.suspended.values())
+        return sorted((key, count) for key, count in counts.items() if key > after)[:limit]
+
+    async def unreported(self, before_us: int, limit: int) -> list[SuspendedOrder]:
+        orders = [order for id_, order in self._log.suspended.items() if id_ not in self._log.reported]
+        return [order for order in orders if order.suspended_at < before_us][:limit]
+
+    async def report(self, orders: Sequence[tuple[SuspendedOrder, Envelope]], at_us: int) -> None:
+        self._log.reported |= {order.execution_id for order, _ in orders}
+        self._log.outbox.extend(event for _, event in orders)
+        self._changes.notify()
 
 
 class FakeDelivery:
@@ -223,6 +274,8 @@ class Bench:
     limits: AgentLimits = PAUSES
     egress: EgressPolicy = field(default_factory=lambda: EgressPolicy(allow_private=True))
     log: Any = None
+    suspended: Any = None
+    gate: Any = None
     callback_limits: CallbackLimits = CallbackLimits()  # noqa: RUF009 -- it is immutable
 
     async def __aenter__(self) -> Self:
@@ -236,9 +289,14 @@ class Bench:
         self.events: list[AgentEvent] = []
         self.caller = HttpCaller(self.callback_limits, self.egress, clock)
         context = AgentContext(self.registry, clock, self.limits, self.observe)
-        self.executor = Executor(self.log, self.tenant_secrets, self.caller, context)
+        self.gate = self.gate or OpenGate()
+        in_memory = self.log if isinstance(self.log, MemoryLog) else MemoryLog(self.changes)
+        self.suspended = self.suspended or MemorySuspended(in_memory, self.changes)
+        self.flows = FlowQueue(self.suspended, self.gate, context)
+        self.executor = Executor(self.log, self.tenant_secrets, self.caller, self.flows, context)
         self.handlers = ExecutionHandlers(self.executor, self.log, context)
         self._numbers = itertools.count(1)
+        self.flows.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -250,11 +308,20 @@ class Bench:
         self.events.append(event)
         self.changes.notify()
 
-    def order(self, url: str, method: str = "POST", *, correlation_id: str | None = None, **spec: Any) -> FakeDelivery:
+    def order(
+        self,
+        url: str,
+        method: str = "POST",
+        *,
+        correlation_id: str | None = None,
+        flow_key: str | None = None,
+        **spec: Any,
+    ) -> FakeDelivery:
         """A StartExecution of a new call, not delivered yet."""
         body = spec.pop("body", msgspec.UNSET)
         raw = msgspec.Raw(body) if isinstance(body, bytes) else body
-        message = StartExecution(self.new_id(), self.new_id(), RequestSpec(method, url, body=raw, **spec))
+        request = RequestSpec(method, url, body=raw, **spec)
+        message = StartExecution(self.new_id(), self.new_id(), request, flow_key=flow_key)
         number = next(self._numbers)
         return self.delivery(message, correlation_id or f"request-{number}")
 

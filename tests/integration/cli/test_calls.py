@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
@@ -90,7 +92,7 @@ class TestSubmit:
         scripted.script = [SUBMITTED]
         ran = calls(
             "submit", "tea", HOOK, "--at", "2027-01-31T14:00:00+02:00", "--body", '{"cups": 2.50}', "-H", "X-One: 1",
-            "--tag", "kitchen", "--id", CALL,
+            "--tag", "kitchen", "--flow-key", "vendor", "--id", CALL,
         )  # fmt: skip
         assert ran.code == 0, ran.err
         assert sent(scripted) == (
@@ -101,6 +103,7 @@ class TestSubmit:
                 "requestSpec": {"method": "POST", "url": HOOK, "headers": {"X-One": "1"}, "body": {"cups": 2.5}},
                 "dueAt": "2027-01-31T12:00:00Z",
                 "tags": ["kitchen"],
+                "flowKey": "vendor",
                 "serviceCallId": CALL,
             },
         )
@@ -211,6 +214,12 @@ class TestGet:
         assert sent(scripted) == ("GET", f"{PATH}/{CALL}", None)
         for text in ("200 in 24.5 ms", "+4.0 ms", "25.0 ms", "[redacted]", '{"cups":2}', EXECUTION, CORRELATION):
             assert text in ran.out, text
+
+    def test_shows_the_flow_that_it_waits_for(self, calls, scripted):
+        scripted.script = [answer({**SUCCEEDED, "status": "Running", "flowKey": "vendor", "waitsFor": "flow"})]
+        ran = calls("get", CALL)
+        assert re.search(r"flowKey +vendor", ran.out), ran.out
+        assert re.search(r"waitsFor +flow", ran.out), ran.out
 
     def test_a_failed_call_can_be_shown(self, calls, scripted):
         scripted.script = [answer(FAILED)]

@@ -10,8 +10,8 @@ from tests.support.server import ServerProcess
 
 
 @asynccontextmanager
-async def serving(folder: Path, *flags: str) -> AsyncIterator[ServerProcess]:
-    running = ServerProcess(folder / "data", *flags)
+async def serving(folder: Path, *flags: str, env: dict[str, str] | None = None) -> AsyncIterator[ServerProcess]:
+    running = ServerProcess(folder / "data", *flags, env=env)
     await running.start()
     yield running
     await running.stop()

@@ -988,6 +988,11 @@ export interface SubmitServiceCall {
   readonly serviceCallId?: string | undefined;
   /** Makes the submission safe to repeat. Equivalent to the header Idempotency-Key. */
   readonly idempotencyKey?: string | undefined;
+  /**
+   * The flow that limits how many of its attempts begin and are in flight at once, together with timers, if a rule
+   * of the agent's namespace (`agent.flow_namespace`) matches it.
+   */
+  readonly flowKey?: string | undefined;
   /** Who is notified when it has failed. */
   readonly onFailure?: Hook | undefined;
   /** Who is notified when it has succeeded. */
@@ -1726,7 +1731,7 @@ export interface Flow {
   updatedAt: Instant;
   /** Attempts that are in flight. */
   inFlight: number;
-  /** Due timers that wait in memory; further ones may wait in the store. */
+  /** Due timers that wait in memory, and service calls; further timers may wait in the store. */
   waiting: number;
   /** Whether all nodes have answered; otherwise more may be in flight and wait than is shown. */
   complete: boolean;
@@ -2012,6 +2017,10 @@ export interface ServiceCallSummary {
   /** An RFC 3339 instant with a time zone. */
   finishedAt?: Instant;
   outcome?: Outcome;
+  /** The flow that limits its attempts. */
+  flowKey?: string;
+  /** What a Running call that has not started waits for: flow, a slot or a token of its flow. */
+  waitsFor?: Open<TimerWaitsFor>;
 }
 
 /** The request's method and URL. */
@@ -2105,6 +2114,10 @@ export interface ServiceCall {
   /** An RFC 3339 instant with a time zone. */
   finishedAt?: Instant;
   outcome?: Outcome;
+  /** The flow that limits its attempts. */
+  flowKey?: string;
+  /** What a Running call that has not started waits for: flow, a slot or a token of its flow. */
+  waitsFor?: Open<TimerWaitsFor>;
   /** Who is notified when it has failed. */
   onFailure?: HookAnswer;
   /** Who is notified when it has succeeded. */

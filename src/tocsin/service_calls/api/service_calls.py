@@ -35,6 +35,7 @@ from tocsin.service_calls.api.waiting import DeletableCalls
 from tocsin.service_calls.background import AgentContext
 from tocsin.service_calls.messages import (
     CallKey,
+    CallStatus,
     CommandAccepted,
     CommandRefused,
     DeleteServiceCall,
@@ -108,11 +109,15 @@ class ServiceCalls:
         rules: InputRules,
         check_request: CheckRequest,
         failure_retention_us: int = FAILURE_RETENTION_US,
+        *,
+        is_closed: Callable[[str], bool] = lambda key: False,
     ) -> None:
+        """`is_closed`: whether calls of a flow key have to wait now."""
         self._bus = bus
         self._queries = queries
         self._secrets = secrets
         self._context = context
+        self._is_closed = is_closed
         self._rules = CallRules(context.limits, rules, check_request)
         #: Those that failed.
         self.failures = CallFailures(queries, self._command, context.clock, failure_retention_us)
@@ -169,6 +174,11 @@ class ServiceCalls:
         key = self._rules.key(tenant_id, service_call_id)
         call = await self._find(key)
         return CallWithExecutions(call, await self._queries.executions(key))
+
+    def waits_for_flow(self, call: CallRecord) -> bool:
+        """Whether the call is due and its flow has it wait now, as far as this node knows."""
+        waits = call.status == CallStatus.RUNNING and call.started_at is None and call.flow_key is not None
+        return waits and self._is_closed(call.flow_key or "")
 
     async def get_many(self, tenant_id: str, service_call_ids: Sequence[str]) -> dict[str, CallRecord]:
         """The calls that exist, by their ids in canonical form."""

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
+from tocsin.model.flow import flow_key_reason
 from tocsin.model.hooks import NO_HOOKS, Event, Hook, Hooks, field_of
 from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import INSTANT_MAX, INSTANT_MIN, parse_duration, parse_instant
@@ -72,6 +73,7 @@ class Submission(NamedTuple):
     retry: PolicySent | None = None
     traceparent: str | None = None
     hooks: Mapping[Event, Hook] = {}
+    flow_key: str | None = None
 
 
 class PageRequest(NamedTuple):
@@ -117,6 +119,8 @@ class CallRules:
             service_call_id = new_id()
         if sent.idempotency_key is not None:
             errors.text("idempotencyKey", sent.idempotency_key, limits.idempotency_key_chars_max)
+        if sent.flow_key is not None:
+            errors.note("flowKey", flow_key_reason(sent.flow_key))
         errors.refuse(PayloadTooLarge if too_large else InvalidInput)
         return tenant, SubmitServiceCall(
             service_call_id=service_call_id,
@@ -124,7 +128,7 @@ class CallRules:
             request_spec=spec,
             # A client that repeats a submission may send the rest of its delay: any delay gives the same fingerprint.
             fingerprint=fingerprint(
-                sent.name, spec, due_at_us if sent.delay is None else _DELAYED, tags, policy, hooks
+                sent.name, spec, due_at_us if sent.delay is None else _DELAYED, tags, policy, hooks, sent.flow_key
             ),
             due_at=None if due_at_us is None else Instant(due_at_us),
             tags=tags,
@@ -132,6 +136,7 @@ class CallRules:
             retry_policy=None if policy is None else RetrySpec.of(policy),
             traceparent=sent.traceparent,
             hooks=hooks,
+            flow_key=sent.flow_key,
         )
 
     def key(self, tenant_id: str, service_call_id: str) -> CallKey:
@@ -269,6 +274,7 @@ def fingerprint(
     tags: Sequence[str],
     policy: RetryPolicy | None = None,
     hooks: Hooks | None = None,
+    flow_key: str | None = None,
 ) -> str:
     """The SHA-256, in hexadecimal, of a client's submission without its id. It does not depend on the order of members,
     headers or tags, on white space, or on the time zone. `due` is the due time in microseconds, None for now, or a
@@ -278,6 +284,7 @@ def fingerprint(
     notified = [each and (each.url, _sorted(each.headers or {})) for each in msgspec.structs.astuple(hooks or NO_HOOKS)]
     retries = None if policy is None else msgspec.structs.astuple(policy)
     intent: list[object] = [_FORMAT, name, spec.method, spec.url, headers, body, due, sorted(tags), retries, notified]
+    intent += [] if flow_key is None else [flow_key]
     return hashlib.sha256(msgspec.json.encode(intent)).hexdigest()
 
 

@@ -11,10 +11,11 @@ from tocsin.ports.bus import Delivery, Envelope
 from tocsin.ports.http import Requester, Result, Signing
 from tocsin.service_calls.background import AgentContext, GroupCommit
 from tocsin.service_calls.events import ExecutionBegun, ExecutionFinished, ExecutionNotSent, ExecutionsInterrupted
+from tocsin.service_calls.execution.flow_queue import FlowQueue
 from tocsin.service_calls.execution.order import Order, conclude, prepare
 from tocsin.service_calls.execution.slots import Slots
 from tocsin.service_calls.messages import ExecutionInterrupted, ExecutionStarted, Instant, StartExecution
-from tocsin.service_calls.ports import ExecutionEnd, ExecutionLog, ExecutionStart, TenantSecrets
+from tocsin.service_calls.ports import ExecutionEnd, ExecutionLog, ExecutionStart, SuspendedOrder, TenantSecrets
 
 INTERRUPTED = "interrupted: the process ended while the request was under way; whether the service got it is not known"
 #: Longest pause before a request that did not leave this machine is tried again. It is short: a lacking resource is usually
@@ -28,12 +29,24 @@ class Executor:
     A request that did not leave this machine is tried again until it does: the failure proves nothing about the service
     and does not end the execution.
 
+    An order with a flow key takes a slot of its destination only when its flow lets it begin. Until then it waits in the flow
+    queue, which has a table of its own; its messages are acknowledged.
+
     Starts and ends are logged in batches, with their events in the same transaction. A request does not need a task of
     its own. All methods must be called on one event loop's thread.
     """
 
-    def __init__(self, log: ExecutionLog, secrets: TenantSecrets, requester: Requester, context: AgentContext) -> None:
+    def __init__(
+        self,
+        log: ExecutionLog,
+        secrets: TenantSecrets,
+        requester: Requester,
+        flows: FlowQueue,
+        context: AgentContext,
+    ) -> None:
         self._log = log
+        self._flows = flows
+        flows.attach(self)
         self._secrets = secrets
         self._requester = requester
         self._context = context
@@ -55,6 +68,11 @@ class Executor:
     def deferred(self) -> int:
         """Orders that wait for a slot."""
         return self._slots.deferred
+
+    @property
+    def suspended(self) -> int:
+        """Orders that wait for their flow, as far as they are known."""
+        return self._flows.waiting
 
     def knows(self, execution_id: str) -> bool:
         """Whether its order is in memory: deferred, in flight, or its end not logged yet."""
@@ -85,8 +103,11 @@ class Executor:
                 destination = self._requester.destination(message.request_spec.url)
                 order = Order(delivery.envelope, message, destination, [delivery])
                 self._orders[message.execution_id] = order
-                self._slots.add(order)
-            elif known.logged:
+                if self._flows.must_wait(order):
+                    self._flows.add(order)
+                else:
+                    self._slots.add(order)
+            elif known.logged or known.suspended:
                 delivery.ack()
             else:
                 known.deliveries.append(delivery)
@@ -99,6 +120,7 @@ class Executor:
         had not begun stay unacknowledged and are delivered again. Idempotent.
         """
         self._draining = True
+        self._flows.stop()
         for order in self._slots.drop_deferred():
             del self._orders[order.execution_id]
         for order in self._beginnings.take_back():
@@ -112,14 +134,48 @@ class Executor:
         self._closed = True
         await self._beginnings.close()
         await self._ends.close()
+        for order in self._orders.values():
+            if not order.logged:
+                self._flows.ended(order)
+        # Last, because it may wait for the database.
+        await self._flows.close()
         return self._slots.in_flight == 0
 
     # ------------------------------------------------------------------ beginning
 
     def _admit(self) -> None:
         if not self._draining:
-            for order in self._slots.admit():
+            for order in self._slots.admit(self._flows.lets_begin):
                 self._beginnings.add(order)
+
+    def _freed(self, order: Order) -> None:
+        """A slot that the order had is free."""
+        self._admit()
+        self._flows.freed(order.destination)
+
+    # What follows is the port Orders of the flow queue.
+
+    def resume(self, row: SuspendedOrder, message: StartExecution) -> Order | None:
+        """Takes an order from the table, unless it is in memory."""
+        if row.execution_id in self._orders:
+            return None
+        order = Order(row.envelope, message, self._requester.destination(message.request_spec.url), [])
+        self._orders[row.execution_id] = order
+        return order
+
+    def forget(self, order: Order) -> None:
+        """The order is in the table only, or on the bus."""
+        del self._orders[order.execution_id]
+
+    def has_room(self, order: Order) -> bool:
+        """Whether there is a slot for the order."""
+        return not self._draining and self._slots.has_room(order.destination)
+
+    def begin(self, order: Order) -> bool:
+        """Begins an order whose flow has its turn, and which there is a slot for; whether it began."""
+        self._slots.add(order)
+        self._admit()
+        return order.hold is not None
 
     async def _begin(self, batch: list[Order]) -> None:
         """Logs the starts and sends the requests of executions that were not logged before."""
@@ -130,8 +186,10 @@ class Executor:
             secrets = await self._secrets.find({order.envelope.tenant_id for order in pending})
             for order in pending:
                 order.signing = secrets.get(order.envelope.tenant_id)
-            added = await self._log.begin([self._started(order, now_us) for order in pending])
+            suspended = [order.key for order in pending if order.suspended]
+            added = await self._log.begin([self._started(order, now_us) for order in pending], suspended)
             for order in pending:
+                self._flows.logged(order)
                 if order.execution_id in added:
                     self._send(order)
             left_out = [order for order in pending if not order.logged]
@@ -169,6 +227,7 @@ class Executor:
         """The bus delivers the order again, by its own rules."""
         for delivery in order.deliveries:
             delivery.fail(error)
+        self._flows.refused(order)
         self._drop(order)
 
     def _acknowledge(self, order: Order) -> None:
@@ -178,9 +237,10 @@ class Executor:
 
     def _drop(self, order: Order) -> None:
         """Removes an order that has a slot and does not end in this process."""
+        self._flows.ended(order)
         self._slots.answered(order)
         self._release(order)
-        self._admit()
+        self._freed(order)
 
     def _release(self, order: Order) -> None:
         del self._orders[order.execution_id]
@@ -198,6 +258,7 @@ class Executor:
 
     def _request(self, order: Order) -> None:
         if self._closed:
+            self._flows.ended(order)
             return
         request = order.request
         if request is None or isinstance(request, NoResponse):
@@ -208,9 +269,11 @@ class Executor:
             self._requester.send(request, partial(self._answered, order))
 
     def _answered(self, order: Order, result: Result) -> None:
+        outcome = result.outcome
+        if self._closed or not isinstance(outcome, NotSent):
+            self._flows.ended(order, result)
         if self._closed:
             return
-        outcome = result.outcome
         if isinstance(outcome, NotSent):
             self._request_later(order, outcome)
             return
@@ -223,7 +286,7 @@ class Executor:
         order.duration_us = result.duration_us
         self._ends.add(order)
         self._slots.answered(order)
-        self._admit()
+        self._freed(order)
 
     def _request_later(self, order: Order, outcome: NotSent) -> None:
         """The order keeps its slot, so that requests this machine cannot send do not accumulate."""
@@ -241,7 +304,7 @@ class Executor:
             self._release(order)
             result = "succeeded" if end.error_message is None else end.error_message.partition(": ")[0]
             self._context.observe(ExecutionFinished(result, *order.about, order.duration_us, end.response_status))
-        self._admit()
+            self._freed(order)
 
 
 def interruption(

@@ -10,6 +10,7 @@ from tocsin.model.answer import NoResponse
 from tocsin.model.redaction import redact_url, secrets_of
 from tocsin.model.secrets import SigningSecrets
 from tocsin.ports.bus import Delivery, Envelope
+from tocsin.ports.flow_gate import FlowHold
 from tocsin.ports.http import CallTrace, Reply, Request, Result
 from tocsin.service_calls.execution.redaction import cut_text, redact_header, snippet, without_secrets
 from tocsin.service_calls.limits import AgentLimits
@@ -35,8 +36,8 @@ _decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 @dataclass(slots=True, eq=False)
 class Order:
-    """An order passes through these stages: waiting, beginning (with `request` and `start`), in flight (`logged`),
-    ending (with `end`)."""
+    """An order passes through these stages: waiting (for its flow, for its destination), beginning (with `request` and
+    `start`), in flight (`logged`), ending (with `end`)."""
 
     envelope: Envelope
     message: StartExecution
@@ -57,6 +58,10 @@ class Order:
     not_sent: int = 0
     #: Logging it failed; the log may contain it nonetheless.
     uncertain: bool = False
+    #: It is in the table of orders that wait for their flow, and its deliveries are acknowledged.
+    suspended: bool = False
+    #: What its attempt has taken of its flow.
+    hold: FlowHold | None = None
 
     @property
     def execution_id(self) -> str:
@@ -116,7 +121,9 @@ def _trace(order: Order) -> CallTrace | None:
 
 def _overdue(order: Order, now_us: int, limits: AgentLimits) -> NoResponse | None:
     """Why it is too late to begin, or None. The execution log records this: a call that failed for this reason cannot
-    be executed by an order that arrives later."""
+    be executed by an order that arrives later. What waits for a flow is never too late: that costs no attempt."""
+    if order.message.flow_key is not None:
+        return None
     waited_us = now_us - ordered_at(order.execution_id)
     if waited_us < limits.start_timeout_us:
         return None

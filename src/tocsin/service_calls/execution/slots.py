@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 
@@ -42,19 +43,22 @@ class Slots(Generic[B]):
         self.deferred += 1
         self._give_turn(item.destination)
 
-    def admit(self) -> list[B]:
-        """The items that may start now. For each, call `answered` and `released` once."""
+    def admit(self, lets_begin: Callable[[B], bool] = lambda item: True) -> list[B]:
+        """The items that may start now. For each, call `answered` and `released` once. An item that has its turn and that
+        `lets_begin` refuses takes no slot, and is no longer deferred here."""
         admitted: list[B] = []
         while self._turns and self.in_flight < self._in_flight_max:
             destination = self._turns.popleft()
             self._has_turn.remove(destination)
             deferred = self._deferred[destination]
-            admitted.append(deferred.popleft())
+            item = deferred.popleft()
             if not deferred:
                 del self._deferred[destination]
-            self._in_flight_to[destination] += 1
-            self.in_flight += 1
             self.deferred -= 1
+            if lets_begin(item):
+                admitted.append(item)
+                self._in_flight_to[destination] += 1
+                self.in_flight += 1
             self._give_turn(destination)
         return admitted
 
@@ -64,6 +68,12 @@ class Slots(Generic[B]):
         if self._in_flight_to[item.destination] == 0:
             del self._in_flight_to[item.destination]
         self._give_turn(item.destination)
+
+    def has_room(self, destination: str) -> bool:
+        """Whether an item for this destination would be admitted at once."""
+        return (
+            self.in_flight < self._in_flight_max and self._in_flight_to.get(destination, 0) < self._per_destination_max
+        )
 
     def released(self) -> None:
         """One admitted item has ended."""

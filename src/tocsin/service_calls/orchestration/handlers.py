@@ -20,6 +20,7 @@ from tocsin.service_calls.messages import (
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
+    ExecutionSuspended,
     Message,
     RetryServiceCall,
     SubmitServiceCall,
@@ -43,7 +44,14 @@ COMMANDS = (
     RetryServiceCall,
     DismissFailure,
 )
-EVENTS = (DueTimeReached, ExecutionStarted, ExecutionSucceeded, ExecutionFailed, ExecutionInterrupted)
+EVENTS = (
+    DueTimeReached,
+    ExecutionSuspended,
+    ExecutionStarted,
+    ExecutionSucceeded,
+    ExecutionFailed,
+    ExecutionInterrupted,
+)
 
 
 class _Received(NamedTuple):
@@ -95,6 +103,8 @@ class Orchestration:
         match message:
             case DueTimeReached():
                 return service_call.due(call, message.due_at, now_us=unit.now_us, new_id=unit.new_id, limits=limits)
+            case ExecutionSuspended():
+                return service_call.suspended(call, message, now_us=unit.now_us, limits=limits)
             case ExecutionStarted():
                 return service_call.started(call, message, limits=limits)
             case ExecutionSucceeded():
@@ -278,8 +288,9 @@ class Watchdog:
             if step is not None:
                 # No message caused it.
                 unit.take(call.key, step, None)
-                unit.events.append(_rescued(call, unit.now_us))
                 acted_on += 1
+                if not service_call.waits_for_flow(call, now_us=unit.now_us, limits=limits):
+                    unit.events.append(_rescued(call, unit.now_us))
         return len(calls), acted_on
 
     async def purge(self) -> int:

@@ -25,6 +25,7 @@ from tocsin.service_calls.messages import (
     ExecutionInterrupted,
     ExecutionStarted,
     ExecutionSucceeded,
+    ExecutionSuspended,
     Instant,
     Message,
     ResponseMeta,
@@ -77,6 +78,7 @@ def submit(
         retry_policy=None if command.retry_policy is None else command.retry_policy.policy,
         traceparent=command.traceparent,
         hooks=command.hooks,
+        flow_key=command.flow_key,
         tags=tuple(sorted(set(command.tags))),
     )
     spec, key = command.request_spec, command.service_call_id
@@ -114,7 +116,22 @@ def _order(call: ServiceCall, *, now_us: int, new_id: Callable[[], str], limits:
 
 
 def _start(call: ServiceCall, execution_id: str) -> StartExecution:
-    return StartExecution(call.service_call_id, execution_id, call.request_spec, call.traceparent)
+    return StartExecution(call.service_call_id, execution_id, call.request_spec, call.traceparent, call.flow_key)
+
+
+def suspended(call: ServiceCall, event: ExecutionSuspended, *, now_us: int, limits: AgentLimits) -> Step | None:
+    """The execution that was ordered last waits for its flow. The execution module has the order in its table until the
+    execution begins. What it reports then may be lost, so that the watchdog asks for it, but seldom."""
+    if not _concerns(call, event.execution_id) or call.started_at is not None:
+        return None
+    return Step(msgspec.structs.replace(call, watch_at=now_us + limits.start_timeout_us), ())
+
+
+def waits_for_flow(call: ServiceCall, *, now_us: int, limits: AgentLimits) -> bool:
+    """Whether an overdue call is probably one whose execution was reported as waiting for its flow: otherwise the watchdog
+    would have come sooner."""
+    begun = call.flow_key is None or call.started_at is not None or call.execution_id is None
+    return not begun and now_us - ordered_at(call.execution_id or "") >= limits.start_timeout_us
 
 
 def started(call: ServiceCall, event: ExecutionStarted, *, limits: AgentLimits) -> Step | None:

@@ -18,6 +18,7 @@ from tocsin.stores.service_calls.queries import SqlCallQueries
 from tocsin.stores.service_calls.service_calls import SqlServiceCalls
 from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.stores.service_calls.statements import Database, Query
+from tocsin.stores.service_calls.suspended import SqlSuspendedOrders
 from tocsin.stores.service_calls.tenant_secrets import SqlTenantSecrets
 from tocsin.stores.service_calls.timer_schedules import SqlTimerStore
 
@@ -60,6 +61,7 @@ class AgentDatabase(Database):
         self.calls = SqlServiceCalls(self.outbox)
         self.timers = SqlTimerStore(self)
         self.executions = SqlExecutionLog(self, self.outbox)
+        self.suspended = SqlSuspendedOrders(self, self.outbox)
         self.queries = SqlCallQueries(self)
         self.secrets = SqlTenantSecrets(self)
 

@@ -8,6 +8,7 @@ from tocsin.ports.bus import Envelope
 from tocsin.service_calls.ports import ExecutionEnd, ExecutionStart, LoggedExecution
 from tocsin.stores.service_calls.outbox import Appended, SqlOutbox
 from tocsin.stores.service_calls.statements import KEY, Batch, Database, Query, Row, Session, insert
+from tocsin.stores.service_calls.suspended import DELETE_SUSPENDED
 from tocsin.stores.service_calls.timer_schedules import CALL_EXISTS
 
 _KEY = (*KEY, "execution_id")
@@ -43,18 +44,23 @@ class SqlExecutionLog:
         self._database = database
         self._outbox = outbox
 
-    async def begin(self, starts: Sequence[tuple[ExecutionStart, Envelope]]) -> set[str]:
-        return await self._write(BEGIN, starts)
+    async def begin(
+        self, starts: Sequence[tuple[ExecutionStart, Envelope]], suspended: Collection[tuple[str, str, str]] = ()
+    ) -> set[str]:
+        return await self._write(BEGIN, starts, sorted(suspended))
 
     async def finish(self, ends: Sequence[tuple[ExecutionEnd, Envelope]]) -> set[str]:
         return await self._write(FINISH, ends)
 
-    async def _write(self, batch: Batch, rows: Sequence[tuple[Row, Envelope]]) -> set[str]:
+    async def _write(
+        self, batch: Batch, rows: Sequence[tuple[Row, Envelope]], suspended: Sequence[Row] = ()
+    ) -> set[str]:
         # The first row of a key counts. Rows are in key order, so that all transactions lock rows in the same order.
         by_key = {row[: len(_KEY)]: (row, event) for row, event in reversed(rows)}
         ordered = [by_key[key][0] for key in sorted(by_key)]
 
         async def work(session: Session, appended: Appended) -> set[str]:
+            await DELETE_SUSPENDED.count(session, suspended)
             keys = await batch.run(session, ordered)
             await appended.append(session, [event for key, (_, event) in reversed(by_key.items()) if key in keys])
             return {execution_id for _, _, execution_id in keys}

@@ -42,8 +42,8 @@ _CONFLICT_PAUSE_S = 0.01
 
 #: The tables whose presence shows that a schema is in use.
 _TABLES = (
-    "service_calls", "service_call_tags", "timer_schedules", "http_execution_log", "outbox", "tenant_secrets",
-    "agent_identity", "agent_leader", "agent_heartbeat",
+    "service_calls", "service_call_tags", "timer_schedules", "http_execution_log", "suspended_executions", "outbox",
+    "tenant_secrets", "agent_identity", "agent_leader", "agent_heartbeat",
 )  # fmt: skip
 _BEGIN = "BEGIN"
 _BEGIN_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"

@@ -49,6 +49,7 @@ _FIXED = (
     "retry_policy",
     "traceparent",
     "hooks",
+    "flow_key",
 )
 _CHANGED = {field: name for field, name in _COLUMNS.items() if field not in _FIXED}
 _after, _before = attrgetter(*KEY, *_CHANGED), attrgetter("status", "execution_id")

@@ -22,6 +22,7 @@ import msgspec
 from tocsin.model.hooks import Hooks
 from tocsin.model.instants import US_PER_SECOND, format_instant, parse_instant
 from tocsin.model.retry import RetryPolicy
+from tocsin.ports.bus import Envelope
 from tocsin.service_calls.messages import CallStatus, RequestSpec
 from tocsin.service_calls.ports import CallOutcome
 
@@ -135,6 +136,7 @@ _KINDS = {
     "retry_policy": json_of(RetryPolicy),
     "hooks": json_of(Hooks),
     "event_payload": json_of(msgspec.Raw),
+    "envelope": json_of(Envelope),
     "request_headers": _HEADERS,
     "response_headers": _HEADERS,
     "response_status": _DIGITS,

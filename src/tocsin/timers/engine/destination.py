@@ -83,7 +83,7 @@ class Place:
 
     def __init__(self) -> None:
         #: In the order of their turns.
-        self.queues: dict[tuple[Shard, str], Queue] = {}
+        self.queues: dict[tuple[object, str], Queue] = {}
         self.waiting = 0
 
     @property

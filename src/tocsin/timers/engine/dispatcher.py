@@ -10,6 +10,7 @@ from tocsin.ports.observer import DispatchPaused, DispatchResumed
 from tocsin.timers.engine.admission import TURNS_MAX, Admission
 from tocsin.timers.engine.alarm import Alarm
 from tocsin.timers.engine.attempt import Attempt, HandedOverResults, end_expired
+from tocsin.timers.engine.call_flows import CallQueue
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.destination import Destination, DestinationPath, Place, Queue
 from tocsin.timers.engine.flow_control import FlowControl
@@ -401,6 +402,12 @@ class Dispatcher:
             # It becomes the last of the queues.
             del flow.queues[name]
             flow.queues[name] = queue
+            if isinstance(queue, CallQueue):
+                if queue.begin_first(in_turn=in_turn):
+                    fired += 1
+                elif len(flow.queues) == 1:
+                    break
+                continue
             in_flight = self.admission.in_flight
             if not self._fire_first(queue, now, in_turn=in_turn):
                 break

@@ -17,6 +17,7 @@ from tocsin.model.flow import Flow, FlowRules
 from tocsin.model.ids import namespace_hash
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import FlowCounts, Obstacle
+from tocsin.timers.engine.call_flows import CallQueue, counted_calls, hidden_calls
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_accounts import Account, Usage
 from tocsin.timers.engine.flow_home import WAITING_US, Home, RuleAccounts, RuleName
@@ -74,6 +75,11 @@ class FlowControl:
         if not limited and not timer.flow_key:
             return None
         return self._find(timer.namespace, timer.flow_key, limited=limited)
+
+    def of_key(self, namespace: str, key: str) -> KeyState | None:
+        """What limits attempts of this flow key, timers' and service calls' alike; None: nothing."""
+        known = self._context.namespaces.get(namespace)
+        return self._find(namespace, key, limited=known is not None and known.limits is not None)
 
     def _find(self, namespace: str, key: str, *, limited: bool) -> KeyState | None:
         outer = self._key(RuleName(namespace, ""), self._namespace_rule(namespace), "") if limited else None
@@ -205,6 +211,9 @@ class FlowControl:
         shards: dict[Shard, None] = {}
         for state in list(rule.keys.values()):
             for queue in list(state.queues.values()):
+                if isinstance(queue, CallQueue):
+                    queue.put_back()
+                    continue
                 shards[queue.shard] = None
                 self._dispatcher.put_back(queue)
             state.blocked.clear()
@@ -327,6 +336,10 @@ class FlowControl:
                     self._note(each)
                 else:
                     each.account.closed_until = max(each.account.closed_until, until_us)
+
+    def close_for(self, taken: Taken, for_us: int) -> None:
+        """Closes the flow key for this many microseconds, as `close_until` does."""
+        self.close_until(taken, self._context.clock.boottime_us() + for_us)
 
     def _note(self, state: KeyState) -> None:
         state.changed = state.rule.changed = True
@@ -508,16 +521,20 @@ class FlowControl:
     def obstacle(self, timer: Timer) -> tuple[Obstacle, str] | None:
         """Why the limits keep the timer from an attempt now, and the key of its flow, empty for those of its namespace; None
         if they do not."""
-        namespace = self._context.namespaces.get(timer.namespace)
-        keys = [timer.flow_key] if timer.flow_key else []
-        if namespace is not None and namespace.limits is not None:
+        return self.obstacle_of(timer.namespace, timer.flow_key)
+
+    def obstacle_of(self, namespace: str, flow_key: str) -> tuple[Obstacle, str] | None:
+        """The same for an attempt of this flow key in that namespace."""
+        known = self._context.namespaces.get(namespace)
+        keys = [flow_key] if flow_key else []
+        if known is not None and known.limits is not None:
             keys.append("")
         for key in keys:
-            flow = self._context.flows.get(timer.namespace, _NO_RULES).find(key) if key else None
+            flow = self._context.flows.get(namespace, _NO_RULES).find(key) if key else None
             if flow is not None and flow.closed_until(self._context.clock.now_us()) is not None:
                 return Obstacle.PAUSED_FLOW, key
-            state = self.known(timer.namespace, key)
-            if state is not None and (state.queues or state.blocked or self.room(timer.namespace, key) == 0):
+            state = self.known(namespace, key)
+            if state is not None and (state.queues or state.blocked or self.room(namespace, key) == 0):
                 return Obstacle.FLOW, key
         return None
 
@@ -531,16 +548,16 @@ class FlowControl:
             return None
         if state.account is None or state.rule.accounts is None:
             # One has to ask.
-            return 0 if state.queues else 1
+            return 0 if state.has_timers else 1
         boot_us = self._context.clock.boottime_us()
         return min(state.account.free(boot_us), state.rule.accounts.total.free(boot_us))
 
     def waiting(self) -> int:
         """Due timers that wait in memory for any flow."""
-        return sum(_waiting(rule.keys.values()) for rule in self.rules.values())
+        return sum(state.waiting - counted_calls(state) for rule in self.rules.values() for state in rule.keys.values())
 
     def busiest(self, most: int) -> list[tuple[str, str, int, int]]:
-        """The rules with the most timers waiting: (namespace, match, attempts in flight here, timers waiting here)."""
+        """The rules for which most waits: (namespace, match, attempts in flight here, timers and calls waiting here)."""
         found = [
             (name.namespace, name.match, rule.usage.in_use, _waiting(rule.keys.values()))
             for name, rule in self.rules.items()
@@ -560,4 +577,4 @@ class FlowControl:
 
 
 def _waiting(states: Iterable[KeyState]) -> int:
-    return sum(state.waiting for state in states)
+    return sum(state.waiting + hidden_calls(state) for state in states)

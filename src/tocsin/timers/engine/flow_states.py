@@ -8,6 +8,9 @@ from tocsin.timers.engine.flow_accounts import Account, Usage
 from tocsin.timers.engine.flow_home import Home, RuleAccounts, RuleName
 from tocsin.timers.engine.rows import FLOW_REASON
 
+#: The queue of service calls at a key (`call_flows`); those of timers have their shards.
+CALLS = ("service calls", "")
+
 
 class RuleState:
     """A rule on this node. `home` is set while that is here, with the rule's `accounts`."""
@@ -90,9 +93,14 @@ class KeyState(Place):
         return f"{FLOW_REASON}{self.rule.name.namespace}/{self.key}"
 
     @property
+    def has_timers(self) -> bool:
+        """Whether timers wait for it, and not only service calls."""
+        return len(self.queues) > (CALLS in self.queues)
+
+    @property
     def has_to_ask(self) -> bool:
         outer = self.namespace_key
-        return not self.queues and (self.account is None or (outer is not None and outer.account is None))
+        return not self.has_timers and (self.account is None or (outer is not None and outer.account is None))
 
     @property
     def is_idle(self) -> bool:

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from tocsin.model.access import Role
 from tocsin.model.audit import AuditAction
 from tocsin.model.errors import FieldError, Unavailable
+from tocsin.model.explanation import WaitsFor
 from tocsin.model.ids import is_uuid7
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.ports.audit import AuditLog
@@ -111,7 +112,8 @@ class ServiceCallHandlers:
             ),
         )
         cursor = UNSET if page.cursor is None else page.cursor
-        return wire.ServiceCallPage([_summary(record) for record in page.calls], cursor)
+        waits = self._calls.waits_for_flow
+        return wire.ServiceCallPage([_summary(record, waits(record)) for record in page.calls], cursor)
 
     @_change("tagServiceCall", f"{_CALL}/tags/{{tag}}", method="PUT")
     async def tag(self, request: ApiRequest) -> None:
@@ -135,7 +137,9 @@ class ServiceCallHandlers:
     @_read("getServiceCall", _CALL)
     async def get(self, request: ApiRequest) -> wire.ServiceCall:
         """With its outcome, attempts and executions. Secrets in headers and URLs are redacted."""
-        return _detail(await self._calls.get(*_key(request)))
+        calls = self._calls
+        detail = await calls.get(*_key(request))
+        return _detail(detail, calls.waits_for_flow(detail.call))
 
     @_change("deleteServiceCall", _CALL, method="DELETE")
     async def delete(self, request: ApiRequest) -> None:
@@ -191,7 +195,7 @@ def _instant(query: Mapping[str, list[str]], name: str) -> str | None:
     return None if text is None else text.replace(" ", "+")
 
 
-def _shown(record: CallRecord) -> dict[str, Any]:
+def _shown(record: CallRecord, waits_for_flow: bool) -> dict[str, Any]:
     """The fields of a call in lists and in full."""
     return {
         "service_call_id": record.service_call_id,
@@ -207,18 +211,22 @@ def _shown(record: CallRecord) -> dict[str, Any]:
         "started_at": optional_instant(record.started_at),
         "finished_at": optional_instant(record.finished_at),
         "outcome": UNSET if record.outcome is None else msgspec.convert(record.outcome, wire.Outcome),
+        "flow_key": UNSET if record.flow_key is None else record.flow_key,
+        "waits_for": WaitsFor.FLOW if waits_for_flow else UNSET,
     }
 
 
-def _summary(record: CallRecord) -> wire.ServiceCallSummary:
+def _summary(record: CallRecord, waits_for_flow: bool) -> wire.ServiceCallSummary:
     spec = record.request_spec
-    return wire.ServiceCallSummary(**_shown(record), request_spec=wire.RequestLine(spec.method, redact_url(spec.url)))
+    return wire.ServiceCallSummary(
+        **_shown(record, waits_for_flow), request_spec=wire.RequestLine(spec.method, redact_url(spec.url))
+    )
 
 
-def _detail(detail: CallWithExecutions) -> wire.ServiceCall:
+def _detail(detail: CallWithExecutions, waits_for_flow: bool) -> wire.ServiceCall:
     spec, retry = detail.call.request_spec, detail.call.retry_policy
     answer = wire.ServiceCall(
-        **_shown(detail.call),
+        **_shown(detail.call, waits_for_flow),
         request_spec=wire.ShownRequest(
             spec.method,
             redact_url(spec.url),

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model import hooks
+from tocsin.model.explanation import WaitsFor
 from tocsin.model.hooks import Event
 from tocsin.service_calls.api.validation import PolicySent, Submission
 from tocsin.service_calls.messages import CallStatus
@@ -56,6 +57,19 @@ Attempts = Annotated[
 #: Who is notified of a call's end.
 CALL_FAILED = about("Who is notified when it has failed.")
 CALL_SUCCEEDED = about("Who is notified when it has succeeded.")
+CallFlowKey = Annotated[
+    str,
+    about(
+        "The flow that limits how many of its attempts begin and are in flight at once, together with timers, if a rule of "
+        "the agent's namespace (`agent.flow_namespace`) matches it.",
+        "vendor",
+    ),
+    limits.FLOW,
+]
+ShownFlowKey = Annotated[str, about("The flow that limits its attempts.", "vendor")]
+CallWaitsFor = Annotated[
+    WaitsFor, about("What a Running call that has not started waits for: flow, a slot or a token of its flow.")
+]
 NextAttemptAt = Annotated[str, about("When the next attempt is due, while the status is Retrying.")]
 LatencyMs = Annotated[float, about("From the dispatch of the request to the end of the response, in milliseconds.")]
 
@@ -115,6 +129,7 @@ class SubmitServiceCall(RequestStruct):
         ]
         | UnsetType
     ) = UNSET
+    flow_key: CallFlowKey | UnsetType = UNSET
     on_failure: Annotated[Hook | UnsetType, CALL_FAILED] = UNSET
     on_success: Annotated[Hook | UnsetType, CALL_SUCCEEDED] = UNSET
 
@@ -139,6 +154,7 @@ class SubmitServiceCall(RequestStruct):
                 for event, hook in ((Event.FAILURE, self.on_failure), (Event.SUCCESS, self.on_success))
                 if hook is not UNSET
             },
+            flow_key=None if self.flow_key is UNSET else self.flow_key,
         )
 
 
@@ -262,6 +278,8 @@ class ServiceCallSummary(ResponseStruct):
     started_at: Instant | UnsetType = UNSET
     finished_at: Instant | UnsetType = UNSET
     outcome: Outcome | UnsetType = UNSET
+    flow_key: ShownFlowKey | UnsetType = UNSET
+    waits_for: CallWaitsFor | UnsetType = UNSET
 
 
 class ServiceCall(ResponseStruct):
@@ -282,6 +300,8 @@ class ServiceCall(ResponseStruct):
     started_at: Instant | UnsetType = UNSET
     finished_at: Instant | UnsetType = UNSET
     outcome: Outcome | UnsetType = UNSET
+    flow_key: ShownFlowKey | UnsetType = UNSET
+    waits_for: CallWaitsFor | UnsetType = UNSET
     on_failure: Annotated[HookAnswer | UnsetType, CALL_FAILED] = UNSET
     on_success: Annotated[HookAnswer | UnsetType, CALL_SUCCEEDED] = UNSET
 

@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from tocsin.model.access import EVERY
 from tocsin.model.errors import FieldError
-from tocsin.model.flow import FLOW_KEY, FLOW_KEY_CHARS_MAX
+from tocsin.model.flow import FLOW_KEY_CHARS_MAX, flow_key_reason
 from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.validation import CONTENT_TYPE_CHARS_MAX, InputLimits, InputRules, new_text_reason, text_reason
@@ -154,10 +154,6 @@ TENANT = Constraint(UUID7.schema, (), _tenant_reason)
 TENANT_OR_EVERY = Constraint(
     {"pattern": rf"^(\*|{_UUID7})$"}, (), lambda rules, value: None if value == EVERY else _tenant_reason(rules, value)
 )
-_FLOW_REASON = (
-    f"is not a flow's key; use 1 to {FLOW_KEY_CHARS_MAX} visible ASCII characters, without spaces and without a colon at the "
-    "end"
-)
 NAME = Constraint({"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._:-]+$"}, (), InputRules.namespace)
 NAME_OR_EVERY = Constraint(
     {"minLength": 1, "maxLength": 255, "pattern": r"^(\*|[A-Za-z0-9._:-]+)$"},
@@ -187,7 +183,7 @@ PAYLOAD = Constraint({"x-bytes-max": LIMITS.payload_bytes_max}, ("payload_bytes_
 FLOW = Constraint(
     {"minLength": 1, "maxLength": FLOW_KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]*[\u0021-\u0039\u003b-\u007e]$"},
     (),
-    lambda _, key: None if FLOW_KEY.match(key) else _FLOW_REASON,
+    lambda _, key: flow_key_reason(key),
 )
 HEADERS = Constraint(
     {

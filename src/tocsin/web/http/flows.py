@@ -143,7 +143,11 @@ class Flow(ResponseStruct, kw_only=True):
     updated_at: Instant
     in_flight: Annotated[int, Meta(description="Attempts that are in flight.", ge=0)]
     waiting: Annotated[
-        int, Meta(description="Due timers that wait in memory; further ones may wait in the store.", ge=0)
+        int,
+        Meta(
+            description="Due timers that wait in memory, and service calls; further timers may wait in the store.",
+            ge=0,
+        ),
     ]
     complete: Annotated[
         bool, about("Whether all nodes have answered; otherwise more may be in flight and wait than is shown.")

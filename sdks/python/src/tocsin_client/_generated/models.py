@@ -1837,6 +1837,9 @@ class SubmitServiceCall:
     service_call_id: str | Unset = UNSET
     #: Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
     idempotency_key: str | Unset = UNSET
+    #: The flow that limits how many of its attempts begin and are in flight at once, together with timers, if a rule of
+    #: the agent's namespace (`agent.flow_namespace`) matches it.
+    flow_key: str | Unset = UNSET
     #: Who is notified when it has failed.
     on_failure: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1858,6 +1861,8 @@ class SubmitServiceCall:
             sent["serviceCallId"] = self.service_call_id
         if self.idempotency_key is not UNSET:
             sent["idempotencyKey"] = self.idempotency_key
+        if self.flow_key is not UNSET:
+            sent["flowKey"] = self.flow_key
         if self.on_failure is not UNSET:
             sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -3134,7 +3139,7 @@ class Flow:
     updated_at: datetime
     #: Attempts that are in flight.
     in_flight: int
-    #: Due timers that wait in memory; further ones may wait in the store.
+    #: Due timers that wait in memory, and service calls; further timers may wait in the store.
     waiting: int
     #: Whether all nodes have answered; otherwise more may be in flight and wait than is shown.
     complete: bool
@@ -3647,6 +3652,10 @@ class ServiceCallSummary:
     #: An RFC 3339 instant with a time zone.
     finished_at: datetime | None = None
     outcome: Outcome | None = None
+    #: The flow that limits its attempts.
+    flow_key: str | None = None
+    #: What a Running call that has not started waits for: flow, a slot or a token of its flow.
+    waits_for: TimerWaitsFor | str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> ServiceCallSummary:
@@ -3666,6 +3675,8 @@ class ServiceCallSummary:
             started_at=None if source.get("startedAt") is None else parse_instant(source["startedAt"]),
             finished_at=None if source.get("finishedAt") is None else parse_instant(source["finishedAt"]),
             outcome=None if source.get("outcome") is None else Outcome.from_json(source["outcome"]),
+            flow_key=source.get("flowKey"),
+            waits_for=source.get("waitsFor"),
         )
 
 
@@ -3831,6 +3842,10 @@ class ServiceCall:
     #: An RFC 3339 instant with a time zone.
     finished_at: datetime | None = None
     outcome: Outcome | None = None
+    #: The flow that limits its attempts.
+    flow_key: str | None = None
+    #: What a Running call that has not started waits for: flow, a slot or a token of its flow.
+    waits_for: TimerWaitsFor | str | None = None
     #: Who is notified when it has failed.
     on_failure: HookAnswer | None = None
     #: Who is notified when it has succeeded.
@@ -3855,6 +3870,8 @@ class ServiceCall:
             started_at=None if source.get("startedAt") is None else parse_instant(source["startedAt"]),
             finished_at=None if source.get("finishedAt") is None else parse_instant(source["finishedAt"]),
             outcome=None if source.get("outcome") is None else Outcome.from_json(source["outcome"]),
+            flow_key=source.get("flowKey"),
+            waits_for=source.get("waitsFor"),
             on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
             on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
         )

@@ -55,7 +55,7 @@ class CallDetail(CallPart):
         context.permit_tenant(Role.READ, tenant)
         call, executions = await context.calls.get(tenant, service_call_id)
         spec = call.request_spec
-        is_finished = finished(call)
+        is_finished, waits_for_flow = finished(call), context.calls.waits_for_flow(call)
         return self._pages.page(
             "calls/detail_live.html" if context.fragment else "calls/detail.html",
             context,
@@ -64,13 +64,14 @@ class CallDetail(CallPart):
             call=call,
             label=(await self._site.labels.all()).get(call.tenant_id, ""),
             finished=is_finished,
-            shown_version=version(call, executions),
+            shown_version=version(call, executions) + ("f" if waits_for_flow else ""),
+            waits_for_flow=waits_for_flow,
             url=redact_url(spec.url),
             headers=redacted(spec.headers),
             body="" if spec.body is UNSET else pretty_json(bytes(spec.body)),
             result=result_of(call),
             executions=executions,
-            timeline=timeline(call, executions, context.now_us),
+            timeline=timeline(call, executions, context.now_us, waits_for_flow=waits_for_flow),
             tags=[each for each in call.tags if each != STAR],
             tag=tag,
             may_write=context.principal.may_call(Role.WRITE, tenant),
@@ -98,7 +99,9 @@ class CallDetail(CallPart):
         )
 
 
-def timeline(call: CallRecord, executions: Sequence[ExecutionRecord], now_us: int) -> list[TimelineEntry]:
+def timeline(
+    call: CallRecord, executions: Sequence[ExecutionRecord], now_us: int, *, waits_for_flow: bool = False
+) -> list[TimelineEntry]:
     """A call's past and future, the earliest entry first."""
     entries = [TimelineEntry(call.submitted_at, "Submitted", "pending")]
     most = 1 if call.retry_policy is None else call.retry_policy.max_attempts
@@ -118,7 +121,9 @@ def timeline(call: CallRecord, executions: Sequence[ExecutionRecord], now_us: in
     if call.next_attempt_at is not None:
         note = f"{call.attempts} of {most} attempts failed"
         entries.append(TimelineEntry(call.next_attempt_at, "Next attempt", "firing", note, ahead=True))
-    if not executions and call.status == CallStatus.RUNNING:
+    if waits_for_flow:
+        entries.append(TimelineEntry(now_us, "Waiting for its flow", "firing", call.flow_key or "", ahead=True))
+    elif not executions and call.status == CallStatus.RUNNING:
         entries.append(TimelineEntry(now_us, "Waiting for a free slot", "firing", ahead=True))
     if call.finished_at is not None:
         entries.append(_end(call, call.finished_at))

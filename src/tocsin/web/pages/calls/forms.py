@@ -54,6 +54,7 @@ class CallForm(RequestForm):
     name: str = ""
     body: str = ""
     retry: bool = False
+    flow_key: str = ""
     on_failure: str = ""
     on_success: str = ""
 
@@ -77,6 +78,7 @@ class CallForm(RequestForm):
             headers=[(name, "" if is_secret(name, value) else value) for name, value in spec.headers.items()],
             body="" if spec.body is UNSET else pretty_json(bytes(spec.body)),
             tags=", ".join(tag for tag in call.tags if tag != STAR),
+            flow_key=call.flow_key or "",
             **{
                 f"on_{event}": redacted(hook).url
                 for event in _EVENTS
@@ -93,7 +95,7 @@ class CallForm(RequestForm):
             "name": self.name or (self._default_name() if self.url else "None"),
             "tenant": self.tenant,
             "payload": payload or "None",
-            "tags": self.tags or "None",
+            "tags": " · ".join(filter(None, [self.tags, self.flow_key])) or "None",
             "hooks": hook_words(self, _EVENTS),
         }
         return {**super(CallForm, self).lines(retries), **details}
@@ -127,6 +129,8 @@ class CallForm(RequestForm):
             request["dueAt"] = due_at
         if tags := split_tags(self.tags):
             request["tags"] = tags
+        if self.flow_key:
+            request["flowKey"] = self.flow_key
         if errors:
             raise InvalidInput(*errors)
         return request
@@ -156,6 +160,7 @@ def command(server: str, tenant: str, request: Mapping[str, Any], form: CallForm
     parts += flags(spec, {"body": "--body"}, lambda raw: bytes(raw).decode())
     parts += flags(form.due(), {"delay": "--in"}) if form.when == "in" else flags(request, {"dueAt": "--at"})
     parts += repeated("--tag", request.get("tags", ()))
+    parts += flags(request, {"flowKey": "--flow-key"})
     if "retryPolicy" in spec:
         parts += policy_flags(spec["retryPolicy"]) or ["--retry"]
     parts += hook_flags(request)

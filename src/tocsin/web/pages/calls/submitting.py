@@ -30,7 +30,7 @@ _reader = JsonReader(wire.SubmitServiceCall)
 #: The labels of the fields by their names in the API, in their order on the page.
 _LABELS = {
     "url": "URL", "method": "Method", "delay": "In", "dueAt": "At", "body": "Payload", "headers": "Headers", **RETRY_LABELS,
-    "name": "Name", "tags": "Tags", "tenantId": "Tenant",
+    "name": "Name", "tags": "Tags", "flowKey": "Flow", "tenantId": "Tenant",
 }  # fmt: skip
 
 
@@ -101,4 +101,5 @@ class CallSubmission(CallPart, Editing[CallForm]):
             "made": form.tenant not in known,
             "may_make": not context.principal.is_limited,
             "new_tenant": context.calls.new_id(),
+            "flow_namespace": context.calls.limits.flow_namespace,
         }

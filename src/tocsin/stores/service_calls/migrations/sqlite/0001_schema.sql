@@ -36,6 +36,8 @@ CREATE TABLE service_calls (
   hooks TEXT,
   -- Destination and error of a failed call, until it is retried or its failure is dismissed.
   failure TEXT,
+  -- The flow whose limits apply to its attempts.
+  flow_key TEXT,
   CONSTRAINT pk_service_calls PRIMARY KEY (tenant_id, service_call_id),
   CONSTRAINT ck_service_calls_status CHECK (status IN ('Scheduled', 'Running', 'Retrying', 'Succeeded', 'Failed'))
 ) STRICT;
@@ -119,6 +121,26 @@ CREATE TABLE http_execution_log (
 
 -- Executions that an earlier run of the process left unfinished.
 CREATE INDEX idx_http_execution_log_unfinished ON http_execution_log (started_at) WHERE finished_at IS NULL;
+
+-- Orders to execute that wait for their flow. A row is deleted by the transaction that logs its execution.
+CREATE TABLE suspended_executions (
+  tenant_id TEXT NOT NULL,
+  service_call_id TEXT NOT NULL,
+  execution_id TEXT NOT NULL,
+  flow_key TEXT NOT NULL,
+  suspended_at TEXT NOT NULL,
+  -- When orchestration was notified, of one that waits for longer.
+  reported_at TEXT,
+  -- The whole message.
+  envelope TEXT NOT NULL,
+  CONSTRAINT pk_suspended_executions PRIMARY KEY (tenant_id, service_call_id, execution_id),
+  CONSTRAINT fk_suspended_executions_service_call FOREIGN KEY (tenant_id, service_call_id)
+    REFERENCES service_calls (tenant_id, service_call_id) ON DELETE CASCADE
+) STRICT;
+
+-- Those of a flow, in the order in which they were ordered, which their ids have.
+CREATE INDEX idx_suspended_executions_flow_key ON suspended_executions (flow_key, execution_id);
+CREATE INDEX idx_suspended_executions_unreported ON suspended_executions (suspended_at) WHERE reported_at IS NULL;
 
 CREATE TABLE outbox (
   id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,

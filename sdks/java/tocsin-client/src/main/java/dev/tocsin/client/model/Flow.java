@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * @param createdAt An RFC 3339 instant with a time zone.
  * @param updatedAt An RFC 3339 instant with a time zone.
  * @param inFlight Attempts that are in flight.
- * @param waiting Due timers that wait in memory; further ones may wait in the store.
+ * @param waiting Due timers that wait in memory, and service calls; further timers may wait in the store.
  * @param complete Whether all nodes have answered; otherwise more may be in flight and wait than is shown.
  * @param perKey The limits of each flow key by itself. Null if absent.
  * @param total The limits of all flow keys of the rule together. Null if absent.

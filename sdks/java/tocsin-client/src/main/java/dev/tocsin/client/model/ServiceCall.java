@@ -25,6 +25,8 @@ import org.jspecify.annotations.Nullable;
  * @param startedAt An RFC 3339 instant with a time zone. Null if absent.
  * @param finishedAt An RFC 3339 instant with a time zone. Null if absent.
  * @param outcome outcome Null if absent.
+ * @param flowKey The flow that limits its attempts. Null if absent.
+ * @param waitsFor What a Running call that has not started waits for: flow, a slot or a token of its flow. Null if absent.
  * @param onFailure Who is notified when it has failed. Null if absent.
  * @param onSuccess Who is notified when it has succeeded. Null if absent.
  */
@@ -44,6 +46,8 @@ public record ServiceCall(
         @Nullable Instant startedAt,
         @Nullable Instant finishedAt,
         @Nullable Outcome outcome,
+        @Nullable String flowKey,
+        @Nullable TimerWaitsFor waitsFor,
         @Nullable HookAnswer onFailure,
         @Nullable HookAnswer onSuccess) {
 
@@ -70,6 +74,8 @@ public record ServiceCall(
                 source.readOptional("startedAt", Values::toInstant),
                 source.readOptional("finishedAt", Values::toInstant),
                 source.readOptional("outcome", Outcome::fromJson),
+                source.readOptional("flowKey", Json::asString),
+                source.readOptional("waitsFor", TimerWaitsFor::fromJson),
                 source.readOptional("onFailure", HookAnswer::fromJson),
                 source.readOptional("onSuccess", HookAnswer::fromJson));
     }

@@ -24,6 +24,8 @@ import org.jspecify.annotations.Nullable;
  * @param startedAt An RFC 3339 instant with a time zone. Null if absent.
  * @param finishedAt An RFC 3339 instant with a time zone. Null if absent.
  * @param outcome outcome Null if absent.
+ * @param flowKey The flow that limits its attempts. Null if absent.
+ * @param waitsFor What a Running call that has not started waits for: flow, a slot or a token of its flow. Null if absent.
  */
 public record ServiceCallSummary(
         String serviceCallId,
@@ -39,7 +41,9 @@ public record ServiceCallSummary(
         @Nullable Instant nextAttemptAt,
         @Nullable Instant startedAt,
         @Nullable Instant finishedAt,
-        @Nullable Outcome outcome) {
+        @Nullable Outcome outcome,
+        @Nullable String flowKey,
+        @Nullable TimerWaitsFor waitsFor) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -62,6 +66,8 @@ public record ServiceCallSummary(
                 source.readOptional("nextAttemptAt", Values::toInstant),
                 source.readOptional("startedAt", Values::toInstant),
                 source.readOptional("finishedAt", Values::toInstant),
-                source.readOptional("outcome", Outcome::fromJson));
+                source.readOptional("outcome", Outcome::fromJson),
+                source.readOptional("flowKey", Json::asString),
+                source.readOptional("waitsFor", TimerWaitsFor::fromJson));
     }
 }

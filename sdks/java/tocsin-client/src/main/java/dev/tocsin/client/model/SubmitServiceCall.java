@@ -21,6 +21,8 @@ import java.util.Map;
  * @param tags Labels to filter lists by.
  * @param serviceCallId The call's id, a UUID of version 7. Without one, the server generates it.
  * @param idempotencyKey Makes the submission safe to repeat. Equivalent to the header Idempotency-Key.
+ * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, together with timers,
+ * if a rule of the agent's namespace (<code>agent.flow_namespace</code>) matches it.
  * @param onFailure Who is notified when it has failed.
  * @param onSuccess Who is notified when it has succeeded.
  */
@@ -32,6 +34,7 @@ public record SubmitServiceCall(
         Field<List<String>> tags,
         Field<String> serviceCallId,
         Field<String> idempotencyKey,
+        Field<String> flowKey,
         Field<Hook> onFailure,
         Field<Hook> onSuccess) {
 
@@ -46,6 +49,7 @@ public record SubmitServiceCall(
         return new SubmitServiceCall(
                 name,
                 requestSpec,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -82,6 +86,7 @@ public record SubmitServiceCall(
                 tags,
                 serviceCallId,
                 idempotencyKey,
+                flowKey,
                 onFailure,
                 onSuccess);
     }
@@ -111,6 +116,7 @@ public record SubmitServiceCall(
                 tags,
                 serviceCallId,
                 idempotencyKey,
+                flowKey,
                 onFailure,
                 onSuccess);
     }
@@ -140,6 +146,7 @@ public record SubmitServiceCall(
                 tags,
                 serviceCallId,
                 idempotencyKey,
+                flowKey,
                 onFailure,
                 onSuccess);
     }
@@ -169,6 +176,7 @@ public record SubmitServiceCall(
                 tags,
                 serviceCallId,
                 idempotencyKey,
+                flowKey,
                 onFailure,
                 onSuccess);
     }
@@ -198,6 +206,39 @@ public record SubmitServiceCall(
                 tags,
                 serviceCallId,
                 idempotencyKey,
+                flowKey,
+                onFailure,
+                onSuccess);
+    }
+
+    /**
+     * The flow that limits how many of its attempts begin and are in flight at once, together with timers,
+     * if a rule of the agent's namespace (<code>agent.flow_namespace</code>) matches it.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public SubmitServiceCall flowKey(String value) {
+        return flowKey(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param flowKey The flow that limits how many of its attempts begin and are in flight at once, together with timers,
+     * if a rule of the agent's namespace (<code>agent.flow_namespace</code>) matches it.
+     * @return a copy with it
+     */
+    public SubmitServiceCall flowKey(Field<String> flowKey) {
+        return new SubmitServiceCall(
+                name,
+                requestSpec,
+                dueAt,
+                delay,
+                tags,
+                serviceCallId,
+                idempotencyKey,
+                flowKey,
                 onFailure,
                 onSuccess);
     }
@@ -227,6 +268,7 @@ public record SubmitServiceCall(
                 tags,
                 serviceCallId,
                 idempotencyKey,
+                flowKey,
                 onFailure,
                 onSuccess);
     }
@@ -256,6 +298,7 @@ public record SubmitServiceCall(
                 tags,
                 serviceCallId,
                 idempotencyKey,
+                flowKey,
                 onFailure,
                 onSuccess);
     }
@@ -274,6 +317,7 @@ public record SubmitServiceCall(
         tags.putInto(sent, "tags", each -> Json.array(each, Json::of));
         serviceCallId.putInto(sent, "serviceCallId", Json::of);
         idempotencyKey.putInto(sent, "idempotencyKey", Json::of);
+        flowKey.putInto(sent, "flowKey", Json::of);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         return Json.object(sent);
