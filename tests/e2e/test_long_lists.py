@@ -134,8 +134,10 @@ async def test_replaced_results_are_removed_completely(shown: Window, long: list
     await scroll_on(page, 600)
     # Old results can't be reached by keyboard while they are being removed.
     await page.evaluate(
-        "void (window.inertly = new Promise((resolve) => new MutationObserver(() => document.querySelector('.leaving[inert]')"
-        " && resolve(true)).observe(document, {subtree: true, attributes: true, attributeFilter: ['inert']})))"
+        # They may have been removed by the time it is called.
+        "void (window.inertly = new Promise((resolve) => new MutationObserver((changes) => changes.some((change) =>"
+        " change.target.matches('.leaving[inert]')) && resolve(true)).observe(document, {subtree: true, attributes: true,"
+        " attributeFilter: ['inert']})))"
     )
     await page.locator("#q").fill("t0069")
     assert await page.evaluate("inertly")
