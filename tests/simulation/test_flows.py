@@ -14,7 +14,9 @@ from tocsin.administration import delete_flow, flow, put_flow, put_namespace
 from tocsin.administration import namespaces as stored_namespaces
 from tocsin.model.answer import Response
 from tocsin.model.flow import Flow, FlowLimits, Rate
+from tocsin.model.ids import timer_uuid
 from tocsin.ports.observer import AttemptFinished, TimerSuspended
+from tocsin.timers.engine.rows import OpKind, WriteOp
 
 SECOND = 1_000_000
 
@@ -277,3 +279,20 @@ def test_a_namespaces_limit_holds_after_nothing_of_it_was_in_flight() -> None:
     assert len(crowd.receivers.calls) == 20
     assert most_in_flight(crowd.receivers.calls) == 1
     check_forgotten(crowd)
+
+
+def test_a_timer_that_is_deleted_while_it_waits_for_its_destination_leaves_no_key() -> None:
+    crowd = Crowd(destination_in_flight_max=1, destination_in_flight_min=1, breaker=False)
+    crowd.flows = [rule("one:", FlowLimits(parallelism=5))]
+    crowd.keep("busy", "hung", 1, timeout_s=5)
+    crowd.keep("gone", "hung", 1.1, flow="one:x")
+    crowd.keep("last", "fine", 1.1, flow="one:y")
+
+    async def delete() -> None:
+        await asyncio.sleep(1)
+        crowd.supervisor.shards[0].accept(WriteOp(OpKind.DELETE, timer_uuid("a", "gone"), "a"))
+
+    crowd.run(20, delete)
+    assert [call.invocation.timer_id for call in crowd.receivers.calls] == ["busy", "last"]
+    check_forgotten(crowd)
+    assert not [key for each in crowd.supervisor.dispatcher.flows.rules.values() for key in each.keys]

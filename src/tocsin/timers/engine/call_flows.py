@@ -115,7 +115,7 @@ class CallFlows:
             self._turn = None
 
     def begin(self, key: str) -> FlowHold | None:
-        flows, state = self._flows, self._flows.of_key(self.namespace, key)
+        flows, state = self._flows, self._state(key)
         if state is None:
             return UNLIMITED
         served = self._served is state
@@ -150,13 +150,16 @@ class CallFlows:
             self._schedule()
 
     def is_closed(self, key: str) -> bool:
-        return self._flows.obstacle_of(self.namespace, key) is not None
+        return self._flows.obstacle(self.namespace, key) is not None
 
     # ------------------------------------------------------------------ where calls wait
 
+    def _state(self, key: str) -> KeyState | None:
+        return self._flows.of(self.namespace, key, self._dispatcher.context.namespaces.get(self.namespace))
+
     def _placed(self, key: str) -> CallQueue | None:
         """The queue at which calls of the key wait; None if nothing limits them."""
-        state = self._flows.of_key(self.namespace, key)
+        state = self._state(key)
         if state is None:
             return None
         queue = state.queues.get(CALLS)

@@ -211,13 +211,11 @@ class Dispatcher:
             return
         if timer.expire_after_us is not None and end_expired(self.context, shard, row, now):
             return
-        flow = None
-        if timer.flow_key or (namespace is not None and namespace.limits is not None):
-            flow = self.flows.of(timer)
-            if flow is not None and (flow.queues or not self.flows.is_open(flow)):
-                row.let_at = HELD
-                self._defer(shard, row, flow)
-                return
+        flow = self.flows.of(timer.namespace, timer.flow_key, namespace)
+        if flow is not None and (flow.queues or not self.flows.is_open(flow)):
+            row.let_at = HELD
+            self._defer(shard, row, flow)
+            return
         path = admission.path(timer)
         has_room = path.has_room
         if has_room and admission.has_slot(timer.namespace):
@@ -343,7 +341,6 @@ class Dispatcher:
         row, shard = self.admission.take(queue), queue.shard
         place, flow, done, timer = queue.place, None, True, row.timer
         namespace = self.context.namespaces.get(timer.namespace)
-        limited = timer.flow_key or (namespace is not None and namespace.limits is not None)
         window = shard.window
         if window is not None and not shard.draining and window.holds(row):
             expires_at = None if timer.expire_after_us is None else timer.expires_at
@@ -357,7 +354,7 @@ class Dispatcher:
             elif (self.waits_until_us is None or self._ends_in_time(row)) and (
                 timer.schedule is None or not self._waits(shard, row, now)
             ):
-                flow = self.flows.of(timer) if limited else None
+                flow = self.flows.of(timer.namespace, timer.flow_key, namespace)
                 if flow is not None and not self.flows.is_open(flow, in_turn=in_turn):
                     row.let_at = HELD
                     self.admission.defer(shard, row, flow)
@@ -374,9 +371,12 @@ class Dispatcher:
                     done = self._begin_or_defer(shard, row, flow, now)
         if isinstance(place, DestinationPath):
             # The row may have been the one that had come from its flow's key.
-            flow = self.flows.of(timer) if limited and flow is None else flow
+            flow = self.flows.of(timer.namespace, timer.flow_key, namespace) if flow is None else flow
             if flow is not None and flow.queues:
                 self.flows.wake(flow)
+            elif flow is not None:
+                # It may be known only because it was asked for.
+                self.flows.settle(flow)
         # The queue may have been the last one of its place.
         self.admission.settle(place)
         return done
@@ -429,7 +429,7 @@ class Dispatcher:
 
     def obstacle(self, timer: Timer) -> tuple[Obstacle, str]:
         """What keeps the timer from a slot now, apart from its instant, and the name of its destination or flow."""
-        if (closed := self.flows.obstacle(timer)) is not None:
+        if (closed := self.flows.obstacle(timer.namespace, timer.flow_key)) is not None:
             return closed
         name = self.context.internal.get(timer.namespace, self.context.caller).destination(timer.url)
         return self.admission.obstacle(timer.namespace, name, timer.url), name

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tocsin.model.flow import Flow, FlowRules
 from tocsin.model.ids import namespace_hash
-from tocsin.model.timer import Timer
+from tocsin.model.namespace import Namespace
 from tocsin.ports.forward import FlowCounts, Obstacle
 from tocsin.timers.engine.call_flows import CallQueue, counted_calls, hidden_calls
 from tocsin.timers.engine.context import Context
@@ -68,20 +68,12 @@ class FlowControl:
 
     # ------------------------------------------------------------------ rules
 
-    def of(self, timer: Timer) -> KeyState | None:
-        """What limits the timer's attempts; None: nothing."""
-        namespace = self._context.namespaces.get(timer.namespace)
-        limited = namespace is not None and namespace.limits is not None
-        if not limited and not timer.flow_key:
+    def of(self, namespace: str, key: str, known: Namespace | None) -> KeyState | None:
+        """What limits attempts of this flow key, or of none, in a namespace that this node has as `known`; None: nothing.
+        Timers and service calls are alike."""
+        limited = known is not None and known.limits is not None
+        if not limited and not key:
             return None
-        return self._find(timer.namespace, timer.flow_key, limited=limited)
-
-    def of_key(self, namespace: str, key: str) -> KeyState | None:
-        """What limits attempts of this flow key, timers' and service calls' alike; None: nothing."""
-        known = self._context.namespaces.get(namespace)
-        return self._find(namespace, key, limited=known is not None and known.limits is not None)
-
-    def _find(self, namespace: str, key: str, *, limited: bool) -> KeyState | None:
         outer = self._key(RuleName(namespace, ""), self._namespace_rule(namespace), "") if limited else None
         if not key:
             return outer
@@ -518,13 +510,9 @@ class FlowControl:
             rule = None if flow is None else self.rules.get(RuleName(namespace, flow.match))
         return None if rule is None else rule.keys.get(key)
 
-    def obstacle(self, timer: Timer) -> tuple[Obstacle, str] | None:
-        """Why the limits keep the timer from an attempt now, and the key of its flow, empty for those of its namespace; None
-        if they do not."""
-        return self.obstacle_of(timer.namespace, timer.flow_key)
-
-    def obstacle_of(self, namespace: str, flow_key: str) -> tuple[Obstacle, str] | None:
-        """The same for an attempt of this flow key in that namespace."""
+    def obstacle(self, namespace: str, flow_key: str) -> tuple[Obstacle, str] | None:
+        """Why the limits keep an attempt of this flow key from beginning now, and the key of the flow, empty for the limits
+        of the namespace; None if they do not."""
         known = self._context.namespaces.get(namespace)
         keys = [flow_key] if flow_key else []
         if known is not None and known.limits is not None:
