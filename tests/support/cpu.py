@@ -25,11 +25,6 @@ def machine_factor() -> float:
     return max(1.0, min(cpu_s(_reference) for _ in range(5)) / REFERENCE_S)
 
 
-def present_factor() -> float:
-    """The same at this moment: processes that share caches and memory with this one make its work take more CPU time."""
-    return max(machine_factor(), cpu_s(_reference) / REFERENCE_S)
-
-
 def cpu_s(work: Callable[[], object]) -> float:
     """CPU seconds of this thread that the work takes, even if it raises."""
     begun = time.thread_time()
