@@ -89,7 +89,7 @@ MUTATIONS = [
     _mutation("the total of the home's own node is not taken", drop(CONTROL + "begin", "each.rule.usage.in_use")),
     _mutation(
         "a namespace's own limits do not apply beside a flow's",
-        rewrite(CONTROL + "_find", "state.namespace_key = outer", to="state.namespace_key = None"),
+        rewrite(CONTROL + "of", "state.namespace_key = outer", to="state.namespace_key = None"),
         caught_by=_SINGLE_NODE + "test_a_namespace_and_a_flow_limit_together",
     ),
     _mutation(
