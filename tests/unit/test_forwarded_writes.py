@@ -57,16 +57,18 @@ class Elsewhere:
 class Node:
     """A node on a shared store."""
 
-    def __init__(self, store: MemoryStore, **limits: int) -> None:
+    def __init__(self, store: MemoryStore, shards: int = 1, **limits: int) -> None:
         self.clock = SystemClock()
         self.context = Context(
             store=store, caller=Silent(), clock=self.clock, limits=EngineLimits(**limits), observe=lambda event: None,
             random=random.Random(1), incarnation=OWN,
         )  # fmt: skip
-        self.supervisor = Supervisor(self.context, node="n", address="", total_shards=1, fatal=self._fatal)
-        self.service = TimerService(self.context, self.supervisor, namespace_num_shards=1, retention_us=10**12)
+        self.supervisor = Supervisor(self.context, node="n", address="", total_shards=shards, fatal=self._fatal)
+        self.service = TimerService(self.context, self.supervisor, namespace_num_shards=shards, retention_us=10**12)
         self.owned = asyncio.Event()
-        self.supervisor.placement.watch(lambda: self.owned.set() if self.supervisor.shards[0].window else None)
+        self.supervisor.placement.watch(
+            lambda: self.owned.set() if all(self.supervisor.shards[each].window for each in range(shards)) else None
+        )
 
     def _fatal(self, error: BaseException) -> None:
         raise error

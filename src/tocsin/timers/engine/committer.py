@@ -65,6 +65,8 @@ class CommitLane:
         # Results of callbacks that one batch may have, adapted to commit times; whether the last batch was limited by it.
         self._finished_max = min(_FINISHED_FIRST, context.batch_rows_max)
         self._more_finished = False
+        # The shards for which the last batches had no room, in the order in which they get some.
+        self._left_out: Sequence[Shard] = ()
         # What is being written now, and the next check whether the store takes longer than clients wait.
         self._under_way: Sequence[tuple[Shard, Batch]] = ()
         self._deadline_check: asyncio.TimerHandle | None = None
@@ -174,8 +176,9 @@ class CommitLane:
     async def _assembled(
         self, shards: Sequence[Shard], rows_max: int, finished_max: int
     ) -> list[tuple[Shard, Batch]] | None:
-        """The batches of these shards: clients' writes first, then finished timers, longest waiting shards first. None if the
-        store can't be read; the clients are refused then."""
+        """The batches of these shards: clients' writes first, then finished timers; first the shards for which the last ones
+        had no room, then those whose results have waited longest. None if the store can't be read; the clients are refused
+        then."""
         uuids_max = max(self._context.fetch_uuids_max // max(len(shards), 1), 1)
         try:
             read = [
@@ -189,24 +192,28 @@ class CommitLane:
             return None
         # A claim may have ended in the meantime. What was read under it is not valid under the next one.
         valid = [each for each in read if each[0].window is each[1]]
-        left, reckoning_left = rows_max, RECKONING_MAX
+        left, bytes_left, reckoning_left = rows_max, self._context.batch_bytes_max, RECKONING_MAX
         if finished_max:
             valid.sort(key=_oldest_result_us)
             waiting = sum(len(window.pending) for _, window, _ in valid)
             finished_max = min(finished_max, max(rows_max - waiting, 1))
+        turns = {shard: turn for turn, shard in enumerate(self._left_out)}
+        valid.sort(key=lambda each: turns.get(each[0], len(turns)))
         finished_left = finished_max
-        batches = []
+        batches, considered = [], 0
         for shard, window, fetched in valid:
-            if left <= 0:
+            if left <= 0 or bytes_left <= 0:
                 break
+            considered += 1
             batch = self._assembly(window, fetched).batch(
                 rows_max=left,
-                bytes_max=self._context.batch_bytes_max,
+                bytes_max=bytes_left,
                 finished_max=finished_left,
                 exact_after_us=0 if shard.draining else self._context.limits.exact_delete_after_us,
                 # One schedule at least, so that no shard waits for others.
                 reckoning_max=max(reckoning_left, 1),
             )
+            bytes_left -= batch.bytes
             reckoning_left -= batch.reckoned
             if batch.creates:
                 reserve(self._context, batch, 1)
@@ -216,6 +223,7 @@ class CommitLane:
                 left -= len(batch.ops) + len(batch.finished)
                 finished_left = max(finished_left - len(batch.finished), 0)
                 batches.append((shard, batch))
+        self._left_out = [shard for shard, *_ in valid[considered:]]
         self._more_finished = finished_max > 0 and finished_left == 0
         return batches
 

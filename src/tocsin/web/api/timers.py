@@ -18,7 +18,7 @@ from tocsin.timers.service import TimerService, TimerView
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiLimits, ApiRequest
 from tocsin.web.http import wire
-from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of
+from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of, joined
 from tocsin.web.http.convert import RequestParser, below_path, explanation_answer, history_answer, name_of, timer_answer
 from tocsin.web.http.errors import MalformedBody, item_error
 from tocsin.web.http.reading import JsonReader, check_utf8
@@ -166,16 +166,17 @@ class TimerHandlers:
         if any(isinstance(each, TimerView) and each.forwarded for each in answered):
             request.answer_headers = [FORWARDED]
         created = iter(answered)
-        # Joined in one copy: the response may have 32 MB.
-        response: list[bytes | memoryview] = [b'{"results":']
+        response, size = [b'{"results":'], 0
         for begin in range(0, len(outcomes), _ENCODED_TOGETHER):
             if time_slice.is_over():
                 await time_slice.yield_now()
             part = outcomes[begin : begin + _ENCODED_TOGETHER]
             results = [_result(next(created) if known is None else known, request.correlation_id) for known in part]
-            response += (b"," if begin else b"[", memoryview(self._encode(results))[1:-1])
+            encoded = self._encode(results)[1:-1]
+            response += (b"," if begin else b"[", encoded)
+            size += len(encoded)
         response.append(b"]}" if outcomes else b"[]}")
-        return b"".join(response)
+        return await joined(response, size)
 
     def _accept(
         self,

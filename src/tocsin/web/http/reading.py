@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 import msgspec
 
 from tocsin.model.errors import FieldError, InvalidInput
+from tocsin.web.http.batches import joined
 from tocsin.web.http.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedMediaType
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -22,6 +23,8 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 #: A refused body of up to this many times the accepted size is still received and discarded, so that its sender can
 #: read the response. A larger one closes the connection.
 DISCARDED_SIZES_MAX = 4
+#: A body is collected in parts of at least this size: each costs memory of its own, however little of it arrives at a time.
+_PART_BYTES = 64 * 1024
 #: Digits of a content-length that are read: more than any real size has.
 _SIZE_DIGITS_MAX = 20
 #: A large body is checked in parts that stay in the processor's cache: as a whole it takes twice as long, and its size again.
@@ -78,7 +81,9 @@ async def read_body(receive: Receive, announced: bytes | None, size_max: int, ti
             f"the body has {size} bytes; at most {size_max} are accepted",
             discard=size <= DISCARDED_SIZES_MAX * size_max,
         )
-    body = bytearray()
+    parts: list[bytes] = []
+    part = bytearray()
+    size = 0
     more = True
     try:
         async with asyncio.timeout(timeout_s):
@@ -86,13 +91,20 @@ async def read_body(receive: Receive, announced: bytes | None, size_max: int, ti
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise ClientGone
-                body += message.get("body", b"")
-                if len(body) > size_max:
+                part += message.get("body", b"")
+                if size + len(part) > size_max:
                     raise BodyTooLarge(f"the body has more than {size_max} bytes; at most {size_max} are accepted")
                 more = message.get("more_body", False)
+                if more and len(part) >= _PART_BYTES:
+                    parts.append(bytes(part))
+                    size += len(part)
+                    part.clear()
     except TimeoutError:
         raise BodyTimeout(f"the body was not complete after {timeout_s:g} s") from None
-    return bytes(body)
+    if not parts:
+        return bytes(part)
+    parts.append(bytes(part))
+    return await joined(parts, size + len(part))
 
 
 def check_utf8(body: bytes) -> None:

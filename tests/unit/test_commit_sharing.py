@@ -1,0 +1,53 @@
+"""The shards of a lane share its commits: the limit is one of each commit, and none of them waits for all of another's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tests.support.completions import Noted
+from tests.support.patience import PATIENCE_S
+from tests.unit.test_forwarded_writes import Node, timer
+
+from tocsin.ports.forward import Write, WriteKind, Written
+from tocsin.ports.store import Applied, ShardBatch
+from tocsin.stores.memory import MemoryStore
+from tocsin.telemetry.clock import SystemClock
+
+
+class Recording(MemoryStore):
+    """Notes the timers of each commit by their shards, the first of which waits until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__(SystemClock())
+        self.commits: list[list[int]] = []
+        self.asked, self.let = asyncio.Event(), asyncio.Event()
+
+    async def apply(self, batches: Sequence[ShardBatch]) -> list[Applied]:
+        self.commits.append([batch.shard_id for batch in batches for _ in batch.upserts])
+        self.asked.set()
+        await self.let.wait()
+        return await super().apply(batches)
+
+
+async def test_a_commit_has_a_limit_that_its_shards_share_in_turn() -> None:
+    store = Recording()
+    await store.open(3)
+    # Each timer is larger than the limit.
+    node = Node(store, shards=3, lanes=1, batch_bytes_max=1)
+    await node.service.namespaces.ensure_default()
+    await node.supervisor.start()
+    await asyncio.wait_for(node.owned.wait(), PATIENCE_S)
+    answers = []
+    for number, shard_id in enumerate((0, 0, 0, 0, 0, 1, 2)):
+        answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        deadline_us = node.clock.boottime_us() + 60_000_000
+        uuid = bytes([number]) * 16
+        write = Write(WriteKind.CREATE, shard_id, uuid, "default", timer(f"t{number}"), None, deadline_us)
+        node.service.accept(write, None, Noted(answer.set_result))
+        answers.append(answer)
+    await asyncio.wait_for(store.asked.wait(), PATIENCE_S)
+    store.let.set()
+    assert all([isinstance(await each, Written) for each in answers])
+    assert store.commits == [[0], [1], [2], [0], [0], [0], [0]]
+    await node.supervisor.close()
