@@ -18,7 +18,7 @@ import pytest
 from tests.crash.cluster_run import BEFORE_FAULT_US, NAMES, at_work, found_lost, three_nodes
 from tests.support.cluster import (
     DATABASE,
-    WORKERS_SOON,
+    SOON,
     is_ready,
     new_database,
     now_us,
@@ -128,7 +128,7 @@ async def test_workers_replaced_under_load_fail_no_request(tmp_path: Path, postg
         "12",
         "--no-agent",
         # A client on a busy machine takes a while until it sends the next request on a connection that is about to be closed.
-        env={**WORKERS_SOON, "TOCSIN_CLUSTER_LEAVE_DELAY": "2s"},
+        env={**SOON, "TOCSIN_CLUSTER_LEAVE_DELAY": "2s"},
     )
     async with running(server):
 

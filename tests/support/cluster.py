@@ -27,9 +27,6 @@ from tests.support.server import ServerProcess
 
 #: So that nodes find one another soon. A silent node is presumed dead after the usual time.
 SOON = {"TOCSIN_HEARTBEAT_INTERVAL": "250ms"}
-#: For workers behind one port. A node's name decides on its shards, and the usual one contains the port: of a few shards, a
-#: worker of one port in fifty would have none.
-WORKERS_SOON = {**SOON, "TOCSIN_NODE_NAME": "node"}
 
 #: Servers that nodes can share.
 DATABASES = ("postgresql", "mysql", "dynamodb", "cassandra", "mongodb")

@@ -21,7 +21,7 @@ def _row(incarnation: bytes, counter: int, url: str, *, leaving: bool = False) -
 
 def _supervisor(*owners: bytes | None) -> Any:
     """Node a beside b, which is leaving and shares its URL with c, and a former start of a, which is dead."""
-    membership = Membership(A, 5 * SECOND)
+    membership = Membership(A, 5 * SECOND, len(owners))
     for second in range(7):
         members = [_row(A, second, "http://a"), _row(B, second, "http://x", leaving=True), _row(C, second, "http://x")]
         membership.observe([*members, _row(GONE, 1, "http://a")], second * SECOND)

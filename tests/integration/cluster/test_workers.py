@@ -12,7 +12,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.cluster import WORKERS_SOON, owners, until
+from tests.support.cluster import SOON, owners, until
 from tests.support.http import Client
 from tests.support.server import ServerProcess
 from tocsin.model.ids import Uuid7Source
@@ -24,7 +24,7 @@ FAR = "2040-01-01T00:00:00Z"
 async def workers(tmp_path: Path, postgresql_url: str) -> AsyncIterator[ServerProcess]:
     """Two workers that share the shards."""
     flags = ("--store", postgresql_url, "--workers", "2", "--shards", "8")
-    server = ServerProcess(tmp_path / "data", *flags, env=WORKERS_SOON)
+    server = ServerProcess(tmp_path / "data", *flags, env=SOON)
     await server.start(60)
 
     async def shared() -> bool:

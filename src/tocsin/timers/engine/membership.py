@@ -103,7 +103,7 @@ class Membership:
     Instants are this node's boot time in microseconds. Clocks of two nodes are never compared.
     """
 
-    def __init__(self, own: bytes, timeout_us: int) -> None:
+    def __init__(self, own: bytes, timeout_us: int, shards: int) -> None:
         self._own = own
         self._timeout_us = timeout_us
         self._seen: dict[bytes, tuple[Member, int]] = {}
@@ -113,9 +113,9 @@ class Membership:
         self._candidates: dict[bytes, str] = {}
         # Which of the candidates should own which shard; and the same of those that could take one from this node, which is
         # not kept up to date before somebody asks.
-        self._wanted = Rendezvous()
+        self._wanted = Rendezvous(shards)
         self._others: dict[bytes, str] = {}
-        self._successors = Rendezvous()
+        self._successors = Rendezvous(shards)
         self._with_another_secret: frozenset[bytes] = frozenset()
         self._stable_since: int | None = None
         self._observed_at: int | None = None
@@ -261,10 +261,13 @@ class Membership:
 
     def wanted(self, shard_id: int) -> bytes | None:
         """The living member that should own the shard, among those that are not leaving and, if possible, are fit."""
-        return self._wanted.best(shard_id)
+        return self._wanted.owner(shard_id)
 
     def successor(self, shard_id: int) -> bytes | None:
         """The same among the other members: the one that takes the shard when this node releases it. Only one whose counter
         was seen to move counts: the row of a node that has ended may come back with a heartbeat that was late."""
+        wanted = self.wanted(shard_id)
+        if wanted in self._others:
+            return wanted
         self._successors.update(self._others)
-        return self._successors.best(shard_id)
+        return self._successors.owner(shard_id)

@@ -52,7 +52,7 @@ class Supervisor:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         #: The id of this start of this node.
         self.incarnation = context.incarnation
-        self.membership = Membership(context.incarnation, context.limits.member_timeout_us)
+        self.membership = Membership(context.incarnation, context.limits.member_timeout_us, total_shards)
         self.results = HandedOverResults(context, self._spawn)
         self.dispatcher = Dispatcher(context, self.results, total_shards)
         self.lease = NodeLease(
