@@ -93,6 +93,22 @@ async def test_lists_fit_every_window_width(shown: Window, api: Api, tenant: Ten
     assert len({str(each) for each in lefts.values()}) == 1, lefts
 
 
+async def test_an_id_is_copied_by_keyboard(shown: Window, api: Api) -> None:
+    await named(api, "copied", {"id": "first"}, {"id": "second"})
+    page = shown.page
+    await shown.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await shown.go("/timers?namespace=copied")
+    button = page.locator("#results tbody tr").nth(1).get_by_role("button", name="Copy id")
+    await expect(button).to_be_hidden()
+    await page.get_by_role("link", name="second", exact=True).focus()
+    await expect(button).to_be_visible()
+    await page.keyboard.press("Tab")
+    await expect(button).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(button).to_have_attribute("data-copied", "")
+    assert await page.evaluate("navigator.clipboard.readText()") == "second"
+
+
 async def test_time_range_is_in_the_time_zone_of_the_rows(browser: Browser, shown: Window, api: Api) -> None:
     await named(
         api, "range", *({"id": f"h{hour}", "executeAt": f"2040-07-01T{hour:02d}:30:00Z"} for hour in (9, 10, 11))
