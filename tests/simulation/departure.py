@@ -94,6 +94,7 @@ class Departure:
             self._world.broken("LOST", what)
 
     def _roomy(self) -> bool:
-        """Whether no timer waits for the attempts of others."""
+        """Whether no timer waits for the attempts of others, nor outside of memory because they are all of its shard's."""
         limits = self._world.limits
-        return min(limits.callbacks_in_flight_max, limits.destination_in_flight_max, limits.window_timers_max) >= 4
+        window = limits.window_timers_max // self._world.total_shards
+        return min(limits.callbacks_in_flight_max, limits.destination_in_flight_max, window) >= 4
