@@ -223,8 +223,8 @@ async def test_node_fires_no_timer_of_shards_taken_while_its_lease_was_expired(n
     # All shards that nobody has taken are its own again at once, and a claim that is late takes none of them.
     await node.beat_of(OTHER)
     await node.step()
-    assert node.owned == {shard for shard in (0, 1, 3) if node.supervisor.membership.wanted(shard) == OWN} >= {1}
-    assert await node.store.claim(1, expected_epoch=1, owner=OTHER) is None
+    assert node.owned == {shard for shard in (0, 1, 3) if node.supervisor.membership.wanted(shard) == OWN}
+    assert await node.store.claim(min(node.owned), expected_epoch=1, owner=OTHER) is None
 
 
 async def test_exclusive_store_keeps_its_claims_when_the_node_lease_expires() -> None:
