@@ -133,6 +133,12 @@ TIMERS = Board(
             (("tocsin_timers_deferred{NODE}", _NODE),),
         ),
         Panel(
+            "Open breakers",
+            "For how long the breakers of destinations have been open, on the node where that is longest. Their timers wait.",
+            "s",
+            (("max by (destination) (tocsin_breaker_open_seconds{NODE})", "{{destination}}"),),
+        ),
+        Panel(
             "Timers and calls that wait for flows",
             "Due timers and service calls within the limits of their flow, of the rules that have the most. Their limits ask "
             "for it.",

@@ -12,6 +12,7 @@ from tocsin.ports.observer import Event
 from tocsin.service_calls.events import AgentEvent
 from tocsin.telemetry.metrics import (
     AGENT_GAUGES,
+    BREAKER_GAUGES,
     COUNTERS,
     DISK_GAUGES,
     FLOW_GAUGES,
@@ -65,7 +66,7 @@ def metrics_page(generated: str) -> str:
     lines += ["", "## Histograms", "", "| metric | buckets up to | meaning |", "| --- | --- | --- |"]
     lines += [f"| `{each.name}` | {each.bounds[-1]:,} | {each.help} |" for each in histograms]
     lines += ["", "## Gauges", "", "| metric | meaning |", "| --- | --- |"]
-    gauges |= {**GAUGES, **FLOW_GAUGES, **DISK_GAUGES, **INFOS, **AGENT_GAUGES}
+    gauges |= {**GAUGES, **FLOW_GAUGES, **BREAKER_GAUGES, **DISK_GAUGES, **INFOS, **AGENT_GAUGES}
     lines += [f"| `{name}` | {text} |" for name, text in gauges.items()]
     return "\n".join(lines) + "\n"
 

@@ -135,7 +135,7 @@ async def created_each(client: Any, timers: list[CreateTimer], concurrency: int)
 
 
 #: Lists that are one answer.
-WHOLE = {"namespaces.list", "keys.list", "jobs.list", "failures.list"}
+WHOLE = {"namespaces.list", "keys.list", "jobs.list", "failures.list", "destinations.list"}
 
 
 async def call(client: Any, do: str, given: dict[str, Any]) -> Any:

@@ -71,7 +71,7 @@ async function call(client, step, signal) {
     return calls(part, verb, { serviceCallId, tag, ...given }, options);
   }
   const all = verb === "list" && (family === "namespaces" || family === "keys");
-  if (family === "jobs" || (family === "failures" && verb !== "members")) {
+  if (family === "jobs" || family === "destinations" || (family === "failures" && verb !== "members")) {
     return part[verb](given, options);
   }
   const result = await (all ? part.list(options) : part[verb](timerOf(given), options));

@@ -139,6 +139,7 @@ PAGES = {
     "failures-of-calls-none": "/failures/calls/group?tenant=01890a5d-ac96-774b-bcce-b302099a8057&error=HTTP+500",
     "destinations": "/destinations",
     "flows": "/flows",
+    "flow-new": "/flows/new",
     "jobs": "/jobs",
     "job-new": "/jobs/new",
     "job-new-schedules": "/jobs/new?of=schedules",

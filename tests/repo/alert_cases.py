@@ -100,6 +100,9 @@ CASES = (
         _grows('tocsin_attempts_total{namespace="a",outcome="done"}', 90, 100),
     ),
     _case("TocsinTimersDeferred", (9.5, 11, 0.5), _is("tocsin_timers_deferred", 10, 2000)),
+    _case(
+        "TocsinBreakerStaysOpen", (-1, 0.5, 0.5), _is('tocsin_breaker_open_seconds{destination="https://a"}', 890, 910)
+    ),
     _case("TocsinFlowNeverDrains", (118, 123, 2, 125), _is('tocsin_flow_timers_waiting{namespace="a",flow="v"}', 0, 5)),
     _case("TocsinTimersExpire", (5, 10, 15), _grows('tocsin_timers_expired_total{namespace="a",status="expired"}', 2)),
     _case("TocsinAttemptsNotSent", (4, 7, 11), _grows('tocsin_attempts_not_sent_total{code="NO_DESCRIPTOR"}', 4)),

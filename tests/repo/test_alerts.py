@@ -14,6 +14,7 @@ from tests.support.promtool import promtool
 from tocsin.ports.event import AnyEvent, declared
 from tocsin.telemetry.metrics import (
     AGENT_GAUGES,
+    BREAKER_GAUGES,
     COUNTERS,
     DISK_GAUGES,
     FLOW_GAUGES,
@@ -48,6 +49,7 @@ METRICS = {
     *GAUGES,
     *DISK_GAUGES,
     *FLOW_GAUGES,
+    *BREAKER_GAUGES,
     *AGENT_GAUGES,
 }
 #: A metric of the server; `job:tocsin_…` is one that a rule records.

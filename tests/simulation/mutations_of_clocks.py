@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from .mutation import mutation
-from .mutation_operators import drop, leave_out, never, rewrite
+from .mutation_operators import drop, leave_out, never, replace, rewrite
 
 CLOCK = "tocsin.server.clock_mover:DevClock."
 REST = "tocsin.timers.engine.supervisor:EngineRest."
 _FLOWS = "tests/integration/server/test_movable_clock.py::"
 _MOVES = "tests/integration/server/test_clock_mover.py::"
+_LIMITS = "tests/integration/server/test_movable_clock_flows.py::"
 _HOURS = _FLOWS + "test_three_days_of_a_timer_that_is_rescheduled_each_hour_pass_in_a_moment"
 
 
@@ -31,6 +32,18 @@ MUTATIONS = [
         0,
         leave_out(CLOCK + "_next_due_us", "self._agent_due_us"),
         caught_by=_FLOWS + "test_a_service_call_due_tomorrow_and_its_retries",
+    ),
+    mutation(
+        "the limits of flows stay behind the clock",
+        0,
+        replace("tocsin.timers.engine.context:Context.flow_time_us", "self.moved_us", by="0"),
+        caught_by=_LIMITS + "test_timers_leave_at_the_rate_of_their_flow",
+    ),
+    mutation(
+        "the instant at which a limit opens is passed over",
+        0,
+        replace(REST + "next_due_us", "self._flow_opens_in_us()", by="None"),
+        caught_by=_LIMITS + "test_timers_leave_at_the_rate_of_their_flow",
     ),
     mutation(
         "a heartbeat may be under way during a move",

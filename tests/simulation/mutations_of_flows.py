@@ -25,7 +25,7 @@ def _mutation(name: str, *edits: Edit, caught_by: str = "") -> Mutation:
 MUTATIONS = [
     _mutation(
         "grants are valid from the answer on",
-        replace(EXCHANGE + "_take", "target.sent_at", by="self._context.clock.boottime_us()"),
+        replace(EXCHANGE + "_take", "target.sent_at", by="self._context.flow_time_us()"),
         caught_by=_EXCHANGE + "test_a_late_answer_grants_nothing",
     ),
     _mutation(

@@ -218,6 +218,9 @@ def test_a_success_on_another_node_closes_a_breaker_only_if_it_is_later_than_the
         assert 0 < report.wait_us <= 10_000_000
         assert destinations.answer(DestinationQuestion(["up"])) == []
         assert [each.name for each in admission.open_breakers()] == ["down"]
+        ((name, open_us),) = admission.longest_open(20)
+        assert name == "down"
+        assert 0 < open_us < 7_000_000
         ago_us[0] = 100_000
         await asyncio.sleep(5)
         seen.append([each.name for each in admission.open_breakers()])

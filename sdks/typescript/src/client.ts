@@ -2,6 +2,7 @@
 
 import { Calls } from "./calls.js";
 import { type ClientOptions, Session } from "./core/session.js";
+import { Destinations } from "./destinations.js";
 import { Failures } from "./failures.js";
 import { Flows } from "./flows.js";
 import { Jobs } from "./jobs.js";
@@ -18,6 +19,7 @@ export class Client {
   readonly jobs: Jobs;
   readonly namespaces: Namespaces;
   readonly flows: Flows;
+  readonly destinations: Destinations;
   readonly keys: Keys;
   readonly audit: Audit;
   readonly cluster: ClusterView;
@@ -32,6 +34,7 @@ export class Client {
     this.jobs = new Jobs(this.session);
     this.namespaces = new Namespaces(this.session);
     this.flows = new Flows(this.session);
+    this.destinations = new Destinations(this.session);
     this.keys = new Keys(this.session);
     this.audit = new Audit(this.session);
     this.cluster = new ClusterView(this.session);

@@ -18,6 +18,7 @@ export type { WaitOptions } from "./core/flows.js";
 export type { CallOptions, ClientOptions } from "./core/session.js";
 export type { Fetch } from "./core/transport.js";
 export type { OnTry, Try } from "./core/tries.js";
+export { Destinations } from "./destinations.js";
 export { ApiError, InvalidArgument, TocsinError, TransportError } from "./error-bases.js";
 export { type FailureFilter, Failures } from "./failures.js";
 export { Flows } from "./flows.js";

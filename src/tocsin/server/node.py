@@ -48,7 +48,7 @@ from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.reading import StatisticsReader
 from tocsin.stores.service_calls.database import Claimant
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
-from tocsin.telemetry.metrics import DiskMetrics, FlowMetrics, Metrics
+from tocsin.telemetry.metrics import BreakerMetrics, DiskMetrics, FlowMetrics, Metrics
 from tocsin.telemetry.tracing import Tracer, open_tracer
 from tocsin.timers.engine.call_flows import CallFlows
 from tocsin.timers.job_runner import JobRunner
@@ -209,6 +209,7 @@ class Server:
             has_agent=lambda: self.calls() is not None,
         )
         watching.metrics.registry.register(FlowMetrics(engine.supervisor.dispatcher.flows.busiest))
+        watching.metrics.registry.register(BreakerMetrics(engine.supervisor.dispatcher.admission.longest_open))
         relay.cluster = engine.cluster
         watching.outages.attach(identity.name, engine)
         keeper.tidies = engine.supervisor.acts_for_all

@@ -63,8 +63,10 @@ def serve(settings: Settings, *, movable_clock: bool = False) -> int:
 async def _serve(settings: Settings, *, movable_clock: bool) -> int:
     log = structlog.get_logger("tocsin.server")
     if movable_clock:
-        # Where time is moved forward, a wait for the next probe would keep it from moving.
-        settings = replace(settings, breaker=replace(settings.breaker, enabled=False))
+        # Where time is moved forward, a wait for the next probe would keep it from moving, as would one for neighbors of a
+        # finished timer behind one that waits for its flow.
+        breaker, engine = replace(settings.breaker, enabled=False), replace(settings.engine, exact_delete_after_us=0)
+        settings = replace(settings, breaker=breaker, engine=engine)
     wanted = asyncio.Event()
     loop = asyncio.get_running_loop()
 

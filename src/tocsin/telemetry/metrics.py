@@ -78,6 +78,13 @@ FLOW_GAUGES: dict[str, str] = {
 }
 #: Rules of flows that have series.
 FLOWS_MAX = 20
+#: Gauges of the destinations whose breakers have been open for longest: name, help.
+BREAKER_GAUGES: dict[str, str] = {
+    "tocsin_breaker_open_seconds": "How long the breaker of a destination has not been closed on this node, by destination; "
+    "of the 20 that have been open for longest. Absent for destinations that are paused.",
+}
+#: Destinations that have series.
+BREAKERS_MAX = 20
 #: The same of the service agent.
 AGENT_GAUGES: dict[str, str] = {
     "tocsin_agent_running": "1 on the node that runs the agent, 0 on standby nodes.",
@@ -219,6 +226,26 @@ class FlowMetrics(Collector):
             in_flight.add_metric([namespace, match], flying)
         yield waiting
         yield in_flight
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing, as `Tally` does."""
+        return []
+
+
+class BreakerMetrics(Collector):
+    """The destinations whose breakers have been open for longest; `longest_open` returns so many (name, microseconds) at each
+    scrape."""
+
+    def __init__(self, longest_open: Callable[[int], Iterable[tuple[str, int]]]) -> None:
+        self._longest_open = longest_open
+
+    def collect(self) -> Iterator[Metric]:
+        """The metric family, for the registry."""
+        for name, text in BREAKER_GAUGES.items():
+            family = GaugeMetricFamily(name, text, labels=["destination"])
+            for destination, open_us in self._longest_open(BREAKERS_MAX):
+                family.add_metric([destination], open_us / 1e6)
+            yield family
 
     def describe(self) -> Iterable[Metric]:
         """Nothing, as `Tally` does."""

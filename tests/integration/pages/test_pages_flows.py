@@ -32,3 +32,67 @@ async def test_rules_are_shown_paused_resumed_and_deleted(node: Node) -> None:
     assert (await browser.post("/flows/delete", {**changed, "scope": ""})).headers["location"] == "/flows"
     assert "No flows" in (await browser.get("/flows")).text
     assert (await browser.post("/flows/pause", changed)).status_code == 404
+
+
+async def test_a_form_creates_a_rule_and_changes_it(node: Node) -> None:
+    browser = node.browser()
+    shown = (await browser.get("/flows")).text
+    assert 'href="/flows/new"' in shown
+    shown = (await browser.get("/flows/new")).text
+    assert 'name="perKey.rate.per" value="1m"' in shown
+    fields = {
+        "namespace": "default",
+        "match": "customer:",
+        "perKey.rate.count": "100",
+        "perKey.rate.per": "1m",
+        "perKey.parallelism": "2",
+        "total.rate.per": "1m",
+        "closeOnRetryAfter": "yes",
+    }
+    answer = await browser.post("/flows/new", fields)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/flows?namespace=default")
+    link = 'href="/flows/edit?namespace=default&amp;match=customer%3A"'
+    shown = (await browser.get("/flows")).text
+    for words in ("100 in 1m; 2 in flight", "closes on Retry-After", link):
+        assert words in shown
+    # One that exists is not replaced by mistake.
+    answer = await browser.post("/flows/new", {**fields, "perKey.rate.count": "5"})
+    assert (answer.status_code, "has a rule already" in answer.text) == (409, True)
+    assert 'value="5"' in answer.text
+    shown = (await browser.get("/flows/edit?namespace=default&match=customer%3A")).text
+    for words in ('value="100"', 'name="perKey.burst" value="1"', "checked", "Delete flow"):
+        assert words in shown
+    changed = {**fields, "perKey.rate.count": "", "total.rate.count": "9", "total.burst": "3", "closeOnRetryAfter": ""}
+    assert (await browser.post("/flows/edit", changed)).status_code == 303
+    name = {"namespace": "default", "match": "customer:"}
+    stored = (await browser.client.post("/api/v1/flows/get", json=name)).json()
+    assert stored["perKey"] == {"parallelism": 2}
+    assert stored["total"] == {"rate": {"count": 9, "per": "1m"}, "burst": 3}
+    assert stored["closeOnRetryAfter"] is False
+
+
+async def test_the_form_keeps_what_was_entered_and_names_what_is_wrong(node: Node) -> None:
+    browser = node.browser()
+    fields = {"namespace": "default", "match": "a b", "perKey.rate.count": "0", "perKey.rate.per": "2 moons"}
+    answer = await browser.post("/flows/new", fields)
+    assert answer.status_code == 400
+    for words in ('id="wrong-match">Is no key', 'value="2 moons"', 'href="#field-perKey.rate.count"', 'value="a b"'):
+        assert words in answer.text, words
+    answer = await browser.post("/flows/new", {**fields, "match": "a", "perKey.rate.count": "many"})
+    assert (answer.status_code, "Must be a whole number" in answer.text) == (400, True), answer.text
+    answer = await browser.post("/flows/new", {"namespace": "default", "match": "a", "perKey.rate.per": "1m"})
+    assert (answer.status_code, "Nothing is limited" in answer.text) == (400, True)
+    assert "No flows" in (await browser.get("/flows")).text
+    assert (await browser.get("/flows/edit?namespace=default&match=a")).status_code == 404
+
+
+async def test_the_end_of_a_pause_is_shown(node: Node) -> None:
+    browser = node.browser()
+    for match, until in (("soon", {"until": "2099-01-31T12:00:00Z"}), ("held", {})):
+        rule = {"namespace": "default", "match": match}
+        put = {**rule, "total": {"parallelism": 1}}
+        assert (await browser.client.post("/api/v1/flows/put", json=put)).status_code == 200
+        assert (await browser.client.post("/api/v1/flows/pause", json={**rule, **until})).status_code == 200
+    shown = (await browser.get("/flows")).text
+    assert shown.count("paused until") == 1
+    assert 'datetime="2099-01-31T12:00:00' in shown

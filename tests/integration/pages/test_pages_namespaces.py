@@ -175,6 +175,15 @@ async def test_what_is_always_there_has_no_form_to_delete_it(node: Node) -> None
     assert refused.status_code == 400 and "is always there" in refused.text
 
 
+async def test_the_limits_of_a_namespace_are_shown(node: Node) -> None:
+    browser = node.browser()
+    await create(browser, "shop")
+    assert 'id="limits"' not in (await browser.get("/namespaces/shop")).text
+    change = {"name": "shop", "limits": {"rate": {"count": 500, "per": "1m"}, "burst": 20, "parallelism": 9}}
+    assert (await browser.client.post("/api/v1/namespaces/update", json=change)).status_code == 200
+    assert "All attempts together: 500 in 1m, 20 at once; 9 in flight." in (await browser.get("/namespaces/shop")).text
+
+
 async def test_quotas_are_set_shown_with_their_use_and_removed(node: Node) -> None:
     browser = node.browser()
     await create(browser, "shop")

@@ -52,6 +52,7 @@ async def test_every_page_has_a_content_security_policy(node: Node) -> None:
             "/store",
             "/namespaces",
             "/namespaces/new",
+            "/flows/new",
             "/namespaces/default",
             "/keys",
             "/audit",
@@ -296,6 +297,7 @@ async def test_read_key_sees_no_actions_and_is_refused(start: Start) -> None:
         "/failures/dismiss": {"confirmed": "yes"},
         "/jobs/new": {"of": "timers", "action": "cancel", "all": "yes"},
         "/namespaces/new": {"name": "x"},
+        "/flows/new": {"namespace": "default", "match": "x"},
         "/namespaces/change": {"name": "default", "paused": "yes"},
         "/namespaces/rotate": {"name": "default"},
     }.items():

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from tests.integration.server.conftest import serving
 from tests.support.calls import Api, Inbox
 from tests.support.http import Receiver
 from tests.support.patience import PATIENCE_S
+from tests.support.server import ServerProcess
 
 
 async def listed(api: Api, name: str) -> dict[str, Any]:
@@ -26,6 +30,14 @@ async def until(api: Api, name: str, holds: Callable[[dict[str, Any]], bool]) ->
         while not holds(found := await listed(api, name)):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     return found
+
+
+async def open_seconds(server: ServerProcess) -> dict[str, float]:
+    """For how long breakers have been open, by destination: what the metrics show."""
+    async with httpx.AsyncClient() as client:
+        text = (await client.get(f"{server.url}/metrics")).text
+    shown = re.findall(r'^tocsin_breaker_open_seconds\{destination="(.+)"\} (.+)$', text, re.MULTILINE)
+    return {name: float(value) for name, value in shown}
 
 
 async def test_a_paused_destination_waits_and_its_pause_survives_a_restart(tmp_path: Path) -> None:
@@ -66,6 +78,10 @@ async def test_a_breaker_opens_is_listed_and_closes_by_a_probe(tmp_path: Path) -
         assert [each["breaker"] for each in found["nodes"]] == ["open"]
         _, explained = await api("timers/explain", namespace="default", timerId="t0")
         assert "its breaker is open" in explained["sentence"]
+        assert 0 < (await open_seconds(server))[name] < PATIENCE_S
+        await api("destinations/pause", destination=name)
+        assert await open_seconds(server) == {}
+        await api("destinations/resume", destination=name)
         inbox.default = (200, b"")
         status, probed = await api("destinations/probe", destination=name)
         assert status == 200, probed

@@ -18,7 +18,7 @@ var errUnknownStep = errors.New("unknown step")
 
 // named has the members that name an object, and what steps have beside a request.
 type named struct {
-	Namespace, Name, TimerID, ScheduleID, TenantID, ServiceCallID, Tag, KeyID, JobID, Match string
+	Namespace, Name, TimerID, ScheduleID, TenantID, ServiceCallID, Tag, KeyID, JobID, Match, Destination string
 
 	TimeoutSeconds float64
 	Pages          bool
@@ -47,12 +47,12 @@ func call(x context.Context, client *tocsin.Client, do string, with json.RawMess
 	names := map[string][]string{
 		"timers": {n.Namespace, n.TimerID}, "schedules": {n.Namespace, n.ScheduleID}, "calls": {n.ServiceCallID, n.Tag},
 		"keys": {n.KeyID}, "jobs": {n.JobID}, "namespaces": {n.Name},
-		"flows": {n.Namespace, n.Match},
+		"flows": {n.Namespace, n.Match}, "destinations": {n.Destination},
 	}[family]
 	part, known := map[string]any{
 		"timers": client.Timers, "schedules": client.Schedules, "namespaces": client.Namespaces, "cluster": client.Cluster,
 		"keys": client.Keys, "audit": client.Audit, "jobs": client.Jobs, "failures": client.Failures,
-		"flows": client.Flows,
+		"flows": client.Flows, "destinations": client.Destinations,
 		"calls": client.Calls(n.TenantID),
 	}[family]
 	if !known || verb == "" {

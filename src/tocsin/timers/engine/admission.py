@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from heapq import nlargest
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tocsin.model.answer import NoResponse, Response
@@ -240,6 +242,13 @@ class Admission:
     def open_breakers(self) -> list[Destination]:
         """The destinations whose breakers are not closed."""
         return [each for each in self.destinations.values() if each.breaker.state is not BreakerState.CLOSED]
+
+    def longest_open(self, most: int) -> list[tuple[str, int]]:
+        """The destinations whose breakers have not been closed for longest, and for how many microseconds; not those that an
+        operator has paused, which get no probes."""
+        boot_us = self._context.clock.boottime_us()
+        found = [(each.name, boot_us - each.breaker.opened_at) for each in self.open_breakers() if not each.paused]
+        return nlargest(most, found, key=itemgetter(1))
 
     def apply_pauses(self) -> None:
         """Applies the pauses of destinations as they are known now."""

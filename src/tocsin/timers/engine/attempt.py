@@ -128,21 +128,21 @@ class Attempt:
             error = conclusion.timer.last_error
             admission.learn(path, outcome, error, began=self._began, boot_us=boot_us, lasted_us=exchange.duration_us)
             if self._taken and isinstance(outcome, Response):
-                self._close_flow(outcome, boot_us)
+                self._close_flow(outcome)
         if self._taken:
             dispatcher.flows.end(self._taken)
         dispatcher.serve_waiting(path.destination)
         if not path.in_flight:
             admission.settle(path)
 
-    def _close_flow(self, outcome: Response, boot_us: int) -> None:
+    def _close_flow(self, outcome: Response) -> None:
         """Has the flow wait as long as the receiver asks for, where its rule provides for that."""
         context = self._dispatcher.context
         if outcome.status in PAUSING and outcome.retry_after is not None:
             now_us = context.clock.now_us()
             until_us = retry_after_at(outcome.retry_after, now_us, context.limits.retry_after_max_us)
             if until_us is not None:
-                self._dispatcher.flows.close_until(self._taken, boot_us + until_us - now_us)
+                self._dispatcher.flows.close_for(self._taken, until_us - now_us)
 
     def _record(self, conclusion: Conclusion, boot_us: int) -> bool:
         """Has the conclusion written with the next batch of the shard's owner: this node, or the one to which the shard was

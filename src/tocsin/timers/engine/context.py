@@ -84,6 +84,8 @@ class Context:
     #: What the node's windows hold, all shards together: timers, and bytes of their records.
     window_timers: int = 0
     window_bytes: int = 0
+    #: How far the wall clock was set forward on purpose, in microseconds.
+    moved_us: int = 0
     #: How many shards the node owns (at least 1), for each one's fair share of memory.
     shards_owned: int = 1
     #: Schedules, by shard and uuid, that may have more records of occurrences than are kept.
@@ -110,6 +112,11 @@ class Context:
     _begun: int = 0
     _ended: int = 0
     _failure: StoreError | None = None
+
+    def flow_time_us(self) -> int:
+        """The time by which the limits of flows count: boot time, and by how much the wall clock was set forward on purpose.
+        So rates go by the clock by which timers fall due, but by no wall clock that is set wrong."""
+        return self.clock.boottime_us() + self.moved_us
 
     @property
     def store_full(self) -> str | None:

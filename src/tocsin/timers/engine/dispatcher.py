@@ -106,8 +106,10 @@ class Dispatcher:
         self.flows.wake_all()
 
     def clock_moved(self, by_us: int) -> None:
-        """The wall clock was set forward on purpose: that is no jump."""
+        """The wall clock was set forward on purpose: that is no jump. The time of the limits moves with it."""
         self._clock_base += by_us
+        self.context.moved_us += by_us
+        self.flows.clock_moved()
 
     def may_dispatch(self) -> bool:
         """Whether timers may fire now; if not, the node has paused."""

@@ -13,7 +13,7 @@ from heapq import heappop, heappush, nlargest
 from itertools import count
 from typing import TYPE_CHECKING
 
-from tocsin.model.flow import Flow, FlowRules
+from tocsin.model.flow import PAUSED_FOR_GOOD, Flow, FlowRules
 from tocsin.model.ids import namespace_hash
 from tocsin.model.namespace import Namespace
 from tocsin.ports.forward import FlowCounts, Obstacle
@@ -22,6 +22,7 @@ from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_accounts import Account, Usage
 from tocsin.timers.engine.flow_home import WAITING_US, Home, RuleAccounts, RuleName
 from tocsin.timers.engine.flow_states import KeyState, RuleState, Taken
+from tocsin.timers.engine.rows import FLOW_REASON
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.dispatcher import Dispatcher
@@ -141,7 +142,7 @@ class FlowControl:
         accounts = state.rule.accounts
         state.account, state.granted = None, 0
         if accounts is not None:
-            state.account = accounts.key(state.key, self._context.clock.boottime_us())
+            state.account = accounts.key(state.key, self._context.flow_time_us())
             state.account.local = state.usage
             state.account.closed_until = max(state.account.closed_until, state.closed_until)
             state.changed, state.sent = False, 0
@@ -166,7 +167,7 @@ class FlowControl:
         rules than before."""
         if not self.rules:
             return
-        now_us, namespaces = self._context.clock.boottime_us(), set()
+        now_us, namespaces = self._context.flow_time_us(), set()
         for rule in list(self.rules.values()):
             namespace, match = rule.name
             rules = self._context.flows.get(namespace, _NO_RULES)
@@ -219,7 +220,7 @@ class FlowControl:
     def is_open(self, state: KeyState, *, in_turn: bool = False) -> bool:
         """Whether an attempt may begin. If not, the key is woken when that may have changed. Where others wait for what the
         key shares with them, it waits for its turn, unless this is it."""
-        boot_us = self._context.clock.boottime_us()
+        boot_us = self._context.flow_time_us()
         outer = state.namespace_key
         return self._lets(state, state, boot_us, in_turn=in_turn) and (
             outer is None or self._lets(outer, state, boot_us, in_turn=in_turn)
@@ -268,7 +269,7 @@ class FlowControl:
         if until_us is None:
             return False
         rule.blocked[state] = None
-        self._plan(rule, self._context.clock.boottime_us() + min(until_us - now_us, _PAUSE_CHECK_US))
+        self._plan(rule, self._context.flow_time_us() + min(until_us - now_us, _PAUSE_CHECK_US))
         return True
 
     def begin(self, state: KeyState) -> Taken:
@@ -313,13 +314,14 @@ class FlowControl:
         """Has other nodes notified that wait for what has become free, and whose turn it is."""
         assert rule.home is not None
         assert rule.accounts is not None
-        boot_us = self._context.clock.boottime_us()
+        boot_us = self._context.flow_time_us()
         rule.home.to_notify.update(account.in_turn(boot_us), rule.accounts.total.in_turn(boot_us))
         if rule.home.to_notify:
             self.notify(rule.home)
 
-    def close_until(self, taken: Taken, until_us: int) -> None:
-        """Closes the flow key until this boot time, because its receiver has asked for that."""
+    def close_for(self, taken: Taken, for_us: int) -> None:
+        """Closes the flow key for this many microseconds, because its receiver has asked for that."""
+        until_us = self._context.flow_time_us() + for_us
         for each in taken:
             if each.rule.flow.close_on_retry_after and until_us > each.closed_until:
                 each.closed_until = until_us
@@ -328,10 +330,6 @@ class FlowControl:
                     self._note(each)
                 else:
                     each.account.closed_until = max(each.account.closed_until, until_us)
-
-    def close_for(self, taken: Taken, for_us: int) -> None:
-        """Closes the flow key for this many microseconds, as `close_until` does."""
-        self.close_until(taken, self._context.clock.boottime_us() + for_us)
 
     def _note(self, state: KeyState) -> None:
         state.changed = state.rule.changed = True
@@ -357,7 +355,7 @@ class FlowControl:
     def _take_turn(self) -> None:
         self._turn = None
         woken, self._woken = self._woken, {}
-        left, boot_us = self._context.limits.dispatch_rows_per_turn, self._context.clock.boottime_us()
+        left, boot_us = self._context.limits.dispatch_rows_per_turn, self._context.flow_time_us()
         for opened in woken:
             if left <= 0:
                 self.wake(opened)
@@ -392,7 +390,7 @@ class FlowControl:
 
     def _has_free(self, gate: KeyState | RuleState) -> bool:
         """Whether the gate itself is open. If only time opens it, it is checked again then."""
-        boot_us = self._context.clock.boottime_us()
+        boot_us = self._context.flow_time_us()
         if isinstance(gate, KeyState):
             if gate.account is None:
                 return gate.granted > 0 and boot_us < gate.granted_until
@@ -431,18 +429,48 @@ class FlowControl:
             self._alarm.cancel()
             self._alarm = None
         if self._alarms:
-            wait_us = max(self._alarms[0][0] - self._context.clock.boottime_us(), _CHECK_US_MIN)
+            wait_us = max(self._alarms[0][0] - self._context.flow_time_us(), _CHECK_US_MIN)
             self._alarm = asyncio.get_running_loop().call_later(wait_us / 1e6, self._on_alarm)
 
     def _on_alarm(self) -> None:
         self._alarm = None
-        boot_us = self._context.clock.boottime_us()
+        boot_us = self._context.flow_time_us()
         while self._alarms and self._alarms[0][0] <= boot_us:
             at, _, gate = heappop(self._alarms)
             if gate.alarm_at == at:
                 gate.alarm_at = 0
                 self.wake(gate)
         self._set_alarm()
+
+    # ------------------------------------------------------------------ a clock that is set forward
+
+    def clock_moved(self) -> None:
+        """The wall clock, and with it the time of the limits, was set forward: what has opened is served."""
+        self._on_alarm()
+
+    def opens_in_us(self, suspended: Iterable[str]) -> int | None:
+        """In how many microseconds the limits let something of what waits begin that they do not let begin now, if nothing
+        of it is in flight; 0: at once; None: not by themselves. `suspended` has reasons for which timers are suspended."""
+        states = [each for rule in self.rules.values() for each in rule.keys.values() if each.queues or each.blocked]
+        openings = [self._opens_in_us(each) for each in states]
+        for reason in suspended:
+            if reason.startswith(FLOW_REASON):
+                known = self.known(*reason.removeprefix(FLOW_REASON).split("/", 1))
+                # One that is open has no room in memory: what waits there comes first.
+                openings.append((None if known is None else self._opens_in_us(known)) or None)
+        return min((each for each in openings if each is not None), default=None)
+
+    def _opens_in_us(self, state: KeyState) -> int | None:
+        now_us, flow_us, wait_us = self._context.clock.now_us(), self._context.flow_time_us(), 0
+        for each in (state,) if state.namespace_key is None else (state, state.namespace_key):
+            until_us = each.rule.flow.closed_until(now_us)
+            if until_us == PAUSED_FOR_GOOD:
+                return None
+            wait_us = max(wait_us, 0 if until_us is None else until_us - now_us)
+            if each.account is not None and each.rule.accounts is not None:
+                accounts = (each.account, each.rule.accounts.total)
+                wait_us = max(wait_us, *(account.again_in_us(flow_us) for account in accounts))
+        return wait_us
 
     # ------------------------------------------------------------------ homes
 
@@ -457,7 +485,7 @@ class FlowControl:
     def own(self, shard: Shard) -> None:
         """The shard is this node's from now on, and so are the homes of the rules that are there."""
         assert shard.window is not None
-        self.homes[shard.shard_id] = Home(shard.shard_id, shard.window.epoch, self._context.clock.boottime_us())
+        self.homes[shard.shard_id] = Home(shard.shard_id, shard.window.epoch, self._context.flow_time_us())
         self.relink(shard.shard_id)
 
     def disown(self, shard_id: int) -> None:
@@ -485,7 +513,7 @@ class FlowControl:
 
     def sweep(self) -> None:
         """Call it periodically: forgets accounts of idle keys, and rules that are gone."""
-        boot_us = self._context.clock.boottime_us()
+        boot_us = self._context.flow_time_us()
         for rule in [each for each in self.rules.values() if each.name.match and not each.keys]:
             if self._context.flows.get(rule.name.namespace, _NO_RULES).get(rule.name.match) is None:
                 self._forget_rule(rule)
@@ -537,7 +565,7 @@ class FlowControl:
         if state.account is None or state.rule.accounts is None:
             # One has to ask.
             return 0 if state.has_timers else 1
-        boot_us = self._context.clock.boottime_us()
+        boot_us = self._context.flow_time_us()
         return min(state.account.free(boot_us), state.rule.accounts.total.free(boot_us))
 
     def waiting(self) -> int:

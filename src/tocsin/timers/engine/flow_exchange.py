@@ -137,7 +137,7 @@ class FlowExchange:
 
     def _report(self, target: _Target, *, asks: bool = True) -> FlowReport:
         """The whole state of the rules whose home is there. With `asks`, it states what is wanted, too."""
-        target.number, target.sent_at = next(self._numbers), self._context.clock.boottime_us()
+        target.number, target.sent_at = next(self._numbers), self._context.flow_time_us()
         rules, left = [], _WANTED_KEYS_MAX if asks else 0
         for rule in self._rules_at(target.shard_id):
             keys, rule.changed = [], False
@@ -221,7 +221,7 @@ class FlowExchange:
     # ------------------------------------------------------------------ changes of owners
 
     def _placement_changed(self) -> None:
-        boot_us = self._context.clock.boottime_us()
+        boot_us = self._context.flow_time_us()
         for home in self._flows.homes.values():
             for node in [each for each in home.nodes | home.awaited(boot_us) if not self._membership.alive(each)]:
                 home.forget(node)
@@ -238,14 +238,14 @@ class FlowExchange:
     def _begin_home(self, home: Home) -> None:
         alive = {each.incarnation for each in self._membership.members() if self._membership.alive(each.incarnation)}
         others = set() if self._context.store.capabilities.exclusive else alive - {self._context.incarnation}
-        if home.begin(others, self._context.clock.boottime_us(), self._context.limits.member_timeout_us):
+        if home.begin(others, self._context.flow_time_us(), self._context.limits.member_timeout_us):
             self._spawn(self._ask(home))
 
     async def _ask(self, home: Home) -> None:
         """Asks the other nodes until each has reported or is presumed dead."""
-        while (awaited := home.awaited(self._context.clock.boottime_us())) and self._is_here(home):
+        while (awaited := home.awaited(self._context.flow_time_us())) and self._is_here(home):
             await asyncio.gather(*(self._ask_one(home, each) for each in sorted(awaited)))
-            if home.awaited(self._context.clock.boottime_us()):
+            if home.awaited(self._context.flow_time_us()):
                 await asyncio.sleep(_REPEAT_S)
         self._wake(home)
 
@@ -259,7 +259,7 @@ class FlowExchange:
         for report in reports:
             if self._is_here(home) and (report.shard_id, report.epoch) == (home.shard_id, home.epoch):
                 self._know(home, report)
-                home.report(report, self._context.clock.boottime_us(), may_grant=False)
+                home.report(report, self._context.flow_time_us(), may_grant=False)
 
     def _is_here(self, home: Home) -> bool:
         return self._flows.homes.get(home.shard_id) is home
@@ -305,7 +305,7 @@ class FlowExchange:
             return FlowAnswer(report.shard_id, report.epoch, report.number, [], known=False)
         self._begin_home(home)
         self._know(home, report)
-        answer = home.report(report, self._context.clock.boottime_us(), may_grant=may_grant)
+        answer = home.report(report, self._context.flow_time_us(), may_grant=may_grant)
         for each in report.rules:
             rule = self._flows.rules.get(RuleName(each.namespace, each.match))
             if rule is not None and rule.home is home:

@@ -242,7 +242,15 @@ class EngineRest:
         for shard in supervisor.shards.values():
             if found := self._busy(shard, now_us):
                 return found
-        return "results are being written" if any(lane.writing for lane in supervisor.ownership.lanes) else ""
+        if any(lane.writing for lane in supervisor.ownership.lanes):
+            return "results are being written"
+        return "what its flow lets begin has not begun yet" if self._flow_opens_in_us() == 0 else ""
+
+    def _flow_opens_in_us(self) -> int | None:
+        shards = self._supervisor.shards.values()
+        return self._supervisor.dispatcher.flows.opens_in_us(
+            {reason for shard in shards for reason in shard.suspended.reasons or ()}
+        )
 
     def _busy(self, shard: Shard, now_us: int) -> str:
         window, dispatcher = shard.window, self._supervisor.dispatcher
@@ -265,11 +273,14 @@ class EngineRest:
         return ""
 
     async def next_due_us(self, after_us: int) -> int | None:
-        """The instant of the next timer after this instant; None if none waits. Suspended timers wait for something else.
-        Call it at rest. Raises the store's errors."""
+        """The instant of the next timer after this instant, or at which the limits of a flow let something of what waits
+        begin; None if nothing waits. Other suspended timers wait for something else. Call it at rest. Raises the store's
+        errors."""
         after: FireKey = (after_us, _UUID_MAX)
         firsts = await asyncio.gather(*(self._first(shard_id, after) for shard_id in self._supervisor.shards))
-        return min((first for first in firsts if first is not None), default=None)
+        opens_in_us = self._flow_opens_in_us()
+        opens_us = None if opens_in_us is None else self._context.clock.now_us() + opens_in_us
+        return min((each for each in (*firsts, opens_us) if each is not None), default=None)
 
     async def _first(self, shard_id: int, after: FireKey) -> int | None:
         context = self._context

@@ -1,23 +1,46 @@
-"""`/flows`: the rules of flows, and what is in flight and waits of each."""
+"""`/flows`: the rules of flows, and what is in flight and waits of each; and the form that creates and changes one."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import NotFound
-from tocsin.model.flow import FLOWS_MAX, FlowLimits
+from tocsin.model.errors import FlowNotFound, InvalidInput, NotFound, TooManyFlows
+from tocsin.model.flow import FLOWS_MAX, PAUSED_FOR_GOOD, Flow, FlowLimits
 from tocsin.model.instants import format_duration
-from tocsin.web.http.flows import FlowName, FlowRequests, PauseFlow
-from tocsin.web.pages.context import RequestContext
+from tocsin.web.http.flows import FlowName, FlowRequests, PauseFlow, PutFlow
+from tocsin.web.http.reading import JsonReader
+from tocsin.web.pages.context import Fields, RequestContext, whole_number
 from tocsin.web.pages.presentation import State, with_query
-from tocsin.web.pages.site import Part, Site, route
+from tocsin.web.pages.site import Part, Site, preferred, route
 
 _PAUSED, _WAITING, _FREE = State("paused", "suspended"), State("at its limit", "waiting"), State("in order", "done")
+#: The limits of the form: their names in the API, and in words.
+_LIMITS = {"perKey": "Each key", "total": "All keys together"}
+#: The fields of the form by their names in the API, in their order on the page.
+_LABELS = {
+    "namespace": "Namespace",
+    "match": "Flow",
+    **{
+        f"{path}.{name}": f"{words}: {label}"
+        for path, words in _LIMITS.items()
+        for name, label in (
+            ("rate.count", "attempts"),
+            ("rate.per", "within"),
+            ("burst", "burst"),
+            ("parallelism", "in flight at once"),
+        )
+    },
+    "closeOnRetryAfter": "Retry-After",
+}
+_reader = JsonReader(PutFlow)
 
 
 class FlowsPage(Part):
-    """The table, and what changes a rule."""
+    """The table, the form, and what changes a rule."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
@@ -34,18 +57,95 @@ class FlowsPage(Part):
             views, more = await self._flows.of_all(lambda name: context.principal.may(Role.READ, name), FLOWS_MAX)
         rows = []
         for view in views:
-            paused = view.flow.closed_until(context.now_us) is not None
-            state = _PAUSED if paused else _WAITING if view.counts.waiting else _FREE
-            rows.append((view, state, in_words(view.flow.per_key), in_words(view.flow.total), paused))
+            until_us = view.flow.closed_until(context.now_us)
+            state = _PAUSED if until_us is not None else _WAITING if view.counts.waiting else _FREE
+            ends_us = None if until_us == PAUSED_FOR_GOOD else until_us
+            rows.append((view, state, in_words(view.flow.per_key), in_words(view.flow.total), ends_us))
         return self._pages.page(
             "flows/live.html" if context.fragment else "flows/list.html",
             context,
             title="Flows",
             polled=True,
             rows=rows,
+            paused=_PAUSED,
             more=more,
             complete=all(view.complete for view in views),
             may_change=context.principal.may(Role.ADMIN),
+        )
+
+    @route("GET", "/flows/new")
+    async def new(self, context: RequestContext) -> Response:
+        """The form for a new rule."""
+        context.permit(Role.ADMIN)
+        return await self._form(context, _fields_of(None) | {"namespace": context.scope}, edited=False)
+
+    @route("POST", "/flows/new")
+    async def create(self, context: RequestContext) -> Response:
+        """Creates a rule. One that exists is not replaced."""
+        return await self._put(context, edited=False)
+
+    @route("GET", "/flows/edit")
+    async def edit(self, context: RequestContext) -> Response:
+        """The form of a rule, with a button that deletes it."""
+        context.permit(Role.ADMIN)
+        view = await self._requests.get(FlowName(context.query.exact("namespace"), context.query.exact("match")))
+        return await self._form(context, _fields_of(view.flow), edited=True)
+
+    @route("POST", "/flows/edit")
+    async def replace(self, context: RequestContext) -> Response:
+        """Replaces the limits of a rule."""
+        return await self._put(context, edited=True)
+
+    async def _put(self, context: RequestContext, *, edited: bool) -> Response:
+        context.permit(Role.ADMIN)
+        fields = _sent(context.form)
+        try:
+            sent = _reader.read(msgspec.json.encode(_body(fields)))
+            if not edited and await self._exists(sent):
+                errors = {"match": "has a rule already: edit that one"}
+                return await self._form(context, fields, edited=edited, errors=errors, status=409)
+            view = await self._requests.put(sent, context.actor)
+        except InvalidInput as error:
+            errors = {each.path: each.reason for each in error.errors}
+            if "" in errors:
+                del errors[""]
+                errors["perKey.rate.count"] = "nothing is limited: give a rate, a number in flight, or Retry-After"
+            return await self._form(context, fields, edited=edited, errors=errors, status=400)
+        except TooManyFlows as error:
+            return await self._form(context, fields, edited=edited, errors={"match": str(error)}, status=409)
+        return RedirectResponse(with_query("/flows", {"namespace": view.flow.namespace}), 303)
+
+    async def _exists(self, sent: FlowName) -> bool:
+        try:
+            await self._requests.get(sent)
+        except (FlowNotFound, InvalidInput):
+            # `put` reports all that is wrong.
+            return False
+        return True
+
+    async def _form(
+        self,
+        context: RequestContext,
+        fields: dict[str, str],
+        *,
+        edited: bool,
+        errors: dict[str, str] | None = None,
+        status: int = 200,
+    ) -> Response:
+        namespaces = await self.visible_namespaces(context)
+        errors = errors or {}
+        return self._pages.page(
+            "flows/form.html",
+            context,
+            status,
+            title="Edit flow" if edited else "New flow",
+            form=fields | {"namespace": fields["namespace"] or preferred(namespaces)},
+            edited=edited,
+            namespaces=namespaces,
+            limits=_LIMITS,
+            errors=errors,
+            labels=_LABELS,
+            first_invalid=next((each for each in _LABELS if each in errors), ""),
         )
 
     @route("POST", "/flows/{change:str}")
@@ -77,3 +177,49 @@ def in_words(limits: FlowLimits | None) -> str:
     if limits.parallelism is not None:
         parts.append(f"{limits.parallelism:,} in flight")
     return "; ".join(parts)
+
+
+def _fields_of(flow: Flow | None) -> dict[str, str]:
+    """The fields of the form, as stored; those of a new rule for None."""
+    fields = dict.fromkeys(_LABELS, "") | {f"{path}.rate.per": "1m" for path in _LIMITS}
+    if flow is None:
+        return fields
+    fields |= {"namespace": flow.namespace, "match": flow.match}
+    fields["closeOnRetryAfter"] = "yes" if flow.close_on_retry_after else ""
+    for path, limits in (("perKey", flow.per_key), ("total", flow.total)):
+        if limits is None:
+            continue
+        if limits.rate is not None:
+            fields[f"{path}.rate.count"] = str(limits.rate.count)
+            fields[f"{path}.rate.per"] = format_duration(limits.rate.per_us)
+            fields[f"{path}.burst"] = str(limits.burst)
+        if limits.parallelism is not None:
+            fields[f"{path}.parallelism"] = str(limits.parallelism)
+    return fields
+
+
+def _sent(form: Fields) -> dict[str, str]:
+    return {name: form.get(name) for name in _LABELS}
+
+
+def _body(fields: dict[str, str]) -> dict[str, Any]:
+    """The request to the API that the fields stand for."""
+    body: dict[str, Any] = {"namespace": fields["namespace"], "match": fields["match"]}
+    for path in _LIMITS:
+        limits: dict[str, Any] = {
+            name: _number(fields[f"{path}.{name}"]) for name in ("burst", "parallelism") if fields[f"{path}.{name}"]
+        }
+        if fields[f"{path}.rate.count"]:
+            limits["rate"] = {
+                "count": _number(fields[f"{path}.rate.count"]),
+                "per": fields[f"{path}.rate.per"],
+            }
+        if limits:
+            body[path] = limits
+    if fields["closeOnRetryAfter"] == "yes":
+        body["closeOnRetryAfter"] = True
+    return body
+
+
+def _number(text: str) -> int | str:
+    return whole_number(text) if text.isdecimal() else text

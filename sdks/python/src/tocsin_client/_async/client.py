@@ -12,6 +12,7 @@ import aiohttp
 
 from tocsin_client._async.audit import AsyncAudit
 from tocsin_client._async.calls import AsyncCalls
+from tocsin_client._async.destinations import AsyncDestinations
 from tocsin_client._async.failures import AsyncFailures
 from tocsin_client._async.flows import AsyncFlows
 from tocsin_client._async.jobs import AsyncJobs
@@ -64,6 +65,7 @@ class AsyncClient:
         self.jobs: AsyncJobs = AsyncJobs(runner)
         self.namespaces: AsyncNamespaces = AsyncNamespaces(runner)
         self.flows: AsyncFlows = AsyncFlows(runner)
+        self.destinations: AsyncDestinations = AsyncDestinations(runner)
         self.keys: AsyncKeys = AsyncKeys(runner)
         self.audit: AsyncAudit = AsyncAudit(runner)
         self.cluster: AsyncClusterView = AsyncClusterView(runner)

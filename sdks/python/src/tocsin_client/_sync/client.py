@@ -13,6 +13,7 @@ import urllib3
 
 from tocsin_client._sync.audit import Audit
 from tocsin_client._sync.calls import Calls
+from tocsin_client._sync.destinations import Destinations
 from tocsin_client._sync.failures import Failures
 from tocsin_client._sync.flows import Flows
 from tocsin_client._sync.jobs import Jobs
@@ -65,6 +66,7 @@ class Client:
         self.jobs: Jobs = Jobs(runner)
         self.namespaces: Namespaces = Namespaces(runner)
         self.flows: Flows = Flows(runner)
+        self.destinations: Destinations = Destinations(runner)
         self.keys: Keys = Keys(runner)
         self.audit: Audit = Audit(runner)
         self.cluster: ClusterView = ClusterView(runner)

@@ -39,6 +39,7 @@ from tocsin.web.pages.admin.numbers import COUNTED_MAX, NumberSource
 from tocsin.web.pages.admin.tables import table_part
 from tocsin.web.pages.callback_forms import HOOK_LABELS
 from tocsin.web.pages.context import Fields, RequestContext, whole_number
+from tocsin.web.pages.flows import in_words
 from tocsin.web.pages.forms import RETRY_LABELS, RequestForm, by_field
 from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.site import Part, Site, route
@@ -248,6 +249,7 @@ class Namespaces(Part):
             policy=policy_in_force(None, namespace),
             rotated=rotated,
             quota_labels=_QUOTA_LABELS,
+            limits_in_words=in_words(namespace.limits),
             quota_use=await self._service.quota_use(name),
             **await self._deletion(context, namespace, may_admin),
             notice_text=_NOTICES.get(notice, ""),

@@ -40,7 +40,8 @@ public final class Driver {
             List.of("audit", "batcher", "calls", "cancel", "dedup", "keys", "receiver", "routing", "schedules");
     /** Steps that name a timer, schedule or service call instead of sending an object. */
     private static final List<String> NAMES =
-            List.of("namespace", "timerId", "scheduleId", "serviceCallId", "tag", "keyId", "jobId", "name", "match");
+            List.of("namespace", "timerId", "scheduleId", "serviceCallId", "tag", "keyId", "jobId", "name", "match",
+                    "destination");
 
     private final Map<String, AsyncTocsinClient> clients = new HashMap<>();
     private final Observed observed = new Observed();

@@ -73,6 +73,15 @@ public final class AsyncTocsinClient implements AutoCloseable {
     }
 
     /**
+     * Destinations.
+     *
+     * @return its operations
+     */
+    public AsyncDestinations destinations() {
+        return new AsyncDestinations(steps);
+    }
+
+    /**
      * API keys.
      *
      * @return its operations

@@ -80,6 +80,15 @@ public final class TocsinClient implements AutoCloseable {
     }
 
     /**
+     * Destinations.
+     *
+     * @return its operations
+     */
+    public Destinations destinations() {
+        return new Destinations(here.destinations());
+    }
+
+    /**
      * API keys.
      *
      * @return its operations
