@@ -226,8 +226,8 @@ async def refuse_unmovable(source: Store) -> None:
     running = [job.id for job in await every_job(source, lambda event: None) if job.live]
     if running:
         raise TransferRefused(
-            f"the job {running[0]} has not ended; start the server, wait for it or cancel it (`tocsin jobs cancel`), and stop "
-            "the server again"
+            f"the job {running[0]} has not ended; start the server, wait for it or cancel it (`tocsin jobs cancel`), and "
+            "stop the server again"
         )
     damaged = [each.name for each in await namespaces(source) if isinstance(each, DamagedNamespace)]
     if damaged:
