@@ -19,6 +19,7 @@ from tocsin.administration import namespaces
 from tocsin.model.namespace import DamagedNamespace
 from tocsin.ports.store import Member, Store
 from tocsin.server.stores import check_payload_limit, open_store
+from tocsin.server.transfer_calls import Calls, opened_calls
 from tocsin.server.transfer_mark import (
     TransferMark,
     TransferRefused,
@@ -53,8 +54,8 @@ class Side(NamedTuple):
 class Transfer:
     """One run of a transfer, the first or a later one. Raises TransferRefused, StoreError."""
 
-    def __init__(self, source: Side, target: Side, progress: Progress) -> None:
-        self._source, self._target, self._progress = source, target, progress
+    def __init__(self, source: Side, target: Side, progress: Progress, calls: Calls | None = None) -> None:
+        self._source, self._target, self._progress, self._calls = source, target, progress, calls
         self._mark: TransferMark | None = None
         self._dead: dict[str, Mapping[bytes, int]] = {}
 
@@ -78,6 +79,9 @@ class Transfer:
         contents = await self._contents(source, began_us)
         await self._copy(mark, contents, began_us)
         await copy_records(source.store, source.shards, target.store, target.shards)
+        if self._calls is not None:
+            with self._progress("copying calls", None) as advance:
+                await self._calls.copy(advance)
         await self._verify()
         await self._close_source(mark)
         await self._open_target(mark)
@@ -95,6 +99,8 @@ class Transfer:
             )
         if mark is None:
             await refuse_data(target)
+            if self._calls is not None:
+                await self._calls.refuse_data(target.place)
         elif mark.role == "source" or mark.other != source.place:
             raise TransferRefused(
                 f"--to: {target.place} is part of the transfer of another store, {mark.other}; name an empty store"
@@ -165,7 +171,7 @@ class Transfer:
         placement = Placement(await namespaces(source.store), source.shards, target.shards)
         epochs = {state.shard_id: state.epoch for state in await target.store.shards()}
         writer = RowWriter(target.store, epochs, mark.owner, placement)
-        with self._progress("copying", contents.rows) as advance:
+        with self._progress("copying", None if mark.copied else contents.rows) as advance:
             for shard_id in range(source.shards):
                 if shard_id in mark.copied:
                     continue
@@ -180,7 +186,10 @@ class Transfer:
         source, target = self._source, self._target
         after_us = time.time_ns() // 1_000 + _EXPIRY_MARGIN_US
         with self._progress("verifying", None) as advance:
-            expected, found = [await measured(side.store, side.shards, after_us, advance) for side in (source, target)]
+            sides = (source, target)
+            expected, found = [await measured(side.store, side.shards, after_us, advance) for side in sides]
+            if self._calls is not None:
+                await self._calls.verify(advance)
         different = await differing_records(source.store, source.shards, target.store, target.shards)
         if expected != found or different:
             raise TransferRefused(
@@ -257,8 +266,12 @@ async def claim_all(side: Side, owner: bytes, dead: Mapping[bytes, int], above: 
 async def transfer(source: Settings, target: Settings, progress: Progress) -> Contents:
     """Moves everything from the source's store to the target's, and returns what was moved. Raises ConfigError,
     TransferRefused, StoreError."""
-    async with _opened(source, create=False) as of_source, _opened(target, create=True) as of_target:
-        return await Transfer(of_source, of_target, progress).run()
+    async with (
+        _opened(source, create=False) as of_source,
+        opened_calls(source, target) as calls,
+        _opened(target, create=True) as of_target,
+    ):
+        return await Transfer(of_source, of_target, progress, calls).run()
 
 
 async def plan(source: Settings, progress: Progress) -> Contents:
