@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -12,8 +13,10 @@ from typing import Any, cast
 
 import pytest
 
+import tocsin
 from tests.conformance.test_dynamodb import _PATIENT
 from tests.support.shared import name_of
+from tocsin import administration
 from tocsin.administration import API_KEYS, AUDIT, FLOWS, NAMESPACES, encoded, put_namespace
 from tocsin.model.ids import namespace_hash, schedule_uuid, shard_of, timer_uuid
 from tocsin.model.instants import US_PER_DAY
@@ -36,9 +39,12 @@ from tocsin.ports.store import (
 )
 from tocsin.server.transfer import Side, Transfer
 from tocsin.server.transfer_mark import TransferRefused, read_mark, refuse_transferred
+from tocsin.server.transfer_records import RECORD_KINDS
 from tocsin.server.transfer_rows import Row, shard_rows
+from tocsin.statistics import records
 from tocsin.stores.memory import MemoryStore
 from tocsin.stores.options import CassandraOptions, MongoOptions, PostgresOptions
+from tocsin.timers import jobs
 from tocsin.timers.jobs import JOBS
 
 SOURCE_SHARDS = 4
@@ -241,7 +247,7 @@ async def test_a_transfer_that_was_interrupted_anywhere_goes_on(after: bool) -> 
                 kills += 1
                 calls[0] = 0
                 if await read_mark(source) is not None and await read_mark(target) is None:
-                    # Complete: only the process ended before it could say so.
+                    # Complete: only the process ended before it could report so.
                     break
         if not kills:
             break
@@ -250,6 +256,22 @@ async def test_a_transfer_that_was_interrupted_anywhere_goes_on(after: bool) -> 
         with pytest.raises(TransferRefused):
             await refuse_transferred(source)
     assert at > 50
+
+
+def test_every_kind_of_record_is_moved() -> None:
+    """Whatever is written by `put_record` is of a known kind."""
+    written = {
+        found
+        for path in Path(tocsin.__file__).parent.rglob("*.py")
+        if "stores" not in path.parts and "sql" not in path.parts and "testing" not in path.parts
+        for found in re.findall(r"put_record\(\s*([A-Za-z_\"]+),", path.read_text())
+    }
+    # A probe of `tocsin doctor`, which writes nothing, and the mark of the transfer itself.
+    written -= {'"doctor"', "TRANSFER"}
+    # Parameters: of the port itself, and of the transfer, which writes every kind.
+    written -= {"self", "kind"}
+    constants = {**vars(administration), **vars(jobs), **vars(records)}
+    assert {constants[name] for name in written} == set(RECORD_KINDS)
 
 
 async def test_a_source_that_was_used_in_between_is_not_switched_over() -> None:

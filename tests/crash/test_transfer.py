@@ -84,12 +84,12 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 async def transferred(source: Path, url: str, kill_at: Callable[[str], bool] | None) -> tuple[int, str]:
-    """Runs the command; kills it as soon as the target's mark is like this. Exit code and what it said."""
+    """Runs the command; kills it as soon as the target's mark is like this. Exit code and output."""
     arguments = ["transfer", "--from", f"sqlite:///{source}", "--to", url, "--shards", "7"]
     process = await preloaded.start(arguments, {**os.environ, "TOCSIN_URL": ""})
-    said = asyncio.ensure_future(process.communicate())
+    output = asyncio.ensure_future(process.communicate())
     async with asyncio.timeout(PATIENCE_S):
-        while kill_at is not None and not said.done():
+        while kill_at is not None and not output.done():
             mark = (
                 await mark_in_schema(url)
                 if url.startswith("postgresql")
@@ -99,7 +99,7 @@ async def transferred(source: Path, url: str, kill_at: Callable[[str], bool] | N
                 process.send_signal(signal.SIGKILL)
                 break
             await asyncio.sleep(0.005)
-        out, err = await said
+        out, err = await output
     assert process.returncode is not None
     return process.returncode, out.decode() + err.decode()
 
@@ -149,12 +149,12 @@ async def test_a_transfer_that_is_killed_loses_nothing(target: tuple[str, Server
             True,
         ), out
         for copied in ("[0", "[0,1"):
-            code, said = await transferred(file, url, lambda mark, copied=copied: f'"copied":{copied}' in mark)
-            assert code == -signal.SIGKILL, said
+            code, output = await transferred(file, url, lambda mark, copied=copied: f'"copied":{copied}' in mark)
+            assert code == -signal.SIGKILL, output
             code, _, refusal = await command("serve", "--port", "0", "--data-dir", str(after.data_dir), *after.flags)
             assert (code, "is not complete" in refusal) == (1, True), refusal
-        code, said = await transferred(file, url, None)
-        assert code == 0, said
+        code, output = await transferred(file, url, None)
+        assert code == 0, output
         code, _, refusal = await command("serve", "--port", "0", "--data-dir", str(before.data_dir))
         assert (code, "were transferred to" in refusal) == (1, True), refusal
         code, _, refusal = await command("transfer", "--from", f"sqlite:///{file}", "--to", url)

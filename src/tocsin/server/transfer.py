@@ -129,7 +129,7 @@ class Transfer:
         if owners != {mark.owner}:
             raise TransferRefused(
                 f"a server has used {self._source.place} since the transfer began, so that {self._target.place} is outdated; "
-                "stop it, and begin anew with an empty store"
+                "stop it, and start over with an empty store"
             )
 
     async def _close_source(self, mark: TransferMark) -> None:
@@ -195,7 +195,7 @@ class Transfer:
             raise TransferRefused(
                 f"{target.place} is not what {source.place} is: {found} instead of {expected}"
                 + (f"; records that differ: {', '.join(different)}" if different else "")
-                + "; nothing was switched over; begin anew with an empty store, and report it if it happens again"
+                + "; nothing was switched over; start over with an empty store, and report it if it happens again"
             )
 
 

@@ -40,7 +40,7 @@ class Calls(NamedTuple):
         if expected != found:
             raise TransferRefused(
                 f"the target's service calls are not those of the source: {found[0]} instead of {expected[0]}; nothing was "
-                "switched over; begin anew with an empty store"
+                "switched over; start over with an empty store"
             )
 
 

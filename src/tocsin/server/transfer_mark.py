@@ -92,5 +92,5 @@ async def refuse_transferred(records: Records) -> None:
         )
     raise TransferRefused(
         f"store: a transfer from {mark.other} to this store is not complete, so that timers are missing; run the same "
-        "`tocsin transfer` again, which goes on where it stopped, or begin anew with an empty store"
+        "`tocsin transfer` again, which goes on where it stopped, or start over with an empty store"
     )

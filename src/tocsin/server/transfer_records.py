@@ -29,7 +29,7 @@ RECORD_KINDS = (
     NAMESPACES, FLOWS, DESTINATION_PAUSES, API_KEYS, TENANT_LABELS, SECRETS, SIGN_INS, AUDIT, JOBS,
     MINUTES, TEN_MINUTES, OUTAGES,
 )  # fmt: skip
-#: Kinds whose versions clients see and name in conditions: they stay as they are. The others begin anew.
+#: Kinds whose versions clients see and name in conditions: they stay as they are. The others begin at 1.
 _VERSIONED = (NAMESPACES, FLOWS)
 
 _namespace_decoder = msgspec.json.Decoder(Namespace)
@@ -76,7 +76,7 @@ async def _put(target: Records, kind: str, record: Record, former: Record | None
     while not done:
         if not await target.put_record(kind, record.key, record.value, version or None):
             raise TransferRefused(
-                f"--to: somebody has changed the record {kind}/{record.key} of the target; begin anew"
+                f"--to: somebody has changed the record {kind}/{record.key} of the target; start over"
             )
         version += 1
         done = version >= wanted

@@ -198,7 +198,7 @@ class RowWriter:
             raise
         except DefiniteFailure as error:
             raise TransferRefused(
-                f"--to: the target refuses rows: {error}; change or delete them in the source, and begin anew"
+                f"--to: the target refuses rows: {error}; change or delete them in the source, and start over"
             ) from error
         if set(results) != {Applied.DURABLE}:
-            raise TransferRefused("--to: a server has claimed shards of the target; stop it, and begin anew")
+            raise TransferRefused("--to: a server has claimed shards of the target; stop it, and start over")
