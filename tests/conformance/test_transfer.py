@@ -105,8 +105,9 @@ async def filled(store: Store, *, timers: int, random_: random.Random) -> None:
         batch = batches[placed(row, SOURCE_SHARDS, wide=SOURCE_SHARDS)]
         if number % 4 != 3 or schedule:
             batch.upserts.append(row)
-        for ended in range(3 if schedule else number % 4 // 3):
-            of = generation(2, NODE, 10 * number + ended)
+        # More runs than the smallest transactions have room for.
+        for ended in range((150 if number == 0 else 3) if schedule else number % 4 // 3):
+            of = generation(2, NODE, 1_000 * number + ended)
             if schedule:
                 batch.runs.append(RunRow(uuid, of, b'{"run":%d}' % ended, keeps_until + ended))
             else:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tocsin.settings import Settings
 
 _FILE_SCHEME = "sqlite:///"
+#: What a transfer counts, as far as it does.
+_COUNTS = ("timers", "schedules", "notifications", "history", "runs", "failures", "calls")
 
 
 def migrate(
@@ -139,7 +141,7 @@ def transfer(
     if target is None and target_config is None:
         raise WrongUsage("--to: name the store to move it to, or its settings file with --to-config")
     of_source, of_target = _settings(source, source_config), _settings(target, target_config, shards=shards)
-    moving = plan(of_source, _progress) if dry_run else move(of_source, of_target, _progress)
+    moving = plan(of_source, of_target, _progress) if dry_run else move(of_source, of_target, _progress)
     contents = asyncio.run(moving)
     _show_contents(contents, as_json=as_json)
     if not dry_run:
@@ -160,15 +162,11 @@ def _progress(what: str, total: int | None) -> AbstractContextManager[Callable[[
 
 
 def _show_contents(contents: Contents, *, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    counts = asdict(contents)
+    counts = {name: getattr(contents, name) for name in _COUNTS}
     if as_json:
-        output.print_json(counts)
+        output.print_json(counts | {"digest": contents.digest})
     else:
-        output.print_table(
-            ("what", "rows"), [(name, f"{number:,}") for name, number in counts.items() if name != "digest"]
-        )
+        output.print_table(("what", "rows"), [(name, f"{n:,}") for name, n in counts.items() if n is not None])
 
 
 def _show_files(backup: Backup, *, as_json: bool) -> None:

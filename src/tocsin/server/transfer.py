@@ -17,9 +17,9 @@ import msgspec
 
 from tocsin.administration import namespaces
 from tocsin.model.namespace import DamagedNamespace
-from tocsin.ports.store import Member, Store
+from tocsin.ports.store import Capabilities, Member, RunRow, Store
 from tocsin.server.stores import check_payload_limit, open_store
-from tocsin.server.transfer_calls import Calls, opened_calls
+from tocsin.server.transfer_calls import Calls, counted_calls, opened_calls
 from tocsin.server.transfer_mark import (
     TransferMark,
     TransferRefused,
@@ -72,11 +72,12 @@ class Transfer:
             await self._open_target(mark)
             return await self._contents(source, began_us)
         await refuse_unmovable(source.store)
+        contents = await self._contents(source, began_us)
+        refuse_large(contents, target.store.capabilities)
         if mark is None:
             fresh = TransferMark("target", uuid.uuid4().hex, source.place, began_us)
             mark = await put_mark(target.store, fresh)
         mark = await self._fence(mark)
-        contents = await self._contents(source, began_us)
         await self._copy(mark, contents, began_us)
         await copy_records(source.store, source.shards, target.store, target.shards)
         if self._calls is not None:
@@ -163,7 +164,9 @@ class Transfer:
 
     async def _contents(self, side: Side, after_us: int) -> Contents:
         with self._progress("counting", None) as advance:
-            return await measured(side.store, side.shards, after_us, advance)
+            contents = await measured(side.store, side.shards, after_us, advance)
+            contents.calls = None if self._calls is None else await self._calls.counted(advance)
+        return contents
 
     async def _copy(self, mark: TransferMark, contents: Contents, began_us: int) -> None:
         """Copies the shards that are not in the target yet. What is written again is the same."""
@@ -230,6 +233,17 @@ async def refuse_data(target: Side) -> None:
         )
 
 
+def refuse_large(contents: Contents, target: Capabilities) -> None:
+    """Raises TransferRefused for a record that the target can't hold."""
+    largest, most = contents.largest, target.row_bytes_max
+    if largest is not None and most is not None and len(largest.record) > most:
+        name = largest.uuid.hex() if isinstance(largest, RunRow) else f"{largest.namespace}/{largest.timer_id}"
+        raise TransferRefused(
+            f"--to: the record of {name} has {len(largest.record)} bytes, and the target can hold {most}; change or "
+            "delete it in the source"
+        )
+
+
 async def refuse_unmovable(source: Store) -> None:
     """Raises TransferRefused while a job is not finished, and if the shards of a namespace's timers are not known."""
     running = [job.id for job in await every_job(source, lambda event: None) if job.live]
@@ -274,15 +288,18 @@ async def transfer(source: Settings, target: Settings, progress: Progress) -> Co
         return await Transfer(of_source, of_target, progress, calls).run()
 
 
-async def plan(source: Settings, progress: Progress) -> Contents:
-    """What a transfer would move, read while a server may run. Raises ConfigError, TransferRefused for what a transfer would
-    refuse, StoreError."""
+async def plan(source: Settings, target: Settings, progress: Progress) -> Contents:
+    """What a transfer would move, read while a server may run; without service calls while their agent does. Raises
+    ConfigError, TransferRefused for what a transfer would refuse, StoreError."""
     async with _opened(source, create=False, node=False) as side:
         if (mark := await read_mark(side.store)) is not None and mark.role == "source":
             raise TransferRefused(f"--from: its timers were transferred to {mark.other}; nothing is left to move")
         await refuse_unmovable(side.store)
         with progress("counting", None) as advance:
-            return await measured(side.store, side.shards, time.time_ns() // 1_000, advance)
+            contents = await measured(side.store, side.shards, time.time_ns() // 1_000, advance)
+            contents.calls = await counted_calls(source, advance)
+        refuse_large(contents, open_store(target, node=False, memory=False).capabilities)
+        return contents
 
 
 @asynccontextmanager

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
+from tocsin.model.errors import StoreLocked
 from tocsin.model.setting_values import redacted
 from tocsin.server.backup import CALLS, database_files
 from tocsin.server.extras import require_driver
 from tocsin.server.transfer_mark import TransferRefused
 from tocsin.settings import Settings
 from tocsin.stores.service_calls.database import AgentDatabase, agent_database
-from tocsin.stores.service_calls.moving import copy_tables, is_empty, measured_tables
+from tocsin.stores.service_calls.moving import CALLS_TABLE, copy_tables, is_empty, measured_tables
 
 
 class Calls(NamedTuple):
@@ -30,9 +31,9 @@ class Calls(NamedTuple):
         """Copies what is missing."""
         await copy_tables(self.source, self.target, advance)
 
-    async def counts(self) -> dict[str, int]:
-        """The source's rows by table."""
-        return (await measured_tables(self.source, lambda rows: None))[0]
+    async def counted(self, advance: Callable[[int], None]) -> int:
+        """The source's calls."""
+        return (await measured_tables(self.source, advance))[0][CALLS_TABLE]
 
     async def verify(self, advance: Callable[[int], None]) -> None:
         """Raises TransferRefused unless all rows of both are the same."""
@@ -74,6 +75,21 @@ async def opened_calls(source: Settings, target: Settings) -> AsyncIterator[Call
             await of_target.close()
     finally:
         await of_source.close()
+
+
+async def counted_calls(source: Settings, advance: Callable[[int], None]) -> int | None:
+    """How many service calls there are; None if there can be none, or while an agent runs."""
+    if not await has_calls(source):
+        return None
+    require_driver(source.agent_database_url(), "agent.database")
+    database = agent_database(source.agent_database_url(), source.agent_sql)
+    try:
+        await database.open(wait_s=0.0)
+        return (await measured_tables(database, advance))[0][CALLS_TABLE]
+    except StoreLocked:
+        return None
+    finally:
+        await database.close()
 
 
 async def has_calls(source: Settings) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -35,12 +36,16 @@ Row: TypeAlias = StoredRow | HistoryRow | RunRow | FailureRow
 _PAGE_ROWS = 1_000
 #: Rows and bytes of records that are written at once, unless the store takes fewer.
 _BATCH_ROWS, _BATCH_BYTES = 2_000, 4 * 1024 * 1024
+#: Rows of one timer that are written at once where transactions are small: they are one transaction together.
+_TIMER_ROWS_MAX = 20
 _DIGEST_BYTES = 16
 
 
 @dataclass
 class Contents:
-    """How many rows there are of each kind, and a digest of all of their fields, whatever their order and shards."""
+    """How many rows there are of each kind, and a digest of all of their fields, whatever their order and shards.
+
+    `calls` are service calls, if they were counted. `largest` is the row with the largest record."""
 
     timers: int = 0
     schedules: int = 0
@@ -48,7 +53,9 @@ class Contents:
     history: int = 0
     runs: int = 0
     failures: int = 0
-    digest: str = field(default="", repr=False)
+    calls: int | None = field(default=None, compare=False)
+    digest: str = ""
+    largest: HistoryRow | RunRow | StoredRow | None = field(default=None, repr=False, compare=False)
 
     @property
     def rows(self) -> int:
@@ -57,6 +64,8 @@ class Contents:
 
     def add(self, row: Row) -> None:
         """Counts a row."""
+        if not isinstance(row, FailureRow) and (self.largest is None or len(row.record) > len(self.largest.record)):
+            self.largest = row
         if isinstance(row, RunRow):
             self.runs += 1
         elif isinstance(row, FailureRow):
@@ -152,7 +161,9 @@ class RowWriter:
         limits = target.capabilities
         self._rows_max = min(_BATCH_ROWS, limits.batch_rows_max or _BATCH_ROWS)
         self._bytes_max = min(_BATCH_BYTES, limits.batch_bytes_max or _BATCH_BYTES)
+        self._timer_rows_max = self._rows_max if limits.batch_rows_max is None else _TIMER_ROWS_MAX
         self._batches: dict[int, ShardBatch] = {}
+        self._rows_of: Counter[bytes] = Counter()
         self._rows = self._bytes = 0
 
     async def write(self, source: Store, shard_id: int, rows: Sequence[Row]) -> None:
@@ -170,8 +181,13 @@ class RowWriter:
 
     async def _add(self, shard_id: int, row: Row) -> None:
         size = 0 if isinstance(row, FailureRow) else len(row.record)
-        if self._rows >= self._rows_max or (self._rows and self._bytes + size > self._bytes_max):
+        if (
+            self._rows >= self._rows_max
+            or (self._rows and self._bytes + size > self._bytes_max)
+            or self._rows_of[row.uuid] >= self._timer_rows_max
+        ):
             await self.flush()
+        self._rows_of[row.uuid] += 1
         batch = self._batches.get(shard_id)
         if batch is None:
             batch = self._batches[shard_id] = ShardBatch(shard_id, self._epochs[shard_id], self._owner)
@@ -190,6 +206,7 @@ class RowWriter:
         """Makes everything durable that was written. Raises TransferRefused for a row that the target can't hold, and if the
         target's shards are another's."""
         batches, self._batches, self._rows, self._bytes = [*self._batches.values()], {}, 0, 0
+        self._rows_of.clear()
         if not batches:
             return
         try:

@@ -18,6 +18,9 @@ _DIGEST_BYTES = 16
 _NUMBERS = frozenset({"id", "timestamp_ms", "executions", "attempts"})
 
 
+CALLS_TABLE = "service_calls"
+
+
 class Table(NamedTuple):
     """A table: its columns, of which the first ones are its key."""
 
@@ -29,7 +32,7 @@ class Table(NamedTuple):
 #: Those that others refer to first. What belongs to the agent that holds the database, its lock and heartbeat, stays.
 TABLES = (
     Table(
-        "service_calls",
+        CALLS_TABLE,
         (
             "tenant_id", "service_call_id", "name", "status", "submitted_at", "due_at", "started_at", "finished_at",
             "request_spec", "outcome_meta", "correlation_id", "fingerprint", "idempotency_key", "execution_id", "executions",
