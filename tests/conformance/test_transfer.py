@@ -8,6 +8,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -313,6 +314,40 @@ async def test_what_can_not_be_moved_is_refused_before_anything_is_written() -> 
         await transfer.run()
     assert await read_mark(target) is await read_mark(source) is None
     assert (await target.load(0, KEY_MIN, (2**62, b""), 10)).rows == []
+
+
+async def test_a_server_that_joins_while_the_source_is_marked_is_seen() -> None:
+    source, target = MemoryStore(), MemoryStore()
+    await filled(source, timers=20, random_=random.Random(1))
+    await target.open(2)
+
+    class Joined(Mortal):
+        """Its mark is written between the heartbeat of a server that starts and that server's look at it."""
+
+        def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+            async def put_record(*args: Any) -> bool:
+                await source.heartbeat(Member(NODE, "node-a", "http://a", 1))
+                return await source.put_record(*args)
+
+            return put_record if name == "put_record" else getattr(self._inner, name)
+
+    joined = cast("Store", Joined(source, [0], 0, after=False))
+    with pytest.raises(TransferRefused, match="node-a"):
+        await Transfer(side(joined, SOURCE_SHARDS, "a"), side(target, 2, "b"), unseen).run()
+    await refuse_transferred(source)
+    with pytest.raises(TransferRefused, match="not complete"):
+        await refuse_transferred(target)
+
+
+async def test_a_timer_that_the_target_can_not_hold_is_named_before_anything_is_written() -> None:
+    source, target = MemoryStore(), MemoryStore()
+    await filled(source, timers=20, random_=random.Random(1))
+    await target.open(2)
+    target.capabilities = replace(target.capabilities, row_bytes_max=20)
+    with pytest.raises(TransferRefused, match="the target can hold 20"):
+        await Transfer(side(source, SOURCE_SHARDS, "a"), side(target, 2, "b"), unseen).run()
+    assert await read_mark(target) is None
+    assert await target.shards() == []
 
 
 async def test_a_server_that_lives_is_named() -> None:
