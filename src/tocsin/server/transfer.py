@@ -315,6 +315,8 @@ async def _opened(settings: Settings, *, create: bool, node: bool = True) -> Asy
 
 
 def _place(settings: Settings) -> str:
-    """Where the store is, so that no other store has the same."""
+    """Where the store is, the same however it is named."""
     url = settings.store_url_redacted()
+    if url.startswith("sqlite:"):
+        return f"sqlite:///{settings.sqlite_path().resolve()}"
     return f"{url} schema {settings.postgresql.schema}" if url.startswith("postgresql:") else url
