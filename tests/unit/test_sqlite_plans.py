@@ -13,6 +13,7 @@ from tocsin.sql.store import (
     NEWEST_RUN,
     RUN_SIZES,
     RUNS_OF_TIMER,
+    ends_page,
     forget,
     history_of_timer,
     history_sizes,
@@ -82,6 +83,13 @@ def test_purge_uses_the_index_of_expiry(connection: apsw.Connection) -> None:
         rf"SEARCH history USING PRIMARY KEY \({key}\)",
         r"SEARCH history USING COVERING INDEX history_by_expiry \(timer_expires_at<\?\)",
     )
+
+
+def test_ends_of_a_shard_are_read_along_a_key(connection: apsw.Connection) -> None:
+    for columns in ("{0}_record", "octet_length({0}_record)"):
+        for table, of, index in (("history", "timer", "INDEX history_by_uuid"), ("runs", "run", "PRIMARY KEY")):
+            bounds = rf"\(shard_id=\? AND {of}_uuid>\?\)"
+            assert_plan(connection, ends_page(table, of, columns.format(of)), f"SEARCH {table} USING {index} {bounds}")
 
 
 def test_runs_of_a_timer_are_read_along_a_key(connection: apsw.Connection) -> None:

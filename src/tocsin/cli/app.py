@@ -79,6 +79,9 @@ command(app, "doctor", example="doctor --data-dir /var/lib/tocsin")(doctor.docto
 command(app, "migrate", example="migrate --data-dir /var/lib/tocsin")(databases.migrate)
 command(app, "backup", example="backup /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(databases.backup)
 command(app, "restore", example="restore /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(databases.restore)
+command(app, "transfer", example="transfer --from sqlite:///data/tocsin.db --to postgresql://tocsin@db/tocsin")(
+    databases.transfer
+)
 app.add_typer(config.app, name="config")
 command(app, "version", example="version --json")(doctor.version)
 

@@ -1,18 +1,28 @@
-"""`tocsin migrate`, `tocsin backup` and `tocsin restore`."""
+"""`tocsin migrate`, `tocsin backup`, `tocsin restore` and `tocsin transfer`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tocsin.cli import output
+from tocsin.cli.command import WrongUsage
 from tocsin.cli.options import LOCAL_STORE, AgentDatabase, AsJson, StoreOptions
+from tocsin.cli.serving import SHARDS_SHOWN
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from tocsin.server.backup import Backup
+    from tocsin.server.transfer_rows import Contents
     from tocsin.settings import Settings
+
+_FILE_SCHEME = "sqlite:///"
+#: What a transfer counts, as far as it does.
+_COUNTS = ("timers", "schedules", "notifications", "history", "runs", "failures", "calls")
 
 
 def migrate(
@@ -90,6 +100,73 @@ def restore(
     _show_files(put_back(settings, folder, pause=pause), as_json=as_json)
     if pause:
         output.note("All namespaces are paused; `tocsin namespaces update NAME --resume` resumes one.")
+
+
+def transfer(
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="URL", help="The store to move; that of its settings file by default."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--to", metavar="URL", help="The empty store to move it to; likewise.")
+    ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option(min=1, help="Partitions of the timers in the target.", show_default=SHARDS_SHOWN),
+    ] = None,
+    source_config: Annotated[
+        Path | None, typer.Option("--from-config", metavar="FILE", help="TOML file with settings of the source.")
+    ] = None,
+    target_config: Annotated[
+        Path | None, typer.Option("--to-config", metavar="FILE", help="TOML file with settings of the target.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count what would be moved; servers may run.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Move everything from one store to another, of any kind and with any number of shards: timers, schedules, history, keys
+    and all else. Stop the servers of both first. Afterwards, servers refuse to start with the source.
+
+    A transfer that was interrupted continues when the same command is run again. The target must be empty: a database,
+    schema, keyspace, table or file of its own.
+    """
+    import asyncio
+
+    from tocsin.server.transfer import plan
+    from tocsin.server.transfer import transfer as move
+
+    if source is None and source_config is None:
+        raise WrongUsage("--from: name the store to move, or its settings file with --from-config")
+    if target is None and target_config is None:
+        raise WrongUsage("--to: name the store to move it to, or its settings file with --to-config")
+    of_source, of_target = _settings(source, source_config), _settings(target, target_config, shards=shards)
+    moving = plan(of_source, of_target, _progress) if dry_run else move(of_source, of_target, _progress)
+    contents = asyncio.run(moving)
+    _show_contents(contents, as_json=as_json)
+    if not dry_run:
+        output.note(f"Start the servers with {of_target.store_url_redacted()}; the source is no longer used.")
+
+
+def _settings(url: str | None, config: Path | None, **flags: Any) -> Settings:
+    """The settings of one side. The folder of a file is its data folder."""
+    from tocsin.settings import load_settings
+
+    if url is not None and url.startswith(_FILE_SCHEME):
+        flags["data_dir"] = Path(url.removeprefix(_FILE_SCHEME)).parent
+    return load_settings({"store": url, "config": config, **flags})
+
+
+def _progress(what: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
+    return output.progress(what, total=total)
+
+
+def _show_contents(contents: Contents, *, as_json: bool) -> None:
+    counts = {name: getattr(contents, name) for name in _COUNTS}
+    if as_json:
+        output.print_json(counts | {"digest": contents.digest})
+    else:
+        output.print_table(("what", "rows"), [(name, f"{n:,}") for name, n in counts.items() if n is not None])
 
 
 def _show_files(backup: Backup, *, as_json: bool) -> None:

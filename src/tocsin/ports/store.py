@@ -235,6 +235,13 @@ def within(bytes_max: int, rows: Sequence[R]) -> Sequence[R]:
     return rows
 
 
+class Ends(NamedTuple):
+    """A page of a shard's ends. The next page begins behind `cursor`; None when nothing can follow."""
+
+    rows: list[HistoryRow | RunRow]
+    cursor: bytes | None
+
+
 #: Rows that don't match that one `list` reads, unless the caller asks for another number.
 SCAN_ROWS_MAX = 50_000
 
@@ -442,6 +449,12 @@ class Store(Records, Protocol):
         """The ends of a timer's runs: its history rows and run rows with generation < before (None: all of them), greatest
         generation first. At most `limit`, and none behind the row with which their records have `bytes_max` bytes; perhaps
         fewer, but at least one if there is any. A strongly consistent read."""
+
+    async def ends(self, shard_id: int, cursor: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX) -> Ends:
+        """A page of everything that has ended in a shard, history rows and run rows of all names, behind a page's cursor
+        (None: from the start). The order is the store's own. At most `limit` rows, and none behind the row with which their
+        records have `bytes_max` bytes; perhaps none, although others follow. Each row that is there from the first page to
+        the last is on exactly one page; rows past their retention may be missing."""
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` history rows, run rows and failure rows with expires_at ≤ now_us and returns how many. A

@@ -18,6 +18,7 @@ from tocsin.ports.store import Store
 from tocsin.server.kernel_timer import wake_up
 from tocsin.server.observers import Observers
 from tocsin.server.peers import Peers
+from tocsin.server.transfer_mark import refuse_transferred
 from tocsin.settings import Settings
 from tocsin.tasks import end_tasks, spawn
 from tocsin.telemetry.clock import ConfirmedClock
@@ -158,6 +159,11 @@ async def start_engine(
     engine = Engine(context, supervisor, service, cluster, total_shards)
     observers.gauges.add(engine.gauges)
     parts.ends.push_async_callback(supervisor.close)
+    if not parts.store.capabilities.exclusive:
+        # Read once more behind the first heartbeat: a transfer that marks the store reads the members afterwards, so that it
+        # sees this node, or this node its mark.
+        await supervisor.lease.beat()
+        await refuse_transferred(parts.store)
     await service.namespaces.ensure_default()
     await supervisor.start()
     if cluster is not None:

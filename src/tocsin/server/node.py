@@ -34,6 +34,7 @@ from tocsin.server.peers import Peers, loopback, peering_of, secrets_of, tls_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, connections_max, url_of
 from tocsin.server.stores import agent_database_name, check_payload_limit, open_store, store_name
+from tocsin.server.transfer_mark import refuse_transferred
 from tocsin.server.waiting import start_when_reachable
 from tocsin.server.worker_metrics import WorkerMetrics
 from tocsin.server.workers import WorkerSlot
@@ -158,6 +159,7 @@ class Server:
         ends.push_async_callback(store.close)
         check_payload_limit(settings, store.capabilities)
         total_shards = await store.open(settings.shards)
+        await refuse_transferred(store)
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
         identity = self._identity(listener.getsockname()[1], peers)
         access = await open_access(ends, settings, store, total_shards, identity.name, watching)

@@ -19,6 +19,7 @@ from tocsin.ports.store import (
     KEY_MAX,
     PAGE_BYTES_MAX,
     Capabilities,
+    Ends,
     FailurePlace,
     FailureRow,
     FireKey,
@@ -61,6 +62,14 @@ NEWEST_RUN = (
 )
 
 
+def ends_page(table: str, of: str, columns: str) -> str:
+    """A shard's rows of a table of ends whose columns begin with `of`, behind a uuid and generation, in their order."""
+    return (
+        f"SELECT {columns} FROM {table} WHERE shard_id = ? AND {of}_uuid >= ? AND ({of}_uuid > ? OR {of}_generation > ?) "
+        f"ORDER BY {of}_uuid, {of}_generation LIMIT ?"
+    )
+
+
 def failures_page(columns: str, *, descending: bool) -> str:
     """A shard's failures behind a place, or before one in the opposite order. Only the bound on the instant is one that every
     database reads an index by."""
@@ -85,6 +94,8 @@ _LEFT_OF_TIMERS = (
 )
 #: Sorts before every generation, or is that of a damaged row.
 _GENERATION_FIRST = bytes(GENERATION_BYTES)
+#: How the cursor of a page of ends begins, before a uuid and generation.
+_HISTORY, _RUNS = b"h", b"r"
 _RECORD = "record_key, record_value, record_version FROM records"
 
 
@@ -243,6 +254,25 @@ class SqlStore(ABC):
         runs = await self._rows(RUNS_OF_TIMER, *wanted)
         found: builtins.list[HistoryRow | RunRow] = [*map(history_row, history), *map(run_row, runs)]
         return sorted(found, key=lambda row: row.generation, reverse=True)[:limit]
+
+    async def ends(self, shard_id: int, cursor: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX) -> Ends:
+        """A page of a shard's history rows, by uuid and generation, and then of its run rows, each along a key: first the
+        sizes of records, and then the records that the page has room for."""
+        cursor = cursor or _HISTORY
+        kind, uuid, generation = cursor[:1], cursor[1:17] or UUID_MIN, cursor[17:]
+        of, columns = ("timer", HISTORY_COLUMNS) if kind == _HISTORY else ("run", RUN_COLUMNS)
+        table = self.dialect.history_of_timer if kind == _HISTORY else "runs"
+        place = (shard_id, uuid, uuid, generation)
+        sizes = await self._rows(ends_page(table, of, f"octet_length({of}_record)"), *place, limit)
+        passed = accumulate(int(size) for (size,) in sizes)
+        wanted = next((number for number, size in enumerate(passed, start=1) if size >= bytes_max), len(sizes))
+        found = await self._rows(ends_page(table, of, columns), *place, wanted) if wanted else []
+        rows: builtins.list[HistoryRow | RunRow] = [
+            history_row(row) if of == "timer" else run_row(row) for row in found
+        ]
+        if len(sizes) < limit and wanted == len(sizes):
+            return Ends(rows, _RUNS if kind == _HISTORY else None)
+        return Ends(rows, kind + bytes(rows[-1].uuid) + bytes(rows[-1].generation))
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` history, run and failure rows with expires_at ≤ now_us, longest expired first of each, and

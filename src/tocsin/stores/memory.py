@@ -24,6 +24,7 @@ from tocsin.ports.store import (
     SCHEDULES_SUFFIX,
     Applied,
     Capabilities,
+    Ends,
     FailurePlace,
     FailureRow,
     FireKey,
@@ -347,6 +348,19 @@ class MemoryStore:
         the one with which their records have `bytes_max` bytes."""
         shard = self._shards.get(shard_id)
         return [] if shard is None else [*within(bytes_max, shard.runs_before(uuid, before)[:limit])]
+
+    async def ends(self, shard_id: int, cursor: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX) -> Ends:
+        """A page of a shard's history rows, by uuid and generation, and then of its run rows."""
+        shard = self._shards.get(shard_id)
+        if shard is None:
+            return Ends([], None)
+        every: list[tuple[bytes, dict[bytes, HistoryRow] | dict[bytes, RunRow]]] = []
+        every += [(b"h" + uuid, of_timer) for uuid, of_timer in shard.history.items()]
+        every += [(b"r" + uuid, of_timer) for uuid, of_timer in shard.runs.items()]
+        ended = {key + generation: row for key, of_timer in every for generation, row in of_timer.items()}
+        places = sorted(place for place in ended if cursor is None or place > cursor)
+        rows = [*within(bytes_max, [ended[place] for place in places[:limit]])]
+        return Ends(rows, places[len(rows) - 1] if len(rows) < len(places) else None)
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` history, run and failure rows with expires_at ≤ now_us and returns how many."""

@@ -25,7 +25,12 @@ from tocsin.testing.store_conformance_durability import (
     RecordsConformance,
 )
 from tocsin.testing.store_conformance_failures import FailureConformance
-from tocsin.testing.store_conformance_lists import HistoryConformance, ListConformance, ScheduleConformance
+from tocsin.testing.store_conformance_lists import (
+    EndsConformance,
+    HistoryConformance,
+    ListConformance,
+    ScheduleConformance,
+)
 from tocsin.testing.store_conformance_machine import MachineConformance
 
 
@@ -37,6 +42,7 @@ class StoreConformance(
     FetchConformance,
     ListConformance,
     HistoryConformance,
+    EndsConformance,
     FailureConformance,
     ScheduleConformance,
     DamageConformance,

@@ -19,7 +19,7 @@ from tocsin.ports.store import (
     StoredRow,
     schedules_of,
 )
-from tocsin.testing.store_conformance_base import ALICE, StoreSuite, claimed, finished, put, row, run, uuid_of
+from tocsin.testing.store_conformance_base import ALICE, StoreSuite, claimed, failure, finished, put, row, run, uuid_of
 
 ALL = frozenset(Status)
 PENDING = frozenset({Status.PENDING})
@@ -316,6 +316,60 @@ class HistoryConformance(StoreSuite):
         for number in {1, rows}:
             assert await store.runs(0, uuid_of(number), None, 2) == [run(states[number - 1])]
         assert await store.purge_history(1_000, 2_000) in (0, rows)
+
+
+async def every_end(store: Store, shard_id: int, limit: int, bytes_max: int = 2**20) -> list[HistoryRow | RunRow]:
+    """The rows of all pages of a shard's ends. It checks what each page promises."""
+    rows: list[HistoryRow | RunRow] = []
+    cursor = None
+    while True:
+        page = await store.ends(shard_id, cursor, limit, bytes_max)
+        assert len(page.rows) <= limit
+        assert sum(len(each.record) for each in page.rows[:-1]) < bytes_max
+        rows += page.rows
+        if page.cursor is None:
+            return rows
+        assert page.cursor != cursor
+        cursor = page.cursor
+
+
+class EndsConformance(StoreSuite):
+    """Everything that has ended in a shard."""
+
+    @pytest.mark.parametrize("limit", [1, 2, 5, 1_000])
+    async def test_every_end_of_a_shard_is_on_one_page(self, store: Store, limit: int) -> None:
+        expected = await self._written(store)
+        for shard_id in SHARDS:
+            found = await every_end(store, shard_id, limit)
+            assert len(found) == len(expected[shard_id])
+            assert set(found) == expected[shard_id]
+
+    async def test_a_page_of_ends_has_a_limit_in_bytes(self, store: Store) -> None:
+        expected = await self._written(store)
+        for bytes_max in (1, 20, 200):
+            assert set(await every_end(store, 0, 1_000, bytes_max)) == expected[0]
+
+    async def _written(self, store: Store) -> dict[int, set[HistoryRow | RunRow]]:
+        """History rows and run rows of several names, among live and suspended rows and failures."""
+        expected: dict[int, set[HistoryRow | RunRow]] = {}
+        expires_at = await store.now() + 86_400_000_000
+        for shard_id in SHARDS[:2]:
+            batch = await claimed(store, shard_id)
+            names = ["default", schedules_of("default"), "other/notify", "a"]
+            uuids = [uuid_of(1), b"run" + bytes(13), b"fail" + bytes(12), b"shard" + bytes(11), b"\xff" * 16]
+            for number, uuid in enumerate(uuids):
+                name, record = names[number % len(names)], b'{"n":%d}' % number
+                for turn in range(number % 3 + 1):
+                    live = row(number, turn - 1, uuid=uuid, namespace=name, record=record, tags=("t",) * (turn % 2))
+                    batch.history.append(finished(live, Status.FAILED, at=turn, expires_at=expires_at))
+                    batch.runs.append(run(row(number, uuid=uuid, record=record), record, expires_at=expires_at + turn))
+                    batch.failures.append(failure(live, expires_at=expires_at))
+                batch.upserts.append(row(number, 5, uuid=uuid, namespace=name))
+            batch.runs.append(run(row(0, uuid=bytes(16)), expires_at=expires_at))
+            batch.upserts.append(row(99, 3, suspended="why"))
+            assert await store.apply([batch]) == [Applied.DURABLE]
+            expected[shard_id] = {*batch.history, *batch.runs}
+        return expected | {shard_id: set() for shard_id in SHARDS[2:]}
 
 
 class ScheduleConformance(StoreSuite):

@@ -21,6 +21,7 @@ from tocsin.sql.store import (
     NEWEST_RUN,
     RUN_SIZES,
     RUNS_OF_TIMER,
+    ends_page,
     forget,
     history_of_timer,
     history_sizes,
@@ -152,6 +153,14 @@ async def test_fetches_use_the_uuid_index_and_read_the_newest_history_row(sessio
     empty = await session.rows(b"SELECT 1 FROM history LIMIT 1") == ()
     whole = SHARD + FINISHED_UUID + GENERATION if empty and "MariaDB" not in session.server.version else None
     assert newest in [("history", "history_by_uuid", size) for size in (SHARD + FINISHED_UUID, whole)]
+
+
+async def test_ends_of_a_shard_are_read_along_a_key(session: Connection) -> None:
+    values = (1, uuid_of(1), uuid_of(1), bytes(GENERATION_BYTES), 10)
+    for table, of, index in ((DIALECT.history_of_timer, "timer", "history_by_uuid"), ("runs", "run", "PRIMARY")):
+        for columns in (f"{of}_record", f"octet_length({of}_record)"):
+            found = await plan(session, filled(ends_page(table, of, columns), values))
+            assert found == [(table.partition(" ")[0], index, SHARD + FINISHED_UUID)]
 
 
 async def test_runs_of_a_timer_are_read_along_a_key(session: Connection) -> None:

@@ -17,6 +17,7 @@ from tocsin.sql.store import (
     NEWEST_RUN,
     RUN_SIZES,
     RUNS_OF_TIMER,
+    ends_page,
     forget,
     history_of_timer,
     history_sizes,
@@ -115,6 +116,16 @@ async def test_fetches_use_the_uuid_index_and_read_the_newest_history_row(sessio
 async def test_runs_of_a_timer_are_read_along_a_primary_key_without_sorting(session: Any, table: str, sql: str) -> None:
     found = await plan(session, numbered(sql))
     assert scans(found) == [f"Index Scan Backward using {table}_pkey on {table}"]
+    assert "Sort" not in found
+
+
+@pytest.mark.parametrize("columns", ["{}_record", "octet_length({}_record)"])
+@pytest.mark.parametrize(("table", "of"), [("history", "timer"), ("runs", "run")])
+async def test_ends_of_a_shard_are_read_along_a_primary_key_without_sorting(
+    session: Any, table: str, of: str, columns: str
+) -> None:
+    found = await plan(session, numbered(ends_page(table, of, columns.format(of))))
+    assert scans(found) == [f"Index Scan using {table}_pkey on {table}"]
     assert "Sort" not in found
 
 

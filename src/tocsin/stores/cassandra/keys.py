@@ -62,6 +62,11 @@ def run_key(uuid: bytes, generation: bytes = b"") -> bytes:
     return _RUN + uuid + generation
 
 
+def runs_begin() -> bytes:
+    """Sorts before every run of a shard."""
+    return _RUN
+
+
 def failure_key(uuid: bytes, generation: bytes = b"") -> bytes:
     """The key under which the instant of a failure is found; without a generation, before those of all the timer's."""
     return _FAILURE + uuid + generation

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tocsin.ports.store import (
     PAGE_BYTES_MAX,
+    Ends,
     FailurePlace,
     FailureRow,
     FireKey,
@@ -20,10 +21,11 @@ from tocsin.ports.store import (
     RunRow,
     ShardState,
     StoredRow,
+    within,
 )
 from tocsin.sql.rows import cut, found_of
 from tocsin.stores.cassandra.client import CassandraClient, Row, Write
-from tocsin.stores.cassandra.keys import MEMBERS, end_of, history_key, run_key, timer_key
+from tocsin.stores.cassandra.keys import MEMBERS, end_of, history_key, run_key, runs_begin, timer_key
 from tocsin.stores.cassandra.rows import (
     DAMAGE,
     damaged_row,
@@ -36,7 +38,16 @@ from tocsin.stores.cassandra.rows import (
 )
 from tocsin.stores.client_store import ClientStore
 from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
-from tocsin.stores.orders import LIVE, SUSPENDED, behind, failures_behind, fire_key_of, order_key
+from tocsin.stores.orders import (
+    FINISHED,
+    LIVE,
+    SUSPENDED,
+    behind,
+    failures_behind,
+    fire_key_of,
+    order_key,
+    place_of_key,
+)
 
 RANGE = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k <= ? LIMIT ?"
 RANGE_DESCENDING = "SELECT k, v FROM {t} WHERE p = ? AND k >= ? AND k < ? ORDER BY k DESC LIMIT ?"
@@ -178,6 +189,35 @@ class CassandraReads(ClientStore[CassandraClient]):
         ]
         rows += [run_row_of(key, value) for key, value in pages[1]]
         return newest_runs(rows, limit, bytes_max)
+
+    async def ends(self, shard_id: int, cursor: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX) -> Ends:
+        """A page of a shard's finished rows, in the order of their entries, and then of its runs, by uuid and generation."""
+        client, limit = self._open, min(limit, READ_ROWS_MAX)
+        first = behind(cursor) if cursor else FINISHED
+        finished = first.startswith(FINISHED)
+        end = end_of(FINISHED if finished else runs_begin())
+        page = await client.read(RANGE, client.shard(shard_id), first, end, limit)
+        keys = [key for key, _ in page]
+        rows: list[HistoryRow | RunRow]
+        if finished:
+            places = {key: history_key(*place_of_key(key)[1:]) for key in keys}
+            found, damaged = await rows_by_key(client, shard_id, places.values())
+            every = {
+                key: found.get(place) or (damaged[place].row(place, key, value) if place in damaged else None)
+                for (key, place), (_, value) in zip(places.items(), page, strict=True)
+            }
+            kept = {key: row for key, row in every.items() if isinstance(row, HistoryRow)}
+            rows = [*within(bytes_max, [*kept.values()])]
+            cut_short = len(rows) < len(kept)
+            last = [*kept][len(rows) - 1] if cut_short else (keys or [FINISHED])[-1]
+        else:
+            runs = [run_row_of(key, value) for key, value in page]
+            rows = [*within(bytes_max, runs)]
+            cut_short = len(rows) < len(runs)
+            last = keys[len(rows) - 1] if rows else first
+        if len(page) == limit or cut_short:
+            return Ends(rows, last)
+        return Ends(rows, runs_begin() if finished else None)
 
     async def failures(
         self, shard_id: int, after: FailurePlace | None, limit: int, *, descending: bool = False

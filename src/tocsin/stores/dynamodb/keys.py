@@ -20,6 +20,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from tocsin.ports.store import GENERATION_BYTES
+
 #: An item, or an attribute's value, in DynamoDB's own notation: {"S": text}, {"B": bytes}, {"N": digits}, {"L": values}.
 Item = dict[str, Any]
 
@@ -39,7 +41,7 @@ SCHEDULES_BEGIN, SCHEDULES_END = _SCHEDULE, (_SCHEDULE * _SORT_BYTES_MAX)
 
 _TIMER, _HISTORY = b"t", b"h"
 #: Begins the sort key of a run. Not behind the uuid: reads of a timer take all items with its uuid.
-_RUN = b"run"
+RUNS_BEGIN = _RUN = b"run"
 #: Likewise that of a failure.
 _FAILURE = b"fail"
 _UUID_BYTES = 16
@@ -89,6 +91,11 @@ def run_key(shard_id: int, uuid: bytes, generation: bytes) -> Item:
 def failure_key(shard_id: int, uuid: bytes, generation: bytes) -> Item:
     """The primary key of a failure."""
     return key(partition_of(shard_id), _FAILURE + uuid + generation)
+
+
+def is_run(sort: bytes) -> bool:
+    """Whether the sort key is a run's, and not one of a timer whose uuid begins alike."""
+    return sort.startswith(RUNS_BEGIN) and len(sort) == len(RUNS_BEGIN) + _UUID_BYTES + GENERATION_BYTES
 
 
 def is_timer(sort: bytes) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from tocsin.ports.store import (
     GENERATION_END,
     PAGE_BYTES_MAX,
+    Ends,
     FailurePlace,
     FailureRow,
     FireKey,
@@ -19,15 +20,28 @@ from tocsin.ports.store import (
     RunRow,
     ShardState,
     StoredRow,
+    within,
 )
 from tocsin.sql.rows import found_of
 from tocsin.stores.client_store import ClientStore
 from tocsin.stores.dynamodb.client import DynamoClient
 from tocsin.stores.dynamodb.items import bytes_in, failure_row_of, row_of, run_row_of, text_in
-from tocsin.stores.dynamodb.keys import BY_INSTANT, MEMBERS, Item, history_key, partition_of, run_key, shard_key
+from tocsin.stores.dynamodb.keys import (
+    BY_INSTANT,
+    MEMBERS,
+    RUNS_BEGIN,
+    Item,
+    history_key,
+    is_run,
+    partition_of,
+    run_key,
+    shard_key,
+)
 from tocsin.stores.lists import READ_ROWS_MAX, newest_runs
-from tocsin.stores.orders import behind, failures_behind, fire_key_of, order_key
+from tocsin.stores.orders import FINISHED, behind, failures_behind, fire_key_of, order_key
 
+#: Sorts after what follows the beginning of a key.
+_END = b"\xff" * 64
 _RANGE = "p = :p AND o BETWEEN :first AND :last"
 
 
@@ -115,6 +129,28 @@ class DynamoReads(ClientStore[DynamoClient]):
         rows += map(run_row_of, others)
         below = [row for row in rows if before is None or row.generation < before]
         return newest_runs(below, limit, bytes_max)
+
+    async def ends(self, shard_id: int, cursor: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX) -> Ends:
+        """A page of a shard's finished rows, along the index by instant, and then of its runs, by uuid and generation."""
+        client, limit = self._open, min(limit, READ_ROWS_MAX)
+        begin = behind(cursor) if cursor else FINISHED
+        finished = begin.startswith(FINISHED)
+        if finished:
+            query = between(begin, FINISHED + _END) | {"Select": "ALL_ATTRIBUTES"}
+        else:
+            first, last = (run_key(shard_id, uuid, b"") for uuid in (b"", _END))
+            query = between_keys(first | {"s": {"B": max(begin, first["s"]["B"])}}, last)
+        items = await client.items(partition_of(shard_id), limit=limit, **query)
+        # Keys of runs begin like the uuids of some timers, and are longer.
+        ended = [item for item in items if finished or is_run(bytes(item["s"]["B"]))]
+        every = [row_of(item) if finished else run_row_of(item) for item in ended]
+        kept = [row for row in every if isinstance(row, HistoryRow | RunRow)]
+        rows = [*within(bytes_max, kept)]
+        if len(rows) < len(kept):
+            items = ended[: len(rows)]
+        elif len(items) < limit:
+            return Ends(rows, RUNS_BEGIN if finished else None)
+        return Ends(rows, bytes(items[-1]["o" if finished else "s"]["B"]))
 
     async def failures(
         self, shard_id: int, after: FailurePlace | None, limit: int, *, descending: bool = False

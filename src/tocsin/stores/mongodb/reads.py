@@ -9,6 +9,7 @@ from pymongo.asynchronous.command_cursor import AsyncCommandCursor
 
 from tocsin.ports.store import (
     PAGE_BYTES_MAX,
+    Ends,
     FailurePlace,
     FailureRow,
     FireKey,
@@ -19,6 +20,7 @@ from tocsin.ports.store import (
     RunRow,
     ShardState,
     StoredRow,
+    within,
 )
 from tocsin.sql.keys import INSTANT_MAX, INSTANT_MIN, UUID_MAX, UUID_MIN, above, at_most
 from tocsin.sql.rows import cut, found_of
@@ -37,6 +39,8 @@ from tocsin.stores.mongodb.documents import (
 )
 from tocsin.stores.orders import SUSPENDED
 
+#: How the cursor of a page of ends begins, before a uuid and generation.
+_HISTORY, _RUNS = b"h", b"r"
 _BY_KEY = [("at", 1), ("uuid", 1)]
 
 
@@ -150,6 +154,32 @@ class MongoReads(ClientStore[MongoClient]):
             return [*finished, *(run_row(document) for document in await of_kind("runs", session))]
 
         return newest_runs(await client.snapshot(both), limit, bytes_max)
+
+    async def ends(self, shard_id: int, cursor: bytes | None, limit: int, bytes_max: int = PAGE_BYTES_MAX) -> Ends:
+        """A page of a shard's finished rows, and then of its runs, in the order of the index by timer: those of a timer from
+        the newest on."""
+        client, limit, cursor = self._open, min(limit, READ_ROWS_MAX), cursor or _HISTORY
+        kind, uuid, generation = cursor[:1], cursor[1:17], cursor[17:]
+        name, ended = ("history", history_row) if kind == _HISTORY else ("runs", run_row)
+        ranges: list[Document] = [{}]
+        if uuid:
+            after = uuid_binary(uuid)
+            ranges = [{"uuid": after, "generation": {"$lt": generation}}, {"uuid": {"$gt": after}}]
+
+        async def page(session: Session) -> list[HistoryRow | RunRow]:
+            rows: list[HistoryRow | RunRow] = []
+            for condition in ranges:
+                if len(rows) < limit:
+                    query, sort = {"shard": shard_id, **condition}, [("uuid", 1), ("generation", -1)]
+                    found = client.collection(name).find(query, session=session, sort=sort, limit=limit - len(rows))
+                    rows += [ended(document) async for document in found]
+            return rows
+
+        found = await client.read(page)
+        rows = [*within(bytes_max, found)]
+        if len(found) < limit and len(rows) == len(found):
+            return Ends(rows, _RUNS if kind == _HISTORY else None)
+        return Ends(rows, kind + rows[-1].uuid + rows[-1].generation)
 
     async def failures(
         self, shard_id: int, after: FailurePlace | None, limit: int, *, descending: bool = False

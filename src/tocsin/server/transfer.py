@@ -1,0 +1,322 @@
+"""The transfer of everything in one store to another one, of any kind and with any number of shards, while no server runs.
+
+Both stores are fenced by claims of all of their shards. Shards of the source that are in the target are noted there, so that
+a transfer that was interrupted goes on. `transfer_mark` has what keeps servers away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import NamedTuple
+
+import msgspec
+
+from tocsin.administration import namespaces
+from tocsin.model.namespace import DamagedNamespace
+from tocsin.ports.store import Capabilities, Member, RunRow, Store
+from tocsin.server.stores import check_payload_limit, open_store
+from tocsin.server.transfer_calls import Calls, counted_calls, opened_calls
+from tocsin.server.transfer_mark import (
+    TransferMark,
+    TransferRefused,
+    put_mark,
+    read_mark,
+    remove_mark,
+)
+from tocsin.server.transfer_records import RECORD_KINDS, copy_records, differing_records
+from tocsin.server.transfer_rows import Contents, Placement, RowWriter, measured, shard_rows
+from tocsin.settings import Settings
+from tocsin.timers.jobs import every_job
+
+#: How often members are read while it is found out whether they live.
+_POLL_S = 0.5
+#: Ends whose retention ends so soon after they are compared may have been removed from one side only.
+_EXPIRY_MARGIN_US = 600_000_000
+
+#: Shows the progress of a step that has so many rows (None: unknown); what it yields takes the number of rows done.
+Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+
+
+class Side(NamedTuple):
+    """A store that is open: its number of shards, where it is, for people and without credentials, and how long its nodes
+    may be silent before they are presumed dead."""
+
+    store: Store
+    shards: int
+    place: str
+    member_timeout_s: float
+
+
+class Transfer:
+    """One run of a transfer, the first or a later one. Raises TransferRefused, StoreError."""
+
+    def __init__(self, source: Side, target: Side, progress: Progress, calls: Calls | None = None) -> None:
+        self._source, self._target, self._progress, self._calls = source, target, progress, calls
+        self._mark: TransferMark | None = None
+        self._dead: dict[str, Mapping[bytes, int]] = {}
+
+    async def run(self) -> Contents:
+        """Moves everything, and returns what was moved."""
+        source, target = self._source, self._target
+        began_us = time.time_ns() // 1_000
+        mark = self._mark = await self._begun()
+        for side in (source, target):
+            self._dead[side.place] = await refuse_living(side)
+        if mark is not None and await read_mark(source.store) is not None:
+            # Only the last steps are missing.
+            await self._confirm_source(mark)
+            await self._open_target(mark)
+            return await self._contents(source, began_us)
+        await refuse_unmovable(source.store)
+        contents = await self._contents(source, began_us)
+        refuse_large(contents, target.store.capabilities)
+        if mark is None:
+            fresh = TransferMark("target", uuid.uuid4().hex, source.place, began_us)
+            mark = await put_mark(target.store, fresh)
+        mark = await self._fence(mark)
+        await self._copy(mark, contents, began_us)
+        await copy_records(source.store, source.shards, target.store, target.shards)
+        if self._calls is not None:
+            with self._progress("copying calls", None) as advance:
+                await self._calls.copy(advance)
+        await self._verify()
+        await self._close_source(mark)
+        await self._open_target(mark)
+        return contents
+
+    async def _begun(self) -> TransferMark | None:
+        """The target's mark if this transfer was begun before. Raises TransferRefused if one store can't become the other."""
+        source, target = self._source, self._target
+        of_source, mark = await read_mark(source.store), await read_mark(target.store)
+        if of_source is not None and (mark is None or of_source.transfer != mark.transfer):
+            raise TransferRefused(
+                f"--from: the timers of {source.place} were transferred to {of_source.other}; nothing is left to move"
+                if of_source.role == "source"
+                else f"--from: {source.place} is the target of an unfinished transfer from {of_source.other}; finish it"
+            )
+        if mark is None:
+            await refuse_data(target)
+            if self._calls is not None:
+                await self._calls.refuse_data(target.place)
+        elif mark.role == "source" or mark.other != source.place:
+            raise TransferRefused(
+                f"--to: {target.place} is part of the transfer of another store, {mark.other}; name an empty store"
+            )
+        return mark
+
+    # ------------------------------------------------------------------ fences
+
+    async def _fence(self, mark: TransferMark) -> TransferMark:
+        """Claims every shard of both sides: those of the source once and for all, and then those of the target, each in an
+        epoch above all of the source."""
+        source, target = self._source, self._target
+        if mark.claimed:
+            await self._check_source(mark)
+        else:
+            await claim_all(source, mark.owner, self._dead[source.place])
+            mark = await put_mark(target.store, msgspec.structs.replace(mark, claimed=True))
+        highest = max(state.epoch for state in await source.store.shards())
+        await claim_all(target, mark.owner, self._dead[target.place], above=highest)
+        return mark
+
+    async def _check_source(self, mark: TransferMark) -> None:
+        """Raises TransferRefused if anybody has claimed a shard of the source since the transfer did."""
+        states = {state.shard_id: state for state in await self._source.store.shards()}
+        owners = {states[each].owner if each in states else None for each in range(self._source.shards)}
+        if owners != {mark.owner}:
+            raise TransferRefused(
+                f"a server has used {self._source.place} since the transfer began, so that {self._target.place} is outdated; "
+                "stop it, and start over with an empty store"
+            )
+
+    async def _close_source(self, mark: TransferMark) -> None:
+        """Marks the source. A server writes its member row before it reads the mark, so that either it sees the mark, or it
+        is seen here."""
+        at_us = time.time_ns() // 1_000
+        await put_mark(self._source.store, TransferMark("source", mark.transfer, self._target.place, at_us))
+        await self._confirm_source(mark)
+
+    async def _confirm_source(self, mark: TransferMark) -> None:
+        """Removes the mark of the source, and raises TransferRefused, if a server has used the source meanwhile."""
+        source = self._source
+        try:
+            await self._check_source(mark)
+            for member in await source.store.members():
+                if self._dead[source.place].get(member.incarnation) != member.counter:
+                    raise living(member, source.place)
+        except TransferRefused:
+            await remove_mark(source.store)
+            raise
+
+    async def _open_target(self, mark: TransferMark) -> None:
+        """Lets servers use the target."""
+        target = self._target
+        for state in await target.store.shards():
+            if state.owner == mark.owner:
+                await target.store.release(state.shard_id, epoch=state.epoch, owner=mark.owner)
+        await remove_mark(target.store)
+
+    # ------------------------------------------------------------------ contents
+
+    async def _contents(self, side: Side, after_us: int) -> Contents:
+        with self._progress("counting", None) as advance:
+            contents = await measured(side.store, side.shards, after_us, advance)
+            contents.calls = None if self._calls is None else await self._calls.counted(advance)
+        return contents
+
+    async def _copy(self, mark: TransferMark, contents: Contents, began_us: int) -> None:
+        """Copies the shards that are not in the target yet. What is written again is the same."""
+        source, target = self._source, self._target
+        placement = Placement(await namespaces(source.store), source.shards, target.shards)
+        epochs = {state.shard_id: state.epoch for state in await target.store.shards()}
+        writer = RowWriter(target.store, epochs, mark.owner, placement)
+        with self._progress("copying", None if mark.copied else contents.rows) as advance:
+            for shard_id in range(source.shards):
+                if shard_id in mark.copied:
+                    continue
+                async for page in shard_rows(source.store, shard_id, began_us):
+                    await writer.write(source.store, shard_id, page)
+                    advance(len(page))
+                await writer.flush()
+                mark = await put_mark(target.store, msgspec.structs.replace(mark, copied=(*mark.copied, shard_id)))
+
+    async def _verify(self) -> None:
+        """Compares counts and digests of all rows, and all records. Raises TransferRefused for a difference."""
+        source, target = self._source, self._target
+        after_us = time.time_ns() // 1_000 + _EXPIRY_MARGIN_US
+        with self._progress("verifying", None) as advance:
+            sides = (source, target)
+            expected, found = [await measured(side.store, side.shards, after_us, advance) for side in sides]
+            if self._calls is not None:
+                await self._calls.verify(advance)
+        different = await differing_records(source.store, source.shards, target.store, target.shards)
+        if expected != found or different:
+            raise TransferRefused(
+                f"{target.place} is not what {source.place} is: {found} instead of {expected}"
+                + (f"; records that differ: {', '.join(different)}" if different else "")
+                + "; nothing was switched over; start over with an empty store, and report it if it happens again"
+            )
+
+
+def living(member: Member, place: str) -> TransferRefused:
+    """The error for a server that runs."""
+    return TransferRefused(
+        f"the server {member.node} ({member.address or 'no address'}) uses {place}; stop the servers of both stores first"
+    )
+
+
+async def refuse_living(side: Side) -> Mapping[bytes, int]:
+    """Raises TransferRefused if a server uses the store; returns the counters of members that were not removed when their
+    processes ended. An exclusive store has its lock instead."""
+    if side.store.capabilities.exclusive:
+        return {member.incarnation: member.counter for member in await side.store.members()}
+    seen = {member.incarnation: member.counter for member in await side.store.members()}
+    deadline = time.monotonic() + (side.member_timeout_s if seen else 0)
+    while time.monotonic() < deadline:
+        await asyncio.sleep(_POLL_S)
+        for member in await side.store.members():
+            if seen.get(member.incarnation) != member.counter:
+                raise living(member, side.place)
+    return seen
+
+
+async def refuse_data(target: Side) -> None:
+    """Raises TransferRefused unless the store has never been used."""
+    found = [kind for kind in RECORD_KINDS if await target.store.records(kind, limit=1)]
+    if await target.store.shards() or found:
+        raise TransferRefused(
+            f"--to: {target.place} has been used already; name an empty database, schema, keyspace, table or file"
+        )
+
+
+def refuse_large(contents: Contents, target: Capabilities) -> None:
+    """Raises TransferRefused for a record that the target can't hold."""
+    largest, most = contents.largest, target.row_bytes_max
+    if largest is not None and most is not None and len(largest.record) > most:
+        name = largest.uuid.hex() if isinstance(largest, RunRow) else f"{largest.namespace}/{largest.timer_id}"
+        raise TransferRefused(
+            f"--to: the record of {name} has {len(largest.record)} bytes, and the target can hold {most}; change or "
+            "delete it in the source"
+        )
+
+
+async def refuse_unmovable(source: Store) -> None:
+    """Raises TransferRefused while a job is not finished, and if the shards of a namespace's timers are not known."""
+    running = [job.id for job in await every_job(source, lambda event: None) if job.live]
+    if running:
+        raise TransferRefused(
+            f"the job {running[0]} has not ended; start the server, wait for it or cancel it (`tocsin jobs cancel`), and "
+            "stop the server again"
+        )
+    damaged = [each.name for each in await namespaces(source) if isinstance(each, DamagedNamespace)]
+    if damaged:
+        raise TransferRefused(
+            f"the record of the namespace {damaged[0]} can't be read, so that the shards of its timers are not known; "
+            "restore it from a backup first"
+        )
+
+
+async def claim_all(side: Side, owner: bytes, dead: Mapping[bytes, int], above: int = 0) -> None:
+    """Claims every shard, as often as it takes until its epoch is above this one."""
+    states = {state.shard_id: state for state in await side.store.shards()}
+    for shard_id in range(side.shards):
+        state = states.get(shard_id)
+        epoch = 0 if state is None else state.epoch
+        former = None if state is None or state.owner is None or state.owner == owner else state.owner
+        presumed_dead = (former, dead[former]) if former is not None and former in dead else None
+        while True:
+            claimed = await side.store.claim(shard_id, expected_epoch=epoch, owner=owner, presumed_dead=presumed_dead)
+            if claimed is None:
+                raise TransferRefused(f"a server has claimed shard {shard_id} of {side.place}; stop all servers first")
+            epoch, presumed_dead = claimed, None
+            if epoch > above:
+                break
+
+
+async def transfer(source: Settings, target: Settings, progress: Progress) -> Contents:
+    """Moves everything from the source's store to the target's, and returns what was moved. Raises ConfigError,
+    TransferRefused, StoreError."""
+    async with (
+        _opened(source, create=False) as of_source,
+        opened_calls(source, target) as calls,
+        _opened(target, create=True) as of_target,
+    ):
+        return await Transfer(of_source, of_target, progress, calls).run()
+
+
+async def plan(source: Settings, target: Settings, progress: Progress) -> Contents:
+    """What a transfer would move, read while a server may run; without service calls while their agent does. Raises
+    ConfigError, TransferRefused for what a transfer would refuse, StoreError."""
+    async with _opened(source, create=False, node=False) as side:
+        if (mark := await read_mark(side.store)) is not None and mark.role == "source":
+            raise TransferRefused(f"--from: its timers were transferred to {mark.other}; nothing is left to move")
+        await refuse_unmovable(side.store)
+        with progress("counting", None) as advance:
+            contents = await measured(side.store, side.shards, time.time_ns() // 1_000, advance)
+            contents.calls = await counted_calls(source, advance)
+        refuse_large(contents, open_store(target, node=False, memory=False).capabilities)
+        return contents
+
+
+@asynccontextmanager
+async def _opened(settings: Settings, *, create: bool, node: bool = True) -> AsyncIterator[Side]:
+    """The settings' store, which nobody else can open meanwhile if it is a file and `node`."""
+    store = open_store(settings, node=node, memory=False, create=create)
+    check_payload_limit(settings, store.capabilities)
+    try:
+        shards = await store.open(settings.shards if create else None)
+        yield Side(store, shards, _place(settings), settings.engine.member_timeout_us / 1e6)
+    finally:
+        await store.close()
+
+
+def _place(settings: Settings) -> str:
+    """Where the store is, the same however it is named."""
+    url = settings.store_url_redacted()
+    if url.startswith("sqlite:"):
+        return f"sqlite:///{settings.sqlite_path().resolve()}"
+    return f"{url} schema {settings.postgresql.schema}" if url.startswith("postgresql:") else url
