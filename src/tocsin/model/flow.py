@@ -118,7 +118,7 @@ class FlowRules:
         """The rule that the key is subject to: the one with this key, else the one with its longest prefix; None: the key is
         not limited."""
         found = self._keys.get(key)
-        end = key.rfind(":") if found is None and self._prefixes else -1
+        end = key.rfind(":") if found is None else -1
         while end >= 0:
             found = self._prefixes.get(key[: end + 1])
             if found is not None:

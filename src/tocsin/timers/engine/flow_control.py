@@ -43,7 +43,8 @@ class FlowControl:
         self._context = context
         self._total_shards = total_shards
         self._dispatcher = dispatcher
-        self.rules: dict[RuleName, RuleState] = {}
+        #: By namespace and match, as in `RuleName`: to make one for each look-up would cost more than the look-up.
+        self.rules: dict[tuple[str, str], RuleState] = {}
         #: The same by the shards that determine their homes.
         self.at_shard: dict[int, dict[RuleName, RuleState]] = {}
         #: The homes that are here, by shard.
@@ -74,15 +75,22 @@ class FlowControl:
         limited = known is not None and known.limits is not None
         if not limited and not key:
             return None
-        outer = self._key(RuleName(namespace, ""), self._namespace_rule(namespace), "") if limited else None
-        if not key:
-            return outer
-        flow = self._context.flows.get(namespace, _NO_RULES).find(key)
+        outer = self._namespace_key(namespace) if limited else None
+        rules = self._context.flows.get(namespace) if key else None
+        flow = None if rules is None else rules.find(key)
         if flow is None:
             return outer
-        state = self._key(RuleName(namespace, flow.match), flow, key)
+        rule = self.rules.get((namespace, flow.match)) or self._rule(RuleName(namespace, flow.match), flow)
+        state = rule.keys.get(key) or self._new_key(rule, key)
         state.namespace_key = outer
         return state
+
+    def _namespace_key(self, namespace: str) -> KeyState:
+        """The only key of the namespace's own limits."""
+        rule = self.rules.get((namespace, ""))
+        if rule is None:
+            rule = self._rule(RuleName(namespace, ""), self._namespace_rule(namespace))
+        return rule.keys.get("") or self._new_key(rule, "")
 
     def _namespace_rule(self, namespace: str) -> Flow:
         """The limits of the namespace itself, as a rule with a single, empty key."""
@@ -99,21 +107,19 @@ class FlowControl:
         flow = rules.get(match) if match else self._namespace_rule(namespace)
         return None if flow is None else self._rule(name, flow)
 
-    def _key(self, name: RuleName, flow: Flow, key: str) -> KeyState:
-        rule = self._rule(name, flow)
-        state = rule.keys.get(key)
-        if state is None:
-            state = rule.keys[key] = KeyState(rule, key, Usage(next(self._lives)))
-            self._link_key(state)
+    def _new_key(self, rule: RuleState, key: str) -> KeyState:
+        state = rule.keys[key] = KeyState(rule, key, Usage(next(self._lives)))
+        if rule.accounts is not None:
+            account = state.account = rule.accounts.key(key, self._context.clock.boottime_us())
+            account.local = state.usage
         return state
 
     def _rule(self, name: RuleName, flow: Flow) -> RuleState:
-        rule = self.rules.get(name)
-        if rule is None:
-            shard_id = namespace_hash(f"{name.namespace}/{name.match}") % self._total_shards
-            rule = self.rules[name] = RuleState(name, flow, shard_id, Usage(next(self._lives)))
-            self.at_shard.setdefault(shard_id, {})[name] = rule
-            self._link(rule)
+        """A rule that this node did not know."""
+        shard_id = namespace_hash(f"{name.namespace}/{name.match}") % self._total_shards
+        rule = self.rules[name] = RuleState(name, flow, shard_id, Usage(next(self._lives)))
+        self.at_shard.setdefault(shard_id, {})[name] = rule
+        self._link(rule)
         return rule
 
     def _link(self, rule: RuleState) -> None:
@@ -148,16 +154,17 @@ class FlowControl:
 
     def settle(self, state: KeyState) -> None:
         """Forgets a key that has nothing here, and its turns if nothing waits for them."""
-        outer = state.namespace_key
+        outer, rule = state.namespace_key, state.rule
         if not state.queues:
-            state.rule.blocked.pop(state, None)
+            if rule.blocked:
+                rule.blocked.pop(state, None)
             if outer is not None and (outer.blocked or outer.rule.blocked):
                 outer.rule.blocked.pop(state, None)
                 outer.blocked.pop(state, None)
                 self.settle(outer)
         # The one of a namespace's limits stays: keys whose timers wait for something else refer to it.
-        if state.key and state.is_idle and state.rule.keys.get(state.key) is state:
-            del state.rule.keys[state.key]
+        if state.key and state.is_idle and rule.keys.get(state.key) is state:
+            del rule.keys[state.key]
             if state.account is not None:
                 state.account.local = None
 
@@ -179,7 +186,7 @@ class FlowControl:
                 namespaces.add(namespace)
                 if rule.accounts is not None:
                     rule.accounts.change(flow, now_us)
-        for namespace in {name.namespace for name in self.rules}:
+        for namespace in {rule.name.namespace for rule in self.rules.values()}:
             found_by = self._rules_of(namespace)
             former = self._found_by.get(namespace)
             if former is not None and (former[0].all(), former[1]) != (found_by[0].all(), found_by[1]):
@@ -220,10 +227,10 @@ class FlowControl:
         """Whether an attempt may begin. If not, the key is woken when that may have changed. Where others wait for what the
         key shares with them, it waits for its turn, unless this is it."""
         boot_us = self._context.clock.boottime_us()
+        if not self._lets(state, state, boot_us, in_turn=in_turn):
+            return False
         outer = state.namespace_key
-        return self._lets(state, state, boot_us, in_turn=in_turn) and (
-            outer is None or self._lets(outer, state, boot_us, in_turn=in_turn)
-        )
+        return outer is None or self._lets(outer, state, boot_us, in_turn=in_turn)
 
     def _lets(self, gate: KeyState, state: KeyState, boot_us: int, *, in_turn: bool) -> bool:
         """Whether one of the two rules lets an attempt of the key begin."""
@@ -257,7 +264,8 @@ class FlowControl:
             rule.blocked[state] = None
             self.wake(rule)
             return False
-        if not self._frees(rule, accounts.total, boot_us):
+        total = accounts.total
+        if total.limits is not None and not self._frees(rule, total, boot_us):
             rule.blocked[state] = None
             return False
         return True
@@ -276,20 +284,19 @@ class FlowControl:
         outer = state.namespace_key
         taken = (state,) if outer is None else (state, outer)
         for each in taken:
-            each.usage.in_use += 1
-            each.usage.begun += 1
-            each.rule.usage.in_use += 1
-            each.rule.usage.begun += 1
-            if each.account is None:
+            rule, usage, account = each.rule, each.usage, each.account
+            usage.in_use += 1
+            usage.begun += 1
+            rule.usage.in_use += 1
+            rule.usage.begun += 1
+            if account is None:
                 each.granted -= 1
                 self._note(each)
             else:
-                accounts = each.rule.accounts
-                assert accounts is not None
-                for account in (each.account, accounts.total):
-                    account.take(1)
-                    if account.waiting:
-                        account.has_all(self._context.incarnation)
+                assert rule.accounts is not None
+                own = self._context.incarnation
+                account.begin(own)
+                rule.accounts.total.begin(own)
         return taken
 
     def end(self, taken: Taken) -> None:
@@ -409,7 +416,7 @@ class FlowControl:
 
     def _frees(self, gate: KeyState | RuleState, account: Account, boot_us: int) -> bool:
         own = self._context.incarnation
-        if account.free_for(own, boot_us) > 0:
+        if account.lets(own, boot_us):
             return True
         account.wait(own, boot_us + WAITING_US, had_turn=False)
         wait_us = account.again_in_us(boot_us)
@@ -547,20 +554,18 @@ class FlowControl:
     def busiest(self, most: int) -> list[tuple[str, str, int, int]]:
         """The rules for which most waits: (namespace, match, attempts in flight here, timers and calls waiting here)."""
         found = [
-            (name.namespace, name.match, rule.usage.in_use, _waiting(rule.keys.values()))
-            for name, rule in self.rules.items()
-            if rule.keys
+            (*rule.name, rule.usage.in_use, _waiting(rule.keys.values())) for rule in self.rules.values() if rule.keys
         ]
         return nlargest(most, found, key=lambda each: (each[3], each[2]))
 
     def counts(self, namespace: str) -> dict[str, FlowCounts]:
         """What this node has of the namespace's flows, by the match of their rule; without rules of which it has nothing."""
         found = {}
-        for name, rule in self.rules.items():
-            if name.namespace == namespace:
+        for rule in self.rules.values():
+            if rule.name.namespace == namespace:
                 waiting = _waiting(rule.keys.values())
                 if rule.usage.in_use or waiting:
-                    found[name.match] = FlowCounts(rule.usage.in_use, waiting)
+                    found[rule.name.match] = FlowCounts(rule.usage.in_use, waiting)
         return found
 
 

@@ -109,7 +109,7 @@ class KeyState(Place):
             self.usage.in_use
             or self.queues
             or self.blocked
-            or self.granted
+            or self._granted
             or self.changed
             or self.sent
             or self.alarm_at
