@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from tocsin.model.flow import FlowLimits, Rate
 
 #: More than can be granted at once.
@@ -65,13 +67,19 @@ class Bucket:
 
     def is_full(self, now_us: int) -> bool:
         """Whether nothing more is added: the bucket could be forgotten."""
-        self._fill(now_us)
-        return self._parts >= self.burst * self.rate.per_us
+        rate = self.rate
+        return self._parts + rate.count * (now_us - self._at) >= self.burst * rate.per_us
+
+
+class InUse(Protocol):
+    """A node's attempts in flight of a limit. A home that is on the same node reads them directly."""
+
+    in_use: int
 
 
 class Usage:
     """What one node has of a limit: attempts in flight, and those that began since `life`, which numbers the node's usages. A
-    home that is on the same node reads it directly."""
+    key's state has the same of itself."""
 
     __slots__ = ("begun", "in_use", "life")
 
@@ -98,9 +106,9 @@ class Account:
 
     __slots__ = ("_held", "_holders", "bucket", "closed_until", "limits", "local", "waiting")
 
-    def __init__(self, limits: FlowLimits | None, local: Usage | None, since_us: int) -> None:
+    def __init__(self, limits: FlowLimits | None, local: InUse | None, since_us: int) -> None:
         self.limits = limits
-        self.local = local
+        self.local: InUse | None = local
         self.bucket: Bucket | None = None
         if limits is not None and limits.rate is not None:
             self.bucket = Bucket(limits.rate, limits.burst, since_us)
@@ -156,9 +164,8 @@ class Account:
         limits, bucket = self.limits, self.bucket
         if limits is None:
             return True
-        if limits.parallelism is not None and self.in_use >= limits.parallelism:
-            return False
-        return bucket is None or bucket.has_token(now_us)
+        most = limits.parallelism
+        return (most is None or self.in_use < most) and (bucket is None or bucket.has_token(now_us))
 
     def free_for(self, node: bytes, now_us: int) -> int:
         """How many attempts that node may begin: one is left to each node whose turn is before."""

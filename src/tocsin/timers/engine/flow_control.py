@@ -41,6 +41,7 @@ class FlowControl:
 
     def __init__(self, context: Context, dispatcher: Dispatcher, total_shards: int) -> None:
         self._context = context
+        self._own = context.incarnation
         self._total_shards = total_shards
         self._dispatcher = dispatcher
         #: By namespace and match, as in `RuleName`: to make one for each look-up would cost more than the look-up.
@@ -108,10 +109,10 @@ class FlowControl:
         return None if flow is None else self._rule(name, flow)
 
     def _new_key(self, rule: RuleState, key: str) -> KeyState:
-        state = rule.keys[key] = KeyState(rule, key, Usage(next(self._lives)))
+        state = rule.keys[key] = KeyState(rule, key, next(self._lives))
         if rule.accounts is not None:
             account = state.account = rule.accounts.key(key, self._context.clock.boottime_us())
-            account.local = state.usage
+            account.local = state
         return state
 
     def _rule(self, name: RuleName, flow: Flow) -> RuleState:
@@ -148,7 +149,7 @@ class FlowControl:
         state.account, state.granted = None, 0
         if accounts is not None:
             state.account = accounts.key(state.key, self._context.clock.boottime_us())
-            state.account.local = state.usage
+            state.account.local = state
             state.account.closed_until = max(state.account.closed_until, state.closed_until)
             state.changed, state.sent = False, 0
 
@@ -234,10 +235,10 @@ class FlowControl:
 
     def _lets(self, gate: KeyState, state: KeyState, boot_us: int, *, in_turn: bool) -> bool:
         """Whether one of the two rules lets an attempt of the key begin."""
-        rule = gate.rule
+        rule, account = gate.rule, gate.account
         if rule.flow.paused and self._is_paused(rule, state):
             return False
-        if gate.account is None:
+        if account is None:
             # The home is elsewhere, or nowhere at the moment.
             if gate.granted > 0 and boot_us < gate.granted_until and gate.closed_until <= boot_us:
                 return True
@@ -256,7 +257,8 @@ class FlowControl:
             gate.blocked[state] = None
             self.wake(gate)
             return False
-        if not self._frees(gate, gate.account, boot_us):
+        if not account.lets(self._own, boot_us):
+            self._await(gate, account, boot_us)
             if gate is not state:
                 gate.blocked[state] = None
             return False
@@ -265,7 +267,8 @@ class FlowControl:
             self.wake(rule)
             return False
         total = accounts.total
-        if total.limits is not None and not self._frees(rule, total, boot_us):
+        if total.limits is not None and not total.lets(self._own, boot_us):
+            self._await(rule, total, boot_us)
             rule.blocked[state] = None
             return False
         return True
@@ -284,9 +287,9 @@ class FlowControl:
         outer = state.namespace_key
         taken = (state,) if outer is None else (state, outer)
         for each in taken:
-            rule, usage, account = each.rule, each.usage, each.account
-            usage.in_use += 1
-            usage.begun += 1
+            rule, account = each.rule, each.account
+            each.in_use += 1
+            each.begun += 1
             rule.usage.in_use += 1
             rule.usage.begun += 1
             if account is None:
@@ -294,21 +297,20 @@ class FlowControl:
                 self._note(each)
             else:
                 assert rule.accounts is not None
-                own = self._context.incarnation
-                account.begin(own)
-                rule.accounts.total.begin(own)
+                account.begin(self._own)
+                rule.accounts.total.begin(self._own)
         return taken
 
     def end(self, taken: Taken) -> None:
         """Frees the slots of an attempt that has ended."""
         for each in taken:
-            rule = each.rule
-            each.usage.in_use -= 1
+            rule, account, accounts = each.rule, each.account, each.rule.accounts
+            each.in_use -= 1
             rule.usage.in_use -= 1
-            if each.account is None:
+            if account is None or accounts is None:
                 self._note(each)
-            elif each.account.waiting or (rule.accounts is not None and rule.accounts.total.waiting):
-                self._notify(rule, each.account)
+            elif account.waiting or accounts.total.waiting:
+                self._notify(rule, account)
             if rule.blocked:
                 self.wake(rule)
             if each.queues or each.blocked:
@@ -415,14 +417,17 @@ class FlowControl:
         return self._frees(gate, gate.accounts.total, boot_us)
 
     def _frees(self, gate: KeyState | RuleState, account: Account, boot_us: int) -> bool:
-        own = self._context.incarnation
-        if account.lets(own, boot_us):
+        if account.lets(self._own, boot_us):
             return True
-        account.wait(own, boot_us + WAITING_US, had_turn=False)
+        self._await(gate, account, boot_us)
+        return False
+
+    def _await(self, gate: KeyState | RuleState, account: Account, boot_us: int) -> None:
+        """This node waits for what the account of the gate lacks. If only time brings it, the gate is checked again then."""
+        account.wait(self._own, boot_us + WAITING_US, had_turn=False)
         wait_us = account.again_in_us(boot_us)
         if wait_us:
             self._plan(gate, boot_us + wait_us)
-        return False
 
     def _plan(self, gate: KeyState | RuleState, boot_us: int) -> None:
         """Has the gate checked again at that boot time."""
@@ -481,7 +486,7 @@ class FlowControl:
     def wake_rule(self, rule: RuleState) -> None:
         """Has all that waits for the rule served, and reported if its home is elsewhere."""
         for state in list(rule.keys.values()):
-            if state.account is None and state.usage.in_use:
+            if state.account is None and state.in_use:
                 state.changed = rule.changed = True
             if state.queues or state.blocked:
                 self.wake(state)
