@@ -249,7 +249,7 @@ class FlowControl:
         home, accounts = rule.home, rule.accounts
         assert home is not None
         assert accounts is not None
-        if not home.grants(boot_us):
+        if not home.grants_from_now_on and not home.grants(boot_us):
             rule.blocked[state] = None
             self._plan(rule, boot_us + _HOME_CHECK_US)
             return False

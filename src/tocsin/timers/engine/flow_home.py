@@ -87,6 +87,8 @@ class Home:
         self.rules: dict[RuleName, RuleAccounts] = {}
         self._awaited: set[bytes] | None = None
         self._awaited_until_us = 0
+        #: Whether it was found to grant (`grants`): it does for the rest of its epoch.
+        self.grants_from_now_on = False
         self._numbers: dict[bytes, int] = {}
         #: The other nodes of which it has a report that counts.
         self.nodes: set[bytes] = set()
@@ -116,8 +118,9 @@ class Home:
 
     def grants(self, now_us: int) -> bool:
         """Whether it grants already."""
-        awaited = self._awaited
-        return awaited is not None and (not awaited or not self.awaited(now_us))
+        if not self.grants_from_now_on:
+            self.grants_from_now_on = self._awaited is not None and not self.awaited(now_us)
+        return self.grants_from_now_on
 
     def forget(self, node: bytes) -> None:
         """The node is presumed dead. Its reports count again as soon as one comes."""
