@@ -74,7 +74,7 @@ MUTATIONS = [
     ),
     _mutation("granted slots are not counted", drop(ACCOUNT + "grant", "self._held")),
     _mutation("slots of other nodes are not counted", replace(ACCOUNT + "in_use", "self._held", by="0")),
-    _mutation("slots of the home's own node are not counted", replace(ACCOUNT + "in_use", "self.local.in_use", by="0")),
+    _mutation("slots of the home's own node are not counted", replace(ACCOUNT + "in_use", "local.in_use", by="0")),
     _mutation(
         "the slots of a dead node stay in use",
         drop(EXCHANGE + "_placement_changed", "home.forget"),
@@ -86,7 +86,7 @@ MUTATIONS = [
         drop("tocsin.timers.engine.flow_home:_grant", "total.grant"),
         caught_by="tests/unit/test_flow_home.py::test_a_grant_needs_a_slot_of_the_key_and_one_of_all",
     ),
-    _mutation("the total of the home's own node is not taken", drop(CONTROL + "begin", "each.rule.usage.in_use")),
+    _mutation("the total of the home's own node is not taken", drop(CONTROL + "begin", "rule.usage.in_use")),
     _mutation(
         "a namespace's own limits do not apply beside a flow's",
         rewrite(CONTROL + "of", "state.namespace_key = outer", to="state.namespace_key = None"),
@@ -104,21 +104,21 @@ MUTATIONS = [
     ),
     _mutation(
         "a closed key does not open by itself",
-        drop(CONTROL + "_frees", "self._plan"),
+        drop(CONTROL + "_await", "self._plan"),
         caught_by=_SINGLE_NODE + "test_a_rate_is_kept_exactly_and_used_up",
     ),
     _mutation(
         "the key of a namespace's limits is forgotten",
         replace(
             CONTROL + "settle",
-            "state.key and state.is_idle and state.rule.keys.get(state.key) is state",
-            by="state.is_idle and state.rule.keys.get(state.key) is state",
+            "state.key and state.is_idle and rule.keys.get(state.key) is state",
+            by="state.is_idle and rule.keys.get(state.key) is state",
         ),
         caught_by=_SINGLE_NODE + "test_a_namespaces_limit_holds_after_nothing_of_it_was_in_flight",
     ),
     _mutation(
         "accounts of idle keys are kept",
-        drop(CONTROL + "settle", "del state.rule.keys[state.key]"),
+        drop(CONTROL + "settle", "del rule.keys[state.key]"),
         caught_by=_SINGLE_NODE + "test_many_keys_leave_nothing_in_memory",
     ),
 ]

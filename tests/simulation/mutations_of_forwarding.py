@@ -134,7 +134,9 @@ MUTATIONS = [
     mutation(
         "a deferred timer fires in a paused namespace",
         23,
-        leave_out("tocsin.timers.engine.dispatcher:Dispatcher._fire_first", "namespace is not None", "namespace.held"),
+        leave_out(
+            "tocsin.timers.engine.dispatcher:Dispatcher._may_fire_still", "namespace is not None", "namespace.held"
+        ),
     ),
     mutation(
         "a namespace is written whatever its version",

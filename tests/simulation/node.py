@@ -277,7 +277,7 @@ class Node:
         states = [state for each in dispatcher.flows.rules.values() for state in each.keys.values()]
         yield (
             "keys of flows in use",
-            [each.reason for each in states if each.usage.in_use or each.waiting or each.blocked],
+            [each.reason for each in states if each.in_use or each.waiting or each.blocked],
         )
         yield (
             "attempts of former claims",

@@ -48,7 +48,7 @@ def most_in_flight(calls: Iterable[Call]) -> int:
 def check_forgotten(crowd: Crowd) -> None:
     """Checks that nothing is left of flows without timers, but for accounts whose buckets fill."""
     flows = crowd.supervisor.dispatcher.flows
-    assert not [state.key for each in flows.rules.values() for state in each.keys.values() if state.usage.in_use]
+    assert not [state.key for each in flows.rules.values() for state in each.keys.values() if state.in_use]
     assert not [state.key for each in flows.rules.values() for state in each.keys.values() if state.waiting]
     assert not any(each.usage.in_use or each.blocked for each in flows.rules.values())
     assert not crowd.supervisor.dispatcher.waiting

@@ -98,30 +98,30 @@ class FlowRules:
 
     def __init__(self, flows: Iterable[Flow]) -> None:
         self._keys: dict[str, Flow] = {}
+        # Without the colon at their end.
         self._prefixes: dict[str, Flow] = {}
         for flow in flows:
-            (self._prefixes if flow.is_prefix else self._keys)[flow.match] = flow
+            if flow.is_prefix:
+                self._prefixes[flow.match[:-1]] = flow
+            else:
+                self._keys[flow.match] = flow
 
     def __len__(self) -> int:
         return len(self._keys) + len(self._prefixes)
 
     def all(self) -> list[Flow]:
         """All rules, by what they match."""
-        found = self._keys | self._prefixes
-        return [found[match] for match in sorted(found)]
+        return sorted((*self._keys.values(), *self._prefixes.values()), key=lambda flow: flow.match)
 
     def get(self, match: str) -> Flow | None:
         """The rule with exactly this match."""
-        return (self._prefixes if match.endswith(":") else self._keys).get(match)
+        return self._prefixes.get(match[:-1]) if match.endswith(":") else self._keys.get(match)
 
     def find(self, key: str) -> Flow | None:
         """The rule that the key is subject to: the one with this key, else the one with its longest prefix; None: the key is
         not limited."""
-        found = self._keys.get(key)
-        end = key.rfind(":") if found is None and self._prefixes else -1
-        while end >= 0:
-            found = self._prefixes.get(key[: end + 1])
-            if found is not None:
-                break
-            end = key.rfind(":", 0, end)
+        found, prefix = self._keys.get(key), key
+        while found is None and ":" in prefix:
+            prefix = prefix.rpartition(":")[0]
+            found = self._prefixes.get(prefix)
         return found

@@ -23,6 +23,7 @@ from tocsin.settings import Settings
 from tocsin.tasks import end_tasks, spawn
 from tocsin.telemetry.clock import ConfirmedClock
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.flow_shown import timers_waiting
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.quotas import exchange_quotas
 from tocsin.timers.service import TimerService
@@ -94,7 +95,7 @@ class Engine:
         dispatcher = self.supervisor.dispatcher
         return {
             "tocsin_callbacks_in_flight": dispatcher.in_flight,
-            "tocsin_timers_deferred": dispatcher.waiting - dispatcher.flows.waiting(),
+            "tocsin_timers_deferred": dispatcher.waiting - timers_waiting(dispatcher.flows.rules.values()),
             "tocsin_destinations": dispatcher.destinations,
             "tocsin_breakers_open": len(dispatcher.admission.open_breakers()),
             "tocsin_overdue_seconds": self.supervisor.overdue_us() / 1e6,

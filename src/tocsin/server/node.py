@@ -52,6 +52,7 @@ from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.telemetry.metrics import BreakerMetrics, DiskMetrics, FlowMetrics, Metrics
 from tocsin.telemetry.tracing import Tracer, open_tracer
 from tocsin.timers.engine.call_flows import CallFlows
+from tocsin.timers.engine.flow_shown import busiest
 from tocsin.timers.job_runner import JobRunner
 from tocsin.timers.jobs import Jobs
 from tocsin.timers.service import TimerService
@@ -210,7 +211,9 @@ class Server:
             serve=relay.serve,
             has_agent=lambda: self.calls() is not None,
         )
-        watching.metrics.registry.register(FlowMetrics(engine.supervisor.dispatcher.flows.busiest))
+        watching.metrics.registry.register(
+            FlowMetrics(lambda most: busiest(engine.supervisor.dispatcher.flows.rules.values(), most))
+        )
         watching.metrics.registry.register(BreakerMetrics(engine.supervisor.dispatcher.admission.longest_open))
         relay.cluster = engine.cluster
         watching.outages.attach(identity.name, engine)

@@ -25,6 +25,7 @@ from tocsin.model.namespace import RESERVED_PREFIX
 from tocsin.ports.forward import FlowCounts
 from tocsin.timers.cluster_view import others_alive
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.flow_shown import counts
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.namespaces import Namespaces, until_known_everywhere
 
@@ -181,7 +182,7 @@ class Flows:
     async def _views(self, namespace: str, flows: Sequence[Flow]) -> list[FlowView]:
         """The rules with what all nodes have of them."""
         reports: dict[bytes, Mapping[str, FlowCounts]] = {
-            self._supervisor.incarnation: self._supervisor.dispatcher.flows.counts(namespace)
+            self._supervisor.incarnation: counts(self._supervisor.dispatcher.flows.rules.values(), namespace)
         }
         others: Collection[bytes] = ()
         peers = self._namespaces.peers

@@ -57,6 +57,7 @@ from tocsin.timers.cluster_view import (
 )
 from tocsin.timers.destinations import Destinations
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.flow_shown import counts
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.explaining import explain
@@ -139,7 +140,7 @@ class TimerService:
 
     def flow_counts(self, namespace: str) -> dict[str, FlowCounts]:
         """What this node has of the namespace's flows, by the match of their rule; without rules of which it has nothing."""
-        return self._supervisor.dispatcher.flows.counts(namespace)
+        return counts(self._supervisor.dispatcher.flows.rules.values(), namespace)
 
     def destination_reports(self, question: DestinationQuestion) -> list[DestinationReport]:
         """What this node knows of destinations."""

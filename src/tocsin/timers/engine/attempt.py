@@ -127,7 +127,7 @@ class Attempt:
             self._observe(exchange, conclusion, word if counts else "superseded")
             error = conclusion.timer.last_error
             admission.learn(path, outcome, error, began=self._began, boot_us=boot_us, lasted_us=exchange.duration_us)
-            if self._taken and isinstance(outcome, Response):
+            if self._taken and isinstance(outcome, Response) and outcome.status in PAUSING:
                 self._close_flow(outcome)
         if self._taken:
             dispatcher.flows.end(self._taken)
@@ -136,9 +136,9 @@ class Attempt:
             admission.settle(path)
 
     def _close_flow(self, outcome: Response) -> None:
-        """Has the flow wait as long as the receiver asks for, where its rule provides for that."""
+        """Has the flow wait as long as a receiver asks for that takes no more now, where its rule provides for that."""
         context = self._dispatcher.context
-        if outcome.status in PAUSING and outcome.retry_after is not None:
+        if outcome.retry_after is not None:
             now_us = context.clock.now_us()
             until_us = retry_after_at(outcome.retry_after, now_us, context.limits.retry_after_max_us)
             if until_us is not None:

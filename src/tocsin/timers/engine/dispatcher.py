@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Timer
 from tocsin.ports.forward import REFUSED, Obstacle
 from tocsin.ports.observer import DispatchPaused, DispatchResumed
@@ -340,48 +341,60 @@ class Dispatcher:
     def _fire_first(self, queue: Queue, now: int, *, in_turn: bool = False) -> bool:
         """Fires the first row of the queue if it is still current and due. If something else that it needs is closed, it
         waits there; False then. `in_turn`: its flow's key has its turn."""
-        row, shard = self.admission.take(queue), queue.shard
-        place, flow, done, timer = queue.place, None, True, row.timer
-        namespace = self.context.namespaces.get(timer.namespace)
-        window = shard.window
-        if window is not None and not shard.draining and window.holds(row):
-            expires_at = None if timer.expire_after_us is None else timer.expires_at
-            in_time = expires_at is None or now <= expires_at
-            if row.key[0] > now or (namespace is not None and namespace.held) or not in_time:
-                # No longer due, or its namespace was paused or the timer expired in the meantime: its next turn decides.
+        row, shard, place, done = self.admission.take(queue), queue.shard, queue.place, True
+        namespace = self.context.namespaces.get(row.timer.namespace)
+        if self._may_fire_still(shard, row, namespace, now):
+            flow = self.flows.of(row.timer.namespace, row.timer.flow_key, namespace)
+            if flow is not None and not self.flows.is_open(flow, in_turn=in_turn):
+                row.let_at = HELD
+                self.admission.defer(shard, row, flow)
+                done = False
+            else:
                 if row.let_at == HELD:
                     row.let_at = now
-                window.put_back(row)
-                self._alarm.set(shard.shard_id, row.key[0], now)
-            elif (self.waits_until_us is None or self._ends_in_time(row)) and (
-                timer.schedule is None or not self._waits(shard, row, now)
-            ):
-                flow = self.flows.of(timer.namespace, timer.flow_key, namespace)
-                if flow is not None and not self.flows.is_open(flow, in_turn=in_turn):
-                    row.let_at = HELD
-                    self.admission.defer(shard, row, flow)
-                    done = False
-                else:
-                    if row.let_at == HELD:
-                        row.let_at = now
-                    if isinstance(place, DestinationPath):
-                        # Whoever serves a path has made sure that it and the namespace have a slot.
-                        Attempt.begin(self, shard, row, place, flow, now).send()
-                        if flow is not None and flow.queues:
-                            self.flows.wake(flow)
-                        return True
-                    done = self._begin_or_defer(shard, row, flow, now)
+                if isinstance(place, DestinationPath):
+                    # Whoever serves a path has made sure that it and the namespace have a slot.
+                    Attempt.begin(self, shard, row, place, flow, now).send()
+                    if flow is not None and flow.queues:
+                        self.flows.wake(flow)
+                    return True
+                done = self._begin_or_defer(shard, row, flow, now)
         if isinstance(place, DestinationPath):
-            # The row may have been the one that had come from its flow's key.
-            flow = self.flows.of(timer.namespace, timer.flow_key, namespace) if flow is None else flow
-            if flow is not None and flow.queues:
-                self.flows.wake(flow)
-            elif flow is not None:
-                # It may be known only because it was asked for.
-                self.flows.settle(flow)
+            self._bring_next(row, namespace)
         # The queue may have been the last one of its place.
         self.admission.settle(place)
         return done
+
+    def _may_fire_still(self, shard: Shard, row: Row, namespace: Namespace | None, now: int) -> bool:
+        """Whether a row that was deferred is still current and due. If only its next turn can decide that, it returns to the
+        window."""
+        window, timer = shard.window, row.timer
+        if window is None or shard.draining or not window.holds(row):
+            return False
+        expires_at = None if timer.expire_after_us is None else timer.expires_at
+        if (
+            row.key[0] > now
+            or (namespace is not None and namespace.held)
+            or (expires_at is not None and now > expires_at)
+        ):
+            # No longer due, or its namespace was paused or the timer expired in the meantime.
+            if row.let_at == HELD:
+                row.let_at = now
+            window.put_back(row)
+            self._alarm.set(shard.shard_id, row.key[0], now)
+            return False
+        if self.waits_until_us is not None and not self._ends_in_time(row):
+            return False
+        return timer.schedule is None or not self._waits(shard, row, now)
+
+    def _bring_next(self, row: Row, namespace: Namespace | None) -> None:
+        """The row has left its destination without an attempt. It may have been the one that had come from its flow's key."""
+        flow = self.flows.of(row.timer.namespace, row.timer.flow_key, namespace)
+        if flow is not None and flow.queues:
+            self.flows.wake(flow)
+        elif flow is not None:
+            # It may be known only because it was asked for.
+            self.flows.settle(flow)
 
     def _begin_or_defer(self, shard: Shard, row: Row, flow: KeyState | None, now: int) -> bool:
         """Begins an attempt of a row that its flow lets pass, or defers it at its destination; False then."""

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from tocsin.model.flow import FlowLimits, Rate
 
 #: More than can be granted at once.
@@ -30,14 +32,22 @@ class Bucket:
         self._parts = min(tokens, burst) * rate.per_us
 
     def _fill(self, now_us: int) -> None:
-        if now_us > self._at:
-            self._parts = min(self._parts + self.rate.count * (now_us - self._at), self.burst * self.rate.per_us)
+        elapsed_us = now_us - self._at
+        if elapsed_us > 0:
+            rate = self.rate
+            parts, full = self._parts + rate.count * elapsed_us, self.burst * rate.per_us
+            self._parts = parts if parts < full else full
             self._at = now_us
 
     def tokens(self, now_us: int) -> int:
         """Whole tokens."""
         self._fill(now_us)
         return self._parts // self.rate.per_us
+
+    def has_token(self, now_us: int) -> bool:
+        """Whether there is a token."""
+        self._fill(now_us)
+        return self._parts >= self.rate.per_us
 
     def take(self, count: int) -> None:
         """Takes tokens that there are."""
@@ -57,13 +67,19 @@ class Bucket:
 
     def is_full(self, now_us: int) -> bool:
         """Whether nothing more is added: the bucket could be forgotten."""
-        self._fill(now_us)
-        return self._parts >= self.burst * self.rate.per_us
+        rate = self.rate
+        return self._parts + rate.count * (now_us - self._at) >= self.burst * rate.per_us
+
+
+class InUse(Protocol):
+    """A node's attempts in flight of a limit. A home that is on the same node reads them directly."""
+
+    in_use: int
 
 
 class Usage:
     """What one node has of a limit: attempts in flight, and those that began since `life`, which numbers the node's usages. A
-    home that is on the same node reads it directly."""
+    key's state has the same of itself."""
 
     __slots__ = ("begun", "in_use", "life")
 
@@ -88,13 +104,14 @@ class _Holder:
 class Account:
     """Slots and tokens of one limit at its home. `local` is the usage of the home's own node, which needs no grants."""
 
-    __slots__ = ("_held", "_holders", "_limits", "bucket", "closed_until", "local", "waiting")
+    __slots__ = ("_held", "_holders", "bucket", "closed_until", "limits", "local", "waiting")
 
-    def __init__(self, limits: FlowLimits | None, local: Usage | None, since_us: int) -> None:
-        self._limits = limits
-        self.local = local
-        rate = None if limits is None else limits.rate
-        self.bucket = None if limits is None or rate is None else Bucket(rate, limits.burst, since_us)
+    def __init__(self, limits: FlowLimits | None, local: InUse | None, since_us: int) -> None:
+        self.limits = limits
+        self.local: InUse | None = local
+        self.bucket: Bucket | None = None
+        if limits is not None and limits.rate is not None:
+            self.bucket = Bucket(limits.rate, limits.burst, since_us)
         #: Boot time until which a receiver has asked for no more.
         self.closed_until = 0
         #: Nodes that could begin less than they wanted, in the order of their turns, and until when each counts as waiting.
@@ -105,10 +122,10 @@ class Account:
 
     def change(self, limits: FlowLimits | None, now_us: int) -> None:
         """Goes on with other limits."""
-        if limits == self._limits:
+        if limits == self.limits:
             return
         rate = None if limits is None else limits.rate
-        self._limits = limits
+        self.limits = limits
         if limits is None or rate is None:
             self.bucket = None
         elif self.bucket is None:
@@ -119,26 +136,36 @@ class Account:
     @property
     def in_use(self) -> int:
         """Slots that it takes for used."""
-        return self._held + (0 if self.local is None else self.local.in_use)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no node has anything of it."""
-        return not self._holders and not self.in_use
+        local = self.local
+        return self._held + (0 if local is None else local.in_use)
 
     def forgettable(self, now_us: int) -> bool:
         """Whether it is as good as a new one: no slot is in use and the bucket is full."""
-        return self.is_idle and self.closed_until <= now_us and (self.bucket is None or self.bucket.is_full(now_us))
+        if self._holders or (self.local is not None and self.local.in_use) or self.closed_until > now_us:
+            return False
+        return self.bucket is None or self.bucket.is_full(now_us)
 
     def free(self, now_us: int) -> int:
         """How many attempts may begin."""
-        limits = self._limits
+        limits = self.limits
         if self.closed_until > now_us:
             return 0
         if limits is None:
             return UNLIMITED
         slots = UNLIMITED if limits.parallelism is None else limits.parallelism - self.in_use
         return max(slots if self.bucket is None else min(slots, self.bucket.tokens(now_us)), 0)
+
+    def lets(self, node: bytes, now_us: int) -> bool:
+        """Whether that node may begin an attempt: `free_for` without the number, because each attempt asks."""
+        if self.waiting:
+            return self.free_for(node, now_us) > 0
+        if self.closed_until > now_us:
+            return False
+        limits, bucket = self.limits, self.bucket
+        if limits is None:
+            return True
+        most = limits.parallelism
+        return (most is None or self.in_use < most) and (bucket is None or bucket.has_token(now_us))
 
     def free_for(self, node: bytes, now_us: int) -> int:
         """How many attempts that node may begin: one is left to each node whose turn is before."""
@@ -178,9 +205,16 @@ class Account:
         return wait_us
 
     def take(self, count: int) -> None:
-        """Takes the tokens of attempts that begin, or may begin."""
+        """Takes the tokens of attempts that may begin."""
         if self.bucket is not None and count:
             self.bucket.take(count)
+
+    def begin(self, node: bytes) -> None:
+        """An attempt of the home's own `node` begins, which `lets` allowed: it takes a token, and waits no more."""
+        if self.bucket is not None:
+            self.bucket.take(1)
+        if self.waiting:
+            self.has_all(node)
 
     def grant(self, node: bytes, count: int) -> None:
         """Grants slots and tokens to another node, which has just reported."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush, nlargest
+from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
 from tocsin.model.flow import PAUSED_FOR_GOOD, Flow, FlowRules
 from tocsin.model.ids import namespace_hash
 from tocsin.model.namespace import Namespace
-from tocsin.ports.forward import FlowCounts, Obstacle
-from tocsin.timers.engine.call_flows import CallQueue, counted_calls, hidden_calls
+from tocsin.ports.forward import Obstacle
+from tocsin.timers.engine.call_flows import CallQueue
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_accounts import Account, Usage
 from tocsin.timers.engine.flow_home import WAITING_US, Home, RuleAccounts, RuleName
@@ -42,9 +42,11 @@ class FlowControl:
 
     def __init__(self, context: Context, dispatcher: Dispatcher, total_shards: int) -> None:
         self._context = context
+        self._own = context.incarnation
         self._total_shards = total_shards
         self._dispatcher = dispatcher
-        self.rules: dict[RuleName, RuleState] = {}
+        #: By namespace and match, as in `RuleName`: to make one for each look-up would cost more than the look-up.
+        self.rules: dict[tuple[str, str], RuleState] = {}
         #: The same by the shards that determine their homes.
         self.at_shard: dict[int, dict[RuleName, RuleState]] = {}
         #: The homes that are here, by shard.
@@ -75,15 +77,22 @@ class FlowControl:
         limited = known is not None and known.limits is not None
         if not limited and not key:
             return None
-        outer = self._key(RuleName(namespace, ""), self._namespace_rule(namespace), "") if limited else None
-        if not key:
-            return outer
-        flow = self._context.flows.get(namespace, _NO_RULES).find(key)
+        outer = self._namespace_key(namespace) if limited else None
+        rules = self._context.flows.get(namespace) if key else None
+        flow = None if rules is None else rules.find(key)
         if flow is None:
             return outer
-        state = self._key(RuleName(namespace, flow.match), flow, key)
+        rule = self.rules.get((namespace, flow.match)) or self._rule(RuleName(namespace, flow.match), flow)
+        state = rule.keys.get(key) or self._new_key(rule, key)
         state.namespace_key = outer
         return state
+
+    def _namespace_key(self, namespace: str) -> KeyState:
+        """The only key of the namespace's own limits."""
+        rule = self.rules.get((namespace, ""))
+        if rule is None:
+            rule = self._rule(RuleName(namespace, ""), self._namespace_rule(namespace))
+        return rule.keys.get("") or self._new_key(rule, "")
 
     def _namespace_rule(self, namespace: str) -> Flow:
         """The limits of the namespace itself, as a rule with a single, empty key."""
@@ -100,21 +109,19 @@ class FlowControl:
         flow = rules.get(match) if match else self._namespace_rule(namespace)
         return None if flow is None else self._rule(name, flow)
 
-    def _key(self, name: RuleName, flow: Flow, key: str) -> KeyState:
-        rule = self._rule(name, flow)
-        state = rule.keys.get(key)
-        if state is None:
-            state = rule.keys[key] = KeyState(rule, key, Usage(next(self._lives)))
-            self._link_key(state)
+    def _new_key(self, rule: RuleState, key: str) -> KeyState:
+        state = rule.keys[key] = KeyState(rule, key, next(self._lives))
+        if rule.accounts is not None:
+            account = state.account = rule.accounts.key(key, self._context.flow_time_us())
+            account.local = state
         return state
 
     def _rule(self, name: RuleName, flow: Flow) -> RuleState:
-        rule = self.rules.get(name)
-        if rule is None:
-            shard_id = namespace_hash(f"{name.namespace}/{name.match}") % self._total_shards
-            rule = self.rules[name] = RuleState(name, flow, shard_id, Usage(next(self._lives)))
-            self.at_shard.setdefault(shard_id, {})[name] = rule
-            self._link(rule)
+        """A rule that this node did not know."""
+        shard_id = namespace_hash(f"{name.namespace}/{name.match}") % self._total_shards
+        rule = self.rules[name] = RuleState(name, flow, shard_id, Usage(next(self._lives)))
+        self.at_shard.setdefault(shard_id, {})[name] = rule
+        self._link(rule)
         return rule
 
     def _link(self, rule: RuleState) -> None:
@@ -143,22 +150,23 @@ class FlowControl:
         state.account, state.granted = None, 0
         if accounts is not None:
             state.account = accounts.key(state.key, self._context.flow_time_us())
-            state.account.local = state.usage
+            state.account.local = state
             state.account.closed_until = max(state.account.closed_until, state.closed_until)
             state.changed, state.sent = False, 0
 
     def settle(self, state: KeyState) -> None:
         """Forgets a key that has nothing here, and its turns if nothing waits for them."""
-        outer = state.namespace_key
+        outer, rule = state.namespace_key, state.rule
         if not state.queues:
-            state.rule.blocked.pop(state, None)
+            if rule.blocked:
+                rule.blocked.pop(state, None)
             if outer is not None and (outer.blocked or outer.rule.blocked):
                 outer.rule.blocked.pop(state, None)
                 outer.blocked.pop(state, None)
                 self.settle(outer)
         # The one of a namespace's limits stays: keys whose timers wait for something else refer to it.
-        if state.key and state.is_idle and state.rule.keys.get(state.key) is state:
-            del state.rule.keys[state.key]
+        if state.key and state.is_idle and rule.keys.get(state.key) is state:
+            del rule.keys[state.key]
             if state.account is not None:
                 state.account.local = None
 
@@ -180,7 +188,7 @@ class FlowControl:
                 namespaces.add(namespace)
                 if rule.accounts is not None:
                     rule.accounts.change(flow, now_us)
-        for namespace in {name.namespace for name in self.rules}:
+        for namespace in {rule.name.namespace for rule in self.rules.values()}:
             found_by = self._rules_of(namespace)
             former = self._found_by.get(namespace)
             if former is not None and (former[0].all(), former[1]) != (found_by[0].all(), found_by[1]):
@@ -221,17 +229,17 @@ class FlowControl:
         """Whether an attempt may begin. If not, the key is woken when that may have changed. Where others wait for what the
         key shares with them, it waits for its turn, unless this is it."""
         boot_us = self._context.flow_time_us()
+        if not self._lets(state, state, boot_us, in_turn=in_turn):
+            return False
         outer = state.namespace_key
-        return self._lets(state, state, boot_us, in_turn=in_turn) and (
-            outer is None or self._lets(outer, state, boot_us, in_turn=in_turn)
-        )
+        return outer is None or self._lets(outer, state, boot_us, in_turn=in_turn)
 
     def _lets(self, gate: KeyState, state: KeyState, boot_us: int, *, in_turn: bool) -> bool:
         """Whether one of the two rules lets an attempt of the key begin."""
-        rule = gate.rule
+        rule, account = gate.rule, gate.account
         if rule.flow.paused and self._is_paused(rule, state):
             return False
-        if gate.account is None:
+        if account is None:
             # The home is elsewhere, or nowhere at the moment.
             if gate.granted > 0 and boot_us < gate.granted_until and gate.closed_until <= boot_us:
                 return True
@@ -242,7 +250,7 @@ class FlowControl:
         home, accounts = rule.home, rule.accounts
         assert home is not None
         assert accounts is not None
-        if not home.grants(boot_us):
+        if not home.grants_from_now_on and not home.grants(boot_us):
             rule.blocked[state] = None
             self._plan(rule, boot_us + _HOME_CHECK_US)
             return False
@@ -250,7 +258,8 @@ class FlowControl:
             gate.blocked[state] = None
             self.wake(gate)
             return False
-        if not self._frees(gate, gate.account, boot_us):
+        if not account.lets(self._own, boot_us):
+            self._await(gate, account, boot_us)
             if gate is not state:
                 gate.blocked[state] = None
             return False
@@ -258,7 +267,9 @@ class FlowControl:
             rule.blocked[state] = None
             self.wake(rule)
             return False
-        if not self._frees(rule, accounts.total, boot_us):
+        total = accounts.total
+        if total.limits is not None and not total.lets(self._own, boot_us):
+            self._await(rule, total, boot_us)
             rule.blocked[state] = None
             return False
         return True
@@ -277,32 +288,30 @@ class FlowControl:
         outer = state.namespace_key
         taken = (state,) if outer is None else (state, outer)
         for each in taken:
-            each.usage.in_use += 1
-            each.usage.begun += 1
-            each.rule.usage.in_use += 1
-            each.rule.usage.begun += 1
-            if each.account is None:
+            rule, account = each.rule, each.account
+            each.in_use += 1
+            each.begun += 1
+            rule.usage.in_use += 1
+            rule.usage.begun += 1
+            if account is None:
                 each.granted -= 1
                 self._note(each)
             else:
-                accounts = each.rule.accounts
-                assert accounts is not None
-                for account in (each.account, accounts.total):
-                    account.take(1)
-                    if account.waiting:
-                        account.has_all(self._context.incarnation)
+                assert rule.accounts is not None
+                account.begin(self._own)
+                rule.accounts.total.begin(self._own)
         return taken
 
     def end(self, taken: Taken) -> None:
         """Frees the slots of an attempt that has ended."""
         for each in taken:
-            rule = each.rule
-            each.usage.in_use -= 1
+            rule, account, accounts = each.rule, each.account, each.rule.accounts
+            each.in_use -= 1
             rule.usage.in_use -= 1
-            if each.account is None:
+            if account is None or accounts is None:
                 self._note(each)
-            elif each.account.waiting or (rule.accounts is not None and rule.accounts.total.waiting):
-                self._notify(rule, each.account)
+            elif account.waiting or accounts.total.waiting:
+                self._notify(rule, account)
             if rule.blocked:
                 self.wake(rule)
             if each.queues or each.blocked:
@@ -406,14 +415,17 @@ class FlowControl:
         return self._frees(gate, gate.accounts.total, boot_us)
 
     def _frees(self, gate: KeyState | RuleState, account: Account, boot_us: int) -> bool:
-        own = self._context.incarnation
-        if account.free_for(own, boot_us) > 0:
+        if account.lets(self._own, boot_us):
             return True
-        account.wait(own, boot_us + WAITING_US, had_turn=False)
+        self._await(gate, account, boot_us)
+        return False
+
+    def _await(self, gate: KeyState | RuleState, account: Account, boot_us: int) -> None:
+        """This node waits for what the account of the gate lacks. If only time brings it, the gate is checked again then."""
+        account.wait(self._own, boot_us + WAITING_US, had_turn=False)
         wait_us = account.again_in_us(boot_us)
         if wait_us:
             self._plan(gate, boot_us + wait_us)
-        return False
 
     def _plan(self, gate: KeyState | RuleState, boot_us: int) -> None:
         """Has the gate checked again at that boot time."""
@@ -502,7 +514,7 @@ class FlowControl:
     def wake_rule(self, rule: RuleState) -> None:
         """Has all that waits for the rule served, and reported if its home is elsewhere."""
         for state in list(rule.keys.values()):
-            if state.account is None and state.usage.in_use:
+            if state.account is None and state.in_use:
                 state.changed = rule.changed = True
             if state.queues or state.blocked:
                 self.wake(state)
@@ -567,30 +579,3 @@ class FlowControl:
             return 0 if state.has_timers else 1
         boot_us = self._context.flow_time_us()
         return min(state.account.free(boot_us), state.rule.accounts.total.free(boot_us))
-
-    def waiting(self) -> int:
-        """Due timers that wait in memory for any flow."""
-        return sum(state.waiting - counted_calls(state) for rule in self.rules.values() for state in rule.keys.values())
-
-    def busiest(self, most: int) -> list[tuple[str, str, int, int]]:
-        """The rules for which most waits: (namespace, match, attempts in flight here, timers and calls waiting here)."""
-        found = [
-            (name.namespace, name.match, rule.usage.in_use, _waiting(rule.keys.values()))
-            for name, rule in self.rules.items()
-            if rule.keys
-        ]
-        return nlargest(most, found, key=lambda each: (each[3], each[2]))
-
-    def counts(self, namespace: str) -> dict[str, FlowCounts]:
-        """What this node has of the namespace's flows, by the match of their rule; without rules of which it has nothing."""
-        found = {}
-        for name, rule in self.rules.items():
-            if name.namespace == namespace:
-                waiting = _waiting(rule.keys.values())
-                if rule.usage.in_use or waiting:
-                    found[name.match] = FlowCounts(rule.usage.in_use, waiting)
-        return found
-
-
-def _waiting(states: Iterable[KeyState]) -> int:
-    return sum(state.waiting + hidden_calls(state) for state in states)

@@ -97,7 +97,7 @@ class FlowExchange:
             for rule in self._rules_at(shard_id):
                 for state in rule.keys.values():
                     state.granted = 0
-                    state.changed = state.changed or state.usage.in_use > 0
+                    state.changed = state.changed or state.in_use > 0
                     rule.changed = rule.changed or state.changed
         return target
 
@@ -147,10 +147,10 @@ class FlowExchange:
                     left -= 1
                     # The last of the keys: otherwise those behind the first would never be asked for.
                     rule.keys[state.key] = rule.keys.pop(state.key)
-                if not (wanted or state.usage.in_use or state.changed or state.sent or state.granted):
+                if not (wanted or state.in_use or state.changed or state.sent or state.granted):
                     continue
-                usage, closed_us = state.usage, max(state.closed_until - target.sent_at, 0)
-                keys.append(KeyReport(state.key, usage.life, usage.in_use, usage.begun, wanted, closed_us))
+                closed_us = max(state.closed_until - target.sent_at, 0)
+                keys.append(KeyReport(state.key, state.life, state.in_use, state.begun, wanted, closed_us))
                 # A later report voids what earlier ones were granted.
                 state.changed, state.sent, state.granted = False, target.number, 0
             if keys:

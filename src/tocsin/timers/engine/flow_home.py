@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
 from tocsin.model.flow import Flow
@@ -13,8 +14,8 @@ from tocsin.timers.engine.flow_accounts import Account, Usage
 ASK_AGAIN_US = 500_000
 #: How long a node counts as waiting without asking again.
 WAITING_US = 2 * ASK_AGAIN_US
-#: How many accounts are checked at once for being forgettable, for each one that comes in.
-_CHECKED_AT_ONCE = 1
+#: After how many new accounts as many are checked for being forgettable: the more accounts, the more at once.
+_CHECKED_MIN, _CHECKED_MAX = 4, 64
 
 
 class RuleName(NamedTuple):
@@ -33,6 +34,8 @@ class RuleAccounts:
         self.total = Account(flow.total, usage, since_us)
         self._since_us = since_us
         self._keys: dict[str, Account] = {}
+        # How many accounts are checked next, and after how many new ones.
+        self._checked = self._new_until_check = _CHECKED_MIN
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -48,7 +51,11 @@ class RuleAccounts:
         """The key's account."""
         account = self._keys.get(key)
         if account is None:
-            self.forget_idle(now_us)
+            self._new_until_check -= 1
+            if not self._new_until_check:
+                self.forget_idle(now_us, self._checked)
+                self._checked = min(_CHECKED_MIN + len(self._keys) // 16, _CHECKED_MAX)
+                self._new_until_check = self._checked
             account = self._keys[key] = Account(self.flow.per_key, None, self._since_us)
         return account
 
@@ -56,13 +63,14 @@ class RuleAccounts:
         """The key's account, unless it is as good as a new one."""
         return self._keys.get(key)
 
-    def forget_idle(self, now_us: int, most: int = _CHECKED_AT_ONCE) -> None:
+    def forget_idle(self, now_us: int, most: int) -> None:
         """Forgets accounts that are as good as new ones, among those that have not been checked for longest."""
-        for _ in range(min(most, len(self._keys))):
-            key, account = next(iter(self._keys.items()))
-            del self._keys[key]
+        keys = self._keys
+        # Many at once: to find the first of a dict, Python passes over all that were deleted before it.
+        for key, account in list(islice(keys.items(), most)):
+            del keys[key]
             if account.local is not None or not account.forgettable(now_us):
-                self._keys[key] = account
+                keys[key] = account
 
 
 #: Accounts whose waiting nodes may get something since they were last notified, in a fixed order.
@@ -79,6 +87,8 @@ class Home:
         self.rules: dict[RuleName, RuleAccounts] = {}
         self._awaited: set[bytes] | None = None
         self._awaited_until_us = 0
+        #: Whether it was found to grant (`grants`): it does for the rest of its epoch.
+        self.grants_from_now_on = False
         self._numbers: dict[bytes, int] = {}
         #: The other nodes of which it has a report that counts.
         self.nodes: set[bytes] = set()
@@ -108,7 +118,9 @@ class Home:
 
     def grants(self, now_us: int) -> bool:
         """Whether it grants already."""
-        return self._awaited is not None and not self.awaited(now_us)
+        if not self.grants_from_now_on:
+            self.grants_from_now_on = self._awaited is not None and not self.awaited(now_us)
+        return self.grants_from_now_on
 
     def forget(self, node: bytes) -> None:
         """The node is presumed dead. Its reports count again as soon as one comes."""

@@ -53,15 +53,20 @@ class KeyState(Place):
     home does not know yet."""
 
     __slots__ = (
-        "_granted", "account", "alarm_at", "blocked", "changed", "closed_until", "granted_until", "key", "namespace_key",
-        "rule", "sent", "usage",
+        "_granted", "account", "alarm_at", "begun", "blocked", "changed", "closed_until", "granted_until", "in_use", "key",
+        "life", "namespace_key", "rule", "sent",
     )  # fmt: skip
 
-    def __init__(self, rule: RuleState, key: str, usage: Usage) -> None:
-        super().__init__()
+    def __init__(self, rule: RuleState, key: str, life: int) -> None:
+        # What the base class does: this is called for each attempt of a key that has nothing else here.
+        self.queues = {}
+        self.waiting = 0
         self.rule = rule
         self.key = key
-        self.usage = usage
+        #: As of a `Usage`.
+        self.life = life
+        self.in_use = 0
+        self.begun = 0
         #: At its home, if that is here.
         self.account: Account | None = None
         #: The key of the namespace's own limits, if it has any and this is not it.
@@ -106,13 +111,7 @@ class KeyState(Place):
     def is_idle(self) -> bool:
         """Whether nothing refers to it."""
         return not (
-            self.usage.in_use
-            or self.queues
-            or self.blocked
-            or self.granted
-            or self.changed
-            or self.sent
-            or self.alarm_at
+            self.in_use or self.queues or self.blocked or self._granted or self.changed or self.sent or self.alarm_at
         )
 
 
