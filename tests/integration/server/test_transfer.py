@@ -12,6 +12,10 @@ from tests.support.command import command
 from tests.support.http import Client
 from tests.support.server import ServerProcess
 from tocsin.model.instants import US_PER_DAY, format_instant
+from tocsin.server import node
+from tocsin.server.transfer_mark import TransferMark, TransferRefused, put_mark
+from tocsin.settings import load_settings
+from tocsin.stores.postgresql.store import PostgresStore
 
 NOWHERE = "http://127.0.0.1:9/hook"
 
@@ -87,3 +91,25 @@ async def test_calls_stay_in_a_database_that_both_sides_name(server_with_agent: 
     assert len(found) == 1
     assert (await Api(after).get("a"))["status"] == "pending"
     assert await after.stop() == 0
+
+
+async def test_a_server_looks_again_behind_its_first_heartbeat(
+    tmp_path: Path, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the mark had been written just after the server had opened its store."""
+
+    async def before_the_mark(records: object) -> None:
+        return None
+
+    monkeypatch.setattr(node, "refuse_transferred", before_the_mark)
+    store = PostgresStore(postgresql_url)
+    await store.open(2)
+    await put_mark(store, TransferMark("source", "ab" * 16, "elsewhere", 0))
+    settings = load_settings(
+        {"store": postgresql_url, "port": 0, "data_dir": tmp_path / "data", "agent_enabled": False, "node_name": "a"}
+    )
+    server = node.Server(settings)
+    with pytest.raises(TransferRefused, match="transferred to elsewhere"):
+        await server.start()
+    assert await store.shards() == []
+    await store.close()
