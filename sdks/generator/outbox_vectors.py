@@ -36,6 +36,12 @@ _STATEMENTS = {
         "mysql": f"{_DUE.format(_TAKEN)}{_LOCKED}",
         "sqlite": f"{_UPDATE}id IN ({_DUE.format('id')}) RETURNING {_TAKEN}",
     },
+    # Of two rows.
+    "delete": {
+        "postgresql": "DELETE FROM tocsin_outbox WHERE id IN (?, ?)",
+        "mysql": "DELETE settled FROM tocsin_outbox AS settled FORCE INDEX (PRIMARY) WHERE id IN (?, ?)",
+        "sqlite": "DELETE FROM tocsin_outbox WHERE id IN (?, ?)",
+    },
 }
 _AT_US = 1_801_396_800_000_000  # 2027-02-01T00:00:00Z
 _ID = "0197a3c0-0000-7000-8000-000000000001"
@@ -63,7 +69,7 @@ def outbox_cases() -> list[Json]:
         for dialect in _DIALECTS
     ]
     columns = {"namespace": "orders", "timerId": "größe/17"}
-    delayed, dated = {**_TIMER, "delay": "24h", "payload": {"n": 1}}, {**_TIMER, "executeAt": "2027-02-01T00:00:00Z"}
+    delayed, dated = {**_TIMER, "delay": "1d", "payload": {"n": 1}}, {**_TIMER, "executeAt": "2027-02-01T00:00:00Z"}
     rows = [
         case_of("a row", {"timer": delayed}, {**columns, "request": delayed}),
         case_of("a row with an instant", {"timer": dated}, {**columns, "request": dated}),

@@ -121,6 +121,8 @@ def outboxed(given: dict[str, Any]) -> dict[str, Any]:
             return {"text": table.create(dialect)}
         if given["statement"] == "insert":
             return {"text": table.insert(CreateTimer(namespace="n", id="i", callback_url="https://x.example"), 0)[0]}
+        if given["statement"] == "delete":
+            return {"text": table.delete(dialect, 2)}
         return {"text": next(table.take(dialect, ROWS_MAX, 0))[0]}
     if "timer" in given:
         _, (_, namespace, timer_id, request, *_) = table.insert(given["timer"], 0)

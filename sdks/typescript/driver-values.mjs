@@ -66,7 +66,8 @@ export function receiverOf({ secrets, unsigned, toleranceSeconds = 300, now }) {
 function outboxed({ statement, dialect, timer, send, now, refused }) {
   const table = new OutboxTable();
   if (statement !== undefined) {
-    const texts = { table: table.definition(dialect), insert: table.insertion, take: table.taking(dialect, ROWS_MAX) };
+    const [take, remove] = [table.taking(dialect, ROWS_MAX), table.deletion(dialect, 2)];
+    const texts = { table: table.definition(dialect), insert: table.insertion, take, delete: remove };
     return { text: texts[statement] };
   }
   if (timer !== undefined) {

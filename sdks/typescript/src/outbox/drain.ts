@@ -102,7 +102,7 @@ export class Drain {
       for (const request of requestsOf(taken, nowUs(), outcome)) {
         await this.send(request, outcome);
       }
-      await this.database.transaction((_, query) => this.table.settle(taken, outcome, nowUs(), query));
+      await this.database.transaction((_, query) => this.table.settle(this.dialect, taken, outcome, nowUs(), query));
     }
     return outcome.drained();
   }

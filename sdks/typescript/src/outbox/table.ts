@@ -7,7 +7,7 @@ import { isRepeated } from "../core/retries.js";
 import { ApiError, InvalidArgument, TransportError } from "../error-bases.js";
 import { encodeCreateTimer } from "../generated/codecs.js";
 import type { CreateTimer } from "../generated/models.js";
-import type { Dialect, Query, SqlValue } from "../receiver/databases.js";
+import type { Dialect, Query } from "../receiver/databases.js";
 
 /** What `timers.create` takes, but for the idempotency key: that is the row's id. */
 export type OutboxTimer = Omit<CreateTimer, "idempotencyKey">;
@@ -227,20 +227,35 @@ export class OutboxTable {
     }));
     if (dialect === "mysql" && rows.length > 0) {
       const ids = rows.map(({ id }) => id);
-      await query(numbered(`UPDATE ${this.name} SET due_at = ? WHERE id IN (${marks(ids)})`), [dueAt, ...ids]);
+      await query(numbered(`${this.update(dialect)} SET due_at = ? WHERE id IN (${marks(ids.length)})`), [
+        dueAt,
+        ...ids,
+      ]);
     }
     return { rows: rows.sort((a, b) => (a.id < b.id ? -1 : 1)), dueAt };
   }
 
+  /** Deletes so many rows. */
+  deletion(dialect: Dialect, rows: number): string {
+    const of = dialect === "mysql" ? `settled FROM ${this.name} AS settled FORCE INDEX (PRIMARY)` : `FROM ${this.name}`;
+    return `DELETE ${of} WHERE id IN (${marks(rows)})`;
+  }
+
+  /** MySQL would read small tables as a whole, and lock rows of the program's transactions: it is told the index. */
+  private update(dialect: Dialect): string {
+    return `UPDATE ${this.name}${dialect === "mysql" ? " FORCE INDEX (PRIMARY)" : ""}`;
+  }
+
   /** Deletes what is created, marks what is dead, and leaves the rest to the next one, after a pause if the server answered. */
   async settle(
+    dialect: Dialect,
     taken: Taken,
     { created, dead, waiting, unavailable }: Outcome,
     now: number,
     query: Query,
   ): Promise<void> {
     if (created.length > 0) {
-      await query(numbered(`DELETE FROM ${this.name} WHERE id IN (${marks(created)})`), created);
+      await query(numbered(this.deletion(dialect, created.length)), created);
     }
     for (const { id, reason } of dead) {
       await query(numbered(`UPDATE ${this.name} SET dead_reason = ? WHERE id = ?`), [reason, id]);
@@ -250,7 +265,7 @@ export class OutboxTable {
       const pause = Math.min(Math.max(Math.floor((now - oldest) / 2), PAUSE_US_MIN), PAUSE_US_MAX);
       const ids = waiting.map(({ id }) => id);
       // Another drain has them if the lease was over: it is not to be disturbed.
-      const update = `UPDATE ${this.name} SET due_at = ? WHERE due_at = ? AND id IN (${marks(ids)})`;
+      const update = `${this.update(dialect)} SET due_at = ? WHERE due_at = ? AND id IN (${marks(ids.length)})`;
       await query(numbered(update), [unavailable === undefined ? now + pause : now, taken.dueAt, ...ids]);
     }
   }
@@ -265,8 +280,8 @@ export function rowOf(timer: OutboxTimer): [string, string, string] {
   return [timer.namespace, timer.id, encodeJson(encodeCreateTimer(timer))];
 }
 
-function marks(values: readonly SqlValue[]): string {
-  return values.map(() => "?").join(", ");
+function marks(count: number): string {
+  return Array.from({ length: count }, () => "?").join(", ");
 }
 
 /** With parameters such as $1, $2. */

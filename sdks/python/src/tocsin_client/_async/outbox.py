@@ -156,8 +156,9 @@ class AsyncDrain(Generic[Tx]):
         for batch in requests(taken, now_us(), outcome):
             await self._send(batch, outcome)
 
-        async def settle(_: Tx, execute: AsyncExecute) -> None:
-            for statement, parameters in self._table.settle(taken, outcome, now_us()):
+        async def settle(tx: Tx, execute: AsyncExecute) -> None:
+            dialect = self._dialect or dialect_of(tx)
+            for statement, parameters in self._table.settle(dialect, taken, outcome, now_us()):
                 await execute(statement, parameters)
 
         await self._database.transaction(settle)

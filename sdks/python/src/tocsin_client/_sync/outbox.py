@@ -16,8 +16,8 @@ from tocsin_client._core.outbox import (
     TABLE,
     Dialect,
     Drained,
-    Outcome,
     OutboxTable,
+    Outcome,
     Row,
     Taken,
     is_final,
@@ -27,8 +27,8 @@ from tocsin_client._core.outbox import (
 )
 from tocsin_client._error_bases import InvalidArgument
 from tocsin_client._generated.models import CallbackMethod, CreateTimer, Hook, OnConflict, RawBody, RetryPolicy
-from tocsin_client._values import UNSET, Duration, Instant, JsonValue, Unset, seconds_of
 from tocsin_client._open_transactions import execute_in, dialect_of
+from tocsin_client._values import UNSET, Duration, Instant, JsonValue, Unset, seconds_of
 from tocsin_client.receiver._databases import Database, Execute
 
 if TYPE_CHECKING:
@@ -157,8 +157,9 @@ class Drain(Generic[Tx]):
         for batch in requests(taken, now_us(), outcome):
             self._send(batch, outcome)
 
-        def settle(_: Tx, execute: Execute) -> None:
-            for statement, parameters in self._table.settle(taken, outcome, now_us()):
+        def settle(tx: Tx, execute: Execute) -> None:
+            dialect = self._dialect or dialect_of(tx)
+            for statement, parameters in self._table.settle(dialect, taken, outcome, now_us()):
                 execute(statement, parameters)
 
         self._database.transaction(settle)
