@@ -171,7 +171,7 @@ func (t OutboxTable) Delete(rows int) string {
 }
 
 // Update begins an update of rows by their ids. MySQL would read small tables as a whole, and lock rows of the program's
-// transactions: it is told the index.
+// transactions: the index is named.
 func (t OutboxTable) Update() string {
 	if t.Dialect == MySQL {
 		return "UPDATE " + t.Name + " FORCE INDEX (PRIMARY)"

@@ -34,7 +34,7 @@ export function queryIn(connection: OpenTransaction): Query {
     throw new InvalidArgument(`connection: is a pool, and ${NO_TRANSACTION}: give its connection`);
   }
   if ("exec" in connection) {
-    // node:sqlite and better-sqlite3 tell; bun:sqlite, too.
+    // The first is that of node:sqlite, the second that of better-sqlite3 and bun:sqlite.
     const state = connection as { isTransaction?: unknown; inTransaction?: unknown };
     if ((state.isTransaction ?? state.inTransaction) === false) {
       throw new InvalidArgument(`connection: ${NO_TRANSACTION}: BEGIN`);
@@ -51,7 +51,7 @@ export function queryIn(connection: OpenTransaction): Query {
 }
 
 function inPg(connection: PgConnection): Query {
-  // I: idle. Clients of pg tell since 8.18; others are taken at their word.
+  // I: idle. Older clients of pg don't have it, and are trusted.
   const state = connection as { getTransactionStatus?: () => string | null };
   if (state.getTransactionStatus?.() === "I") {
     throw new InvalidArgument(`connection: ${NO_TRANSACTION}: await client.query("BEGIN")`);

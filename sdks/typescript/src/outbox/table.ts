@@ -241,7 +241,7 @@ export class OutboxTable {
     return `DELETE ${of} WHERE id IN (${marks(rows)})`;
   }
 
-  /** MySQL would read small tables as a whole, and lock rows of the program's transactions: it is told the index. */
+  /** MySQL would read small tables as a whole, and lock rows of the program's transactions: the index is named. */
   private update(dialect: Dialect): string {
     return `UPDATE ${this.name}${dialect === "mysql" ? " FORCE INDEX (PRIMARY)" : ""}`;
   }

@@ -239,7 +239,7 @@ class OutboxTable:
         return f"DELETE {'settled ' if dialect == 'mysql' else ''}FROM {of} WHERE id IN ({_marks('?' * rows)})"
 
     def _update(self, dialect: Dialect) -> str:
-        """MySQL would read small tables as a whole, and lock rows of the program's transactions: it is told the index."""
+        """MySQL would read small tables as a whole, and lock rows of the program's transactions: the index is named."""
         return f"UPDATE {self._name}{' FORCE INDEX (PRIMARY)' if dialect == 'mysql' else ''}"
 
     def settle(self, dialect: Dialect, taken: Taken, outcome: Outcome, now: int) -> Iterable[Statement]:

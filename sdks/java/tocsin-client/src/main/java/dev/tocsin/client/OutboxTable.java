@@ -109,8 +109,8 @@ record OutboxTable(String name) {
         return "DELETE " + from + " WHERE id IN (" + marks(rows) + ")";
     }
 
-    /** Changes rows by their ids. MySQL would read small tables as a whole, and lock rows of the program's transactions: it is
-     * told the index. */
+    /** Changes rows by their ids. MySQL would read small tables as a whole, and lock rows of the program's transactions: the
+     * index is named. */
     String update(Dialect dialect, String change, int rows) {
         String index = dialect == Dialect.MYSQL ? " FORCE INDEX (PRIMARY)" : "";
         return "UPDATE " + name + index + " SET " + change + " id IN (" + marks(rows) + ")";
