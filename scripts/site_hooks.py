@@ -75,7 +75,7 @@ def _python_api() -> str:
         lines += [f"::: {modules[name]}.{name}", "    options:", f'      heading: "{heading}"']
         # How it is constructed is the client's affair.
         lines += ["      merge_init_into_class: false", "      show_bases: false", ""]
-    lines += [f"::: tocsin_client.{name}\n" for name in ("errors", "models", "receiver", "testing")]
+    lines += [f"::: tocsin_client.{name}\n" for name in ("errors", "models", "outbox", "receiver", "testing")]
     return "\n".join(lines)
 
 

@@ -12,7 +12,7 @@ from scripts.openapi.codes import CODES
 
 from tocsin.model.instants import format_duration, format_instant, parse_duration, parse_instant
 
-from . import receiver_vectors
+from . import outbox_vectors, receiver_vectors
 from .cases import Json, case_of
 from .document import Api
 
@@ -28,6 +28,10 @@ _NO_INSTANTS = (
 _DURATIONS = ("0s", "1us", "500ms", "30s", "5m", "1h30m", "24h", "7d", "1.5s", "0.0000001s", "1h1h", "90m", "36500d")
 _NO_DURATIONS = ("", "30", "s", "-5s", "5 m", "5M", "1h 30m", "PT5M", "1.s", ".5s")
 _MICROSECONDS = (0, 1, 1_000, 1_500_000, 5_400_000_000, 86_400_000_000, 90_061_001_001)
+
+
+#: Optional parts of drivers.
+_NEEDS = {"outbox": {"needs": ["outbox"]}}
 
 
 def files(api: Api) -> dict[str, str]:
@@ -68,10 +72,14 @@ def files(api: Api) -> dict[str, str]:
         ),
         "tries": ("The debug line of a try. Absent members are absent.", _tries()),
         "keys": ("An API key as the client sends it. No message contains the key.", _keys()),
+        "outbox": (outbox_vectors.ABOUT, outbox_vectors.outbox_cases()),
         "urls": ("A client's URL as paths are appended to it. No message contains a password.", _urls()),
     }
     return {
-        f"vectors/{name}.json": json.dumps({"about": about, "cases": cases}, indent=2, ensure_ascii=False) + "\n"
+        f"vectors/{name}.json": json.dumps(
+            {"about": about, **_NEEDS.get(name, {}), "cases": cases}, indent=2, ensure_ascii=False
+        )
+        + "\n"
         for name, (about, cases) in made.items()
     }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import logging
 import os
@@ -28,10 +29,22 @@ from vectors import VECTORS, answer_of, failure
 
 from tocsin_client import AsyncClient, Client, CreateTimer, ItemResult, Try, errors
 from tocsin_client._values import UNSET, format_instant, parse_instant
+from tocsin_client.outbox import AsyncDrain, DbApi, Drain, outbox
 from tocsin_client.receiver import Answer, Dedup, Firing, Receiver
 
 ASYNC = os.environ.get("TOCSIN_SDK_MODE") == "async"
-CAN = ["receiver", "dedup", "batcher", "routing", "schedules", "calls", "keys", "audit", *(["cancel"] if ASYNC else [])]
+CAN = [
+    "receiver",
+    "dedup",
+    "outbox",
+    "batcher",
+    "routing",
+    "schedules",
+    "calls",
+    "keys",
+    "audit",
+    *(["cancel"] if ASYNC else []),
+]
 NAMED = {"timerId": "timer_id", "scheduleId": "schedule_id", "serviceCallId": "service_call_id", "from": "from_"}
 #: Clients by scenario and what it wants of them, and the folder of receivers' databases.
 CLIENTS: dict[tuple[str | None, str], Any] = {}
@@ -201,6 +214,53 @@ def receive(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+async def outboxed(client: Any, do: str, given: dict[str, Any]) -> Any:
+    """Writes rows to an outbox in a database of that name, or drains it."""
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(Path(FOLDER.name) / given["database"])
+
+    database = DbApi(connect)
+    await asyncio.to_thread(Drain(Client("http://127.0.0.1:1"), database).create_table)
+    with contextlib.closing(connect()) as connection:
+        if do == "outbox.rows":
+            found = connection.execute("SELECT timer_id, dead_reason FROM tocsin_outbox ORDER BY id").fetchall()
+            return [{"timerId": row[0], "deadReason": row[1]} for row in found]
+        if do == "outbox.create":
+            ids = [outbox(connection).create(**arguments(each)) for each in given["timers"]]
+            (connection.rollback if given.get("rollback") else connection.commit)()
+            return ids
+    if ASYNC:
+        drained = await AsyncDrain(client, Awaited(database)).once()
+    else:
+        drained = await asyncio.to_thread(Drain(client, database).once)
+    counts = {"created": drained.created, "dead": drained.dead, "waiting": drained.waiting}
+    return {**counts, "unavailable": drained.unavailable is not None}
+
+
+class Awaited:
+    """SQLite for asynchronous programs, which wait for it."""
+
+    def __init__(self, database: DbApi[sqlite3.Connection]) -> None:
+        self._database = database
+
+    async def transaction(self, work: Any) -> Any:
+        """See `AsyncDatabase`."""
+
+        def blocking(tx: sqlite3.Connection, execute: Any) -> Any:
+            async def awaited(statement: str, parameters: Any) -> Any:
+                return execute(statement, parameters)
+
+            # Nothing in it waits.
+            try:
+                work(tx, awaited).send(None)
+            except StopIteration as done:
+                return done.value
+            raise AssertionError("the work waits for something else")
+
+        return self._database.transaction(blocking)
+
+
 async def client_of(step: dict[str, Any]) -> Any:
     """The client of a step: one for each that its scenario wants, none of an earlier scenario."""
     scenario, wanted = step.get("scenario"), json.dumps(step["client"], sort_keys=True)
@@ -225,6 +285,8 @@ async def run(step: dict[str, Any]) -> dict[str, Any]:
         if do == "receiver.handle":
             return {"value": receive(given)}
         client = await client_of(step)
+        if family == "outbox":
+            return {"value": await outboxed(client, do, given)}
         working: Awaitable[Any] = call(client, do, given)
         if "cancelAfterMs" in step:
             task = asyncio.ensure_future(working)

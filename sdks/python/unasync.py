@@ -9,13 +9,14 @@ from pathlib import Path
 SOURCE = Path(__file__).parent / "src/tocsin_client/_async"
 TARGET = SOURCE.parent / "_sync"
 #: Differ in more than words.
-BY_HAND = frozenset({"batcher.py", "__init__.py"})
+BY_HAND = frozenset({"batcher.py", "stopping.py", "__init__.py"})
 NOTE = "# Made from _async/{} by unasync.py; edit that.\n"
 WORDS = (
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\bawait ", ""),
     (r"\b__a(enter|exit|iter|next)__\b", r"__\1__"),
     (r"\bAsync(?=[A-Z])", ""),
+    (r"\basync_(?=[a-z])", ""),
     (r"\b_async\b", "_sync"),
     (r"_transport_aiohttp\b", "_transport_urllib3"),
     (r"\bAiohttpTransport\b", "Urllib3Transport"),

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from tocsin_client import Try, errors
+from tocsin_client import CreateTimer, Try, errors
 from tocsin_client._core.addresses import base_of, key_of
 from tocsin_client._core.answers import error_of
 from tocsin_client._core.ids import shard_of, timer_uuid
+from tocsin_client._core.outbox import ROWS_MAX, OutboxTable, Row, is_final
 from tocsin_client._core.retries import RETRY_COST, RetryBudget, retry_delay
 from tocsin_client._core.steps import Reply
 from tocsin_client._values import format_duration, format_instant, parse_duration, parse_instant
@@ -111,6 +112,28 @@ def placed(given: dict[str, Any]) -> dict[str, Any]:
     return {"timerUuid": str(timer_uuid(*name)), "shardId": shard_of(*name, given["numShards"], given["totalShards"])}
 
 
+def outboxed(given: dict[str, Any]) -> dict[str, Any]:
+    """What the outbox makes of a statement, a timer, a row or a refusal."""
+    table = OutboxTable()
+    if "statement" in given:
+        dialect = given["dialect"]
+        if given["statement"] == "table":
+            return {"text": table.create(dialect)}
+        if given["statement"] == "insert":
+            return {"text": table.insert(CreateTimer(namespace="n", id="i", callback_url="https://x.example"), 0)[0]}
+        if given["statement"] == "delete":
+            return {"text": table.delete(dialect, 2)}
+        return {"text": next(table.take(dialect, ROWS_MAX, 0))[0]}
+    if "timer" in given:
+        _, (_, namespace, timer_id, request, *_) = table.insert(given["timer"], 0)
+        return {"namespace": namespace, "timerId": timer_id, "request": json.loads(request)}
+    if "send" in given:
+        row = given["send"]
+        return {"timer": Row(row["id"], json.dumps(row["request"]), row["createdAt"]).timer(given["now"])}
+    refused = given["refused"]
+    return {"dead": is_final(errors.ApiError("", status=refused["status"], code=refused["code"]))}
+
+
 VECTORS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "placement": placed,
     "signatures": signed,
@@ -130,5 +153,6 @@ VECTORS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "budget": budgeted,
     "tries": line_of,
     "keys": lambda given: {"key": key_of(given["key"])},
+    "outbox": outboxed,
     "urls": lambda given: {"base": base_of(given["url"])},
 }

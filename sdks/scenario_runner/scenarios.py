@@ -265,7 +265,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 async def run_all(sdks: Path, world: World, can: list[str], perform: Perform, results: Results) -> None:
     """Runs all vectors and scenarios with a driver that `can` do these things."""
-    async for case, expected, sent in _vectors(sdks):
+    async for case, expected, sent in _vectors(sdks, can, results):
         outcome = await perform(sent)
         if "error" in expected:
             value = outcome.get("value")
@@ -305,9 +305,13 @@ def scenarios(sdks: Path) -> list[tuple[str, Json]]:
     ]
 
 
-async def _vectors(sdks: Path) -> AsyncIterator[tuple[str, Json, Json]]:
+async def _vectors(sdks: Path, can: list[str], results: Results) -> AsyncIterator[tuple[str, Json, Json]]:
     for path in sorted((sdks / "vectors").glob("*.json")):
-        for case in json.loads(path.read_text())["cases"]:
+        read = json.loads(path.read_text())
+        if missing := [need for need in read.get("needs", []) if need not in can]:
+            results.skipped.append(f"vectors {path.stem}: the driver lacks {', '.join(missing)}")
+            continue
+        for case in read["cases"]:
             sent = {"do": f"vectors.{path.stem}", "with": case["with"], "client": {}}
             yield f"vectors {path.stem}: {case['name']}", case["expect"], sent
 

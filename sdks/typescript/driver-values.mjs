@@ -6,6 +6,7 @@ import { shardOf, timerUuid } from "./dist/core/ids.js";
 import { RetryBudget, retryDelayMs } from "./dist/core/retries.js";
 import { lineOf } from "./dist/core/tries.js";
 import { ApiError, InvalidArgument, TocsinError, TransportError } from "./dist/errors.js";
+import { isFinal, OutboxTable, ROWS_MAX, rowOf, timerOf } from "./dist/outbox/table.js";
 import { Answer, done, fail, Receiver, rescheduleAt, retry, signBody } from "./dist/receiver/index.js";
 import { formatDuration, parseDuration, parseInstant, toInstant } from "./dist/values.js";
 
@@ -61,6 +62,24 @@ export function receiverOf({ secrets, unsigned, toleranceSeconds = 300, now }) {
   return new Receiver({ secrets, unsigned, tolerance: `${toleranceSeconds}s`, now: clock, logger: {} });
 }
 
+/** What the outbox makes of a statement, a timer, a row or a refusal. */
+function outboxed({ statement, dialect, timer, send, now, refused }) {
+  const table = new OutboxTable();
+  if (statement !== undefined) {
+    const [take, remove] = [table.taking(dialect, ROWS_MAX), table.deletion(dialect, 2)];
+    const texts = { table: table.definition(dialect), insert: table.insertion, take, delete: remove };
+    return { text: texts[statement] };
+  }
+  if (timer !== undefined) {
+    const [namespace, timerId, request] = rowOf(timer);
+    return { namespace, timerId, request: JSON.parse(request) };
+  }
+  if (send !== undefined) {
+    return { timer: timerOf({ ...send, request: JSON.stringify(send.request) }, now) };
+  }
+  return { dead: isFinal(new ApiError("", refused)) };
+}
+
 /** What this SDK makes of the cases in `sdks/vectors`, by the file's name. */
 export const VECTORS = {
   placement: ({ namespace, id, numShards, totalShards }) => {
@@ -93,6 +112,7 @@ export const VECTORS = {
     const text = typeof body === "string" ? body : JSON.stringify(body);
     return failure(errorOf({ status, headers: new Headers(headers), text }));
   },
+  outbox: outboxed,
   keys: ({ key }) => ({ key: keyOf(key) }),
   urls: ({ url }) => ({ base: baseUrlOf(url) }),
   tries: (given) => ({ line: lineOf(given) }),

@@ -4,10 +4,11 @@
  */
 
 import { Client } from "./dist/index.js";
+import { Drain, outbox } from "./dist/outbox/index.js";
 import { Dedup } from "./dist/receiver/index.js";
 import { answerOf, failure, receiverOf, UnknownStep, VECTORS } from "./driver-values.mjs";
 
-const CAN = ["receiver", "dedup", "batcher", "routing", "schedules", "calls", "cancel", "keys", "audit"];
+const CAN = ["receiver", "dedup", "outbox", "batcher", "routing", "schedules", "calls", "cancel", "keys", "audit"];
 
 /** The clients of the present scenario, by what it wants of them, and their tries. */
 let present = { scenario: undefined };
@@ -149,6 +150,34 @@ async function receive(given, database) {
   return { status: answer.status, headers: answer.headers, body: answer.body, handled, firing };
 }
 
+/** Writes rows to an outbox in a database of that name, or drains it. */
+async function outboxed(client, { do: wanted, with: given }, database) {
+  const rows = database(given.database);
+  const drain = new Drain(client, rows);
+  await drain.createTable();
+  if (wanted === "outbox.drain") {
+    const { unavailable, ...counts } = await drain.once();
+    return { ...counts, unavailable: unavailable !== undefined };
+  }
+  if (wanted === "outbox.rows") {
+    const select = "SELECT timer_id, dead_reason FROM tocsin_outbox ORDER BY id";
+    const found = await rows.transaction((_, query) => query(select, []));
+    return found.rows.map((row) => ({ timerId: row.timer_id, deadReason: row.dead_reason }));
+  }
+  const ids = [];
+  const rolledBack = new Error("as the scenario wants it");
+  const work = async (connection) => {
+    for (const timer of given.timers) {
+      ids.push(await outbox(connection).create(timer));
+    }
+    if (given.rollback) throw rolledBack;
+  };
+  await rows.transaction(work).catch((error) => {
+    if (error !== rolledBack) throw error;
+  });
+  return ids;
+}
+
 /** The outcome of a step. */
 async function outcomeOf(step, database) {
   const [family, name] = step.do.split(".");
@@ -160,6 +189,9 @@ async function outcomeOf(step, database) {
     }
     if (step.do === "tries") {
       return { value: recorded(step) };
+    }
+    if (family === "outbox") {
+      return { value: await outboxed(clientOf(step), step, database) };
     }
     const value =
       step.do === "receiver.handle"

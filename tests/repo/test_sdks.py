@@ -14,7 +14,7 @@ from sdks.scenario_runner.scenarios import scenarios
 SDKS = Path(generate.SDKS)
 _MEMBERS = {"name", "since", "needs", "client", "namespace", "receiver", "steps"}
 _OF_STEP = {"do", "with", "client", "cancelAfterMs", "expect", "expectError", "repeat", "save"}
-_PARTS = {"audit", "batcher", "calls", "cancel", "dedup", "keys", "receiver", "routing", "schedules"}
+_PARTS = {"audit", "batcher", "calls", "cancel", "dedup", "keys", "outbox", "receiver", "routing", "schedules"}
 
 
 def test_generated_files_are_current() -> None:

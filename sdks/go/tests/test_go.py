@@ -17,7 +17,9 @@ import urllib.request
 from pathlib import Path
 
 import psycopg
+import pymysql
 import pytest
+from tests.support.mysql import MysqlServer
 from tests.support.needs import lacking
 from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port, wait_for_port
@@ -28,6 +30,8 @@ GO = Path(__file__).parents[1]
 PAGE = Path(__file__).parents[3] / "docs/sdks/go.md"
 REPLACE = re.search(r"^(go mod edit -replace .*)$", PAGE.read_text(), re.MULTILINE)[1]
 PROGRAMS = dict(re.findall(r"^```go\n// (\S+\.go)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+GUIDE = (PAGE.parents[1] / "how-to/outbox.md").read_text()
+OUTBOX = dict(re.findall(r"^```go\n// (\S+\.go)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL))
 SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
 BIN = Path(sys.executable).parent
 #: What the tests' tools need; the module itself needs 1.23.
@@ -64,7 +68,7 @@ def server():
 def project(tmp_path_factory, server):
     """The page's programs, built in a module that has the SDK by `replace`; the server's address replaces the page's."""
     folder = tmp_path_factory.mktemp("example")
-    for name, text in PROGRAMS.items():
+    for name, text in (PROGRAMS | OUTBOX).items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text.replace("http://127.0.0.1:8080", server.url))
     shutil.copy(GO / "tests/go.mod", folder)
@@ -102,10 +106,34 @@ def postgresql():
         server.remove()
 
 
+@pytest.fixture(scope="module")
+def mysql():
+    server = MysqlServer()
+    server.init()
+    server.start()
+    with pymysql.connect(host="127.0.0.1", port=server.port, user="root") as connection:
+        connection.cursor().execute("CREATE DATABASE app")
+    yield f"root@tcp(127.0.0.1:{server.port})/app"
+    server.remove()
+
+
 def test_module(postgresql):
     run("go", "test", "./...", cwd=GO)
     run("go", "test", "./...", cwd=GO / "tests", TOCSIN_TEST_POSTGRESQL=postgresql)
     assert "\nrequire" not in (GO / "go.mod").read_text(), "the module needs only the standard library"
+
+
+def test_outbox_in_mysql(mysql):
+    run("go", "test", "-run", "TestOutbox", "./...", cwd=GO / "tests", TOCSIN_TEST_MYSQL_DSN=mysql)
+
+
+def test_the_program_of_the_outbox(project, server, postgresql):
+    assert GUIDE.count("```go\n") == len(OUTBOX) == 1
+    with server.client() as client:
+        client.namespaces.create("shop")
+        done = run(project / "bin/shop", cwd=project, DATABASE_URL=postgresql).splitlines()
+        assert done == ["tea <nil>", "unicorn out of stock", "1 created <nil>"]
+        assert [timer.payload for timer in client.timers.list("shop")] == [{"order": 1}]
 
 
 def test_the_first_program_is_short():

@@ -36,6 +36,8 @@ type item struct {
 	encoded []byte
 	// automatic: the key was made here, so that no earlier request can have used it.
 	automatic bool
+	// raw is there instead of the timer where a row of an outbox has its JSON.
+	raw *rules.RawTimer
 }
 
 func newItem(timer CreateTimer) (*item, error) {
@@ -47,7 +49,7 @@ func newItem(timer CreateTimer) (*item, error) {
 	if err != nil {
 		return nil, invalidArgument(fmt.Errorf("timer %q: %w", timer.ID, err))
 	}
-	return &item{place{timer.Namespace, timer.ID}, timer, encoded, automatic}, nil
+	return &item{place: place{timer.Namespace, timer.ID}, timer: timer, encoded: encoded, automatic: automatic}, nil
 }
 
 // batch is the body of a request.
@@ -61,6 +63,14 @@ func (b batch) MarshalJSON() ([]byte, error) {
 	for i, each := range b.items {
 		if i > 0 {
 			body = append(body, ',')
+		}
+		if b.elapsed > 0 && each.raw != nil {
+			encoded, err := each.raw.JSON(b.elapsed)
+			if err != nil {
+				return nil, err
+			}
+			body = append(body, encoded...)
+			continue
 		}
 		if b.elapsed <= 0 || each.timer.Delay <= 0 {
 			body = append(body, each.encoded...)

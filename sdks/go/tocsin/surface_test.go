@@ -55,10 +55,10 @@ func checkTyped(t *testing.T, file, name string, fields *ast.FieldList) {
 		return
 	}
 	for _, field := range fields.List {
-		if _, variadic := field.Type.(*ast.Ellipsis); variadic {
-			continue
-		}
 		ast.Inspect(field.Type, func(node ast.Node) bool {
+			if _, variadic := node.(*ast.Ellipsis); variadic {
+				return false
+			}
 			if named, ok := node.(*ast.Ident); ok && named.Name == "any" {
 				t.Errorf("%s: %s has an any", file, name)
 			}

@@ -16,7 +16,7 @@ from typescript_tools import ROOT, SDK, run
 
 PAGE = ROOT / "docs/sdks/typescript.md"
 #: Of the checkout, for programs that use them; the package itself needs none.
-LINKED = ("@hono", "@types", "express", "fastify", "hono", "kysely", "pg", "undici")
+LINKED = ("@hono", "@types", "express", "fastify", "hono", "kysely", "mysql2", "pg", "undici")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -67,7 +67,7 @@ def test_programs_in_commonjs(built, project, way):
 def test_require_and_import_give_one_copy_in_node(project):
     program = """
         const assert = require("node:assert/strict");
-        const parts = ["", "/errors", "/receiver", "/testing"].map((part) => `tocsin-client${part}`);
+        const parts = ["", "/errors", "/outbox", "/receiver", "/testing"].map((part) => `tocsin-client${part}`);
         Promise.all(parts.map(async (part) => {
           const required = require(part);
           const imported = await import(part);

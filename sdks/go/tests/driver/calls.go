@@ -40,6 +40,8 @@ func call(x context.Context, client *tocsin.Client, do string, with json.RawMess
 	switch do {
 	case "timers.createMany", "timers.batcher", "timers.createEach":
 		return createMany(x, client, do, with)
+	case "outbox.create", "outbox.drain", "outbox.rows":
+		return outbox(x, client, do, with)
 	case "calls.list":
 		return listCalls(x, client, with)
 	}

@@ -46,7 +46,7 @@ type clientKey struct{ scenario, options string }
 
 var (
 	clients = map[clientKey]*tocsin.Client{}
-	can     = []string{"audit", "batcher", "calls", "cancel", "dedup", "keys", "receiver", "routing", "schedules"}
+	can     = []string{"audit", "batcher", "calls", "cancel", "dedup", "keys", "outbox", "receiver", "routing", "schedules"}
 )
 
 func clientOf(s step) *tocsin.Client {

@@ -115,6 +115,7 @@ var own = map[string]func(with json.RawMessage) (any, error){
 	"vectors.tries":      triedLine,
 	"vectors.firings":    vector(read),
 	"vectors.budget":     vector(budget),
+	"vectors.outbox":     on(outboxVector),
 	"vectors.keys":       vector(keys),
 	"vectors.urls":       vector(urls),
 	"vectors.placement":  vector(placed),

@@ -1,4 +1,7 @@
-/** Databases for deduplication: a transaction, and a function that executes a statement in it. */
+/** Databases for deduplication and the outbox: a transaction, and a function that executes a statement in it. */
+
+/** What the databases' SQL differs by. */
+export type Dialect = "postgresql" | "mysql" | "sqlite";
 
 /** What statements are given. */
 export type SqlValue = string | number;
@@ -17,6 +20,8 @@ export type Query = (statement: string, parameters: readonly SqlValue[]) => Prom
  * your library; `query` executes statements in the same transaction.
  */
 export interface Database<Tx> {
+  /** Known of those that this package makes. */
+  readonly dialect?: Dialect | undefined;
   transaction<Result>(work: (tx: Tx, query: Query) => Promise<Result>): Promise<Result>;
 }
 
@@ -37,6 +42,7 @@ export interface PgPool<Client extends PgClient> {
 /** PostgreSQL with a pool of pg, or of what resembles it, such as Neon's and Vercel's. */
 export function postgres<Client extends PgClient>(pool: PgPool<Client>): Database<Client> {
   return {
+    dialect: "postgresql",
     async transaction(work) {
       const client = await pool.connect();
       let broken = false;
@@ -79,6 +85,7 @@ export interface SqliteDatabase {
 export function sqlite<Connection extends SqliteDatabase>(connection: Connection): Database<Connection> {
   let last: Promise<unknown> = Promise.resolve();
   return {
+    dialect: "sqlite",
     transaction(work) {
       const next = last.then(() => sqliteTransaction(connection, work));
       last = next.catch(() => undefined); // its caller gets the error
@@ -93,17 +100,79 @@ async function sqliteTransaction<Connection extends SqliteDatabase, Result>(
 ): Promise<Result> {
   connection.exec("BEGIN IMMEDIATE");
   try {
-    const result = await work(connection, async (statement, parameters) => {
-      // SQLite would take $1 for a name.
-      const prepared = connection.prepare(statement.replace(/\$(\d)/g, "?$1"));
-      return /^\s*SELECT/i.test(statement)
-        ? { rows: prepared.all(...parameters) as Record<string, unknown>[], rowCount: 0 }
-        : { rows: [], rowCount: Number(prepared.run(...parameters).changes) };
-    });
+    const result = await work(connection, inSqlite(connection));
     connection.exec("COMMIT");
     return result;
   } catch (error) {
     connection.exec("ROLLBACK");
     throw error;
   }
+}
+
+/** Executes statements with the connection. */
+export function inSqlite(connection: SqliteDatabase): Query {
+  return async (statement, parameters) => {
+    // SQLite would take $1 for a name.
+    const prepared = connection.prepare(statement.replace(/\$(\d)/g, "?$1"));
+    return /^\s*SELECT|\sRETURNING\s/i.test(statement)
+      ? { rows: prepared.all(...parameters) as Record<string, unknown>[], rowCount: 0 }
+      : { rows: [], rowCount: Number(prepared.run(...parameters).changes) };
+  };
+}
+
+/** What is used of a connection of mysql2/promise. */
+export interface MysqlConnection {
+  execute(statement: string, parameters: SqlValue[]): Promise<[unknown, unknown]>;
+}
+
+/** What is used of a connection of a pool. */
+export interface MysqlPoolConnection extends MysqlConnection {
+  beginTransaction(): Promise<void>;
+  commit(): Promise<void>;
+  rollback(): Promise<void>;
+  release(): void;
+  destroy(): void;
+}
+
+/** What is used of a pool of mysql2/promise. */
+export interface MysqlPool<Connection extends MysqlPoolConnection> {
+  getConnection(): Promise<Connection>;
+}
+
+/** MySQL or MariaDB with a pool of mysql2/promise, for the outbox. */
+export function mysql<Connection extends MysqlPoolConnection>(pool: MysqlPool<Connection>): Database<Connection> {
+  return {
+    dialect: "mysql",
+    async transaction(work) {
+      const connection = await pool.getConnection();
+      let broken = false;
+      try {
+        await connection.beginTransaction();
+        const result = await work(connection, inMysql(connection));
+        await connection.commit();
+        return result;
+      } catch (error) {
+        await connection.rollback().catch(() => {
+          broken = true; // as with pg
+        });
+        throw error;
+      } finally {
+        if (broken) {
+          connection.destroy();
+        } else {
+          connection.release();
+        }
+      }
+    },
+  };
+}
+
+/** Executes statements with the connection. Their parameters are in order. */
+export function inMysql(connection: MysqlConnection): Query {
+  return async (statement, parameters) => {
+    const [result] = await connection.execute(statement.replace(/\$\d+/g, "?"), [...parameters]);
+    return Array.isArray(result)
+      ? { rows: result as Record<string, unknown>[], rowCount: 0 }
+      : { rows: [], rowCount: (result as { affectedRows: number }).affectedRows };
+  };
 }

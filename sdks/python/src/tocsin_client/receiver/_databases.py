@@ -77,9 +77,9 @@ _MARKS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 
 
 class DbApi(Generic[Conn]):
-    """A database by DB-API: sqlite3, psycopg, psycopg2. `connect` returns a connection that is not in autocommit mode; it is
-    closed after each transaction, which returns it to its pool where a pool made it, as with SQLAlchemy's
-    `engine.raw_connection`. The work gets the connection."""
+    """A database by DB-API: sqlite3, psycopg, psycopg2, and PyMySQL for a `Drain`. `connect` returns a connection that is not
+    in autocommit mode; it is closed after each transaction, which returns it to its pool where a pool made it, as with
+    SQLAlchemy's `engine.raw_connection`. The work gets the connection."""
 
     def __init__(self, connect: Callable[[], Conn]) -> None:
         self._connect = connect
@@ -228,5 +228,5 @@ def _mark_of(connection: object) -> str:
     module = sys.modules.get(type(driver).__module__.partition(".")[0])
     style = getattr(module, "paramstyle", None)
     if style not in _MARKS:
-        raise InvalidArgument(f"connect: the driver of {driver!r} is unknown; sqlite3, psycopg and psycopg2 are known")
+        raise InvalidArgument(f"connect: the driver of {driver!r} is unknown; sqlite3, psycopg and PyMySQL are known")
     return _MARKS[style]

@@ -37,7 +37,7 @@ import java.util.concurrent.TimeUnit;
 public final class Driver {
     private static final boolean ASYNC = "async".equals(System.getenv("TOCSIN_SDK_MODE"));
     private static final List<String> CAN =
-            List.of("audit", "batcher", "calls", "cancel", "dedup", "keys", "receiver", "routing", "schedules");
+            List.of("audit", "batcher", "calls", "cancel", "dedup", "keys", "outbox", "receiver", "routing", "schedules");
     /** Steps that name a timer, schedule or service call instead of sending an object. */
     private static final List<String> NAMES =
             List.of("namespace", "timerId", "scheduleId", "serviceCallId", "tag", "keyId", "jobId", "name", "match",
@@ -105,6 +105,8 @@ public final class Driver {
                 value = Vectors.run(parts[1], given);
             } else if (step.get("do").asString().equals("receiver.handle")) {
                 value = receive(given);
+            } else if (parts[0].equals("outbox")) {
+                value = Outboxes.run(clientOf(step), folder.resolve(given.get("database").asString()), parts[1], given);
             } else {
                 value = call(clientOf(step), parts[0], parts[1], given, step);
             }

@@ -49,6 +49,7 @@ final class Vectors {
                     given.get("operation").asString(), given.get("number").asInt(), given.readOptional("status", Json::asInt),
                     given.readOptional("code", Json::asString), given.readOptional("error", Json::asString),
                     given.get("seconds").asDouble(), given.readOptional("pauseSeconds", Json::asDouble)).toString());
+            case "outbox" -> Outboxes.vector(given);
             case "keys" -> Json.object().with("key", Access.key(given.get("key").asString()));
             case "urls" -> Json.object().with("base", Access.url(given.get("url").asString()));
             default -> throw new UnknownStep("vectors." + name);

@@ -136,6 +136,10 @@ public final class AsyncTimers {
         return steps.start(run -> new Batches(steps, run).createAll(timers.iterator()));
     }
 
+    CompletableFuture<List<ItemResult>> createItems(List<Batches.Item> items) {
+        return steps.start(run -> new Batches(steps, run).createItems(items));
+    }
+
     /**
      * Fires finished timers again, at most 1,000, each under the webhook-id of its latest run: at once, or at the given
      * instant. One that can't be replayed does not affect the others. A lost answer is not followed by a retry: a

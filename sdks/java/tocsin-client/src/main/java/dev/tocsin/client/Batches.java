@@ -47,8 +47,17 @@ final class Batches {
         private static Item encoded(CreateTimer timer) {
             boolean automatic = !timer.idempotencyKey().isPresent();
             Json body = (automatic ? timer.idempotencyKey(UUID.randomUUID().toString()) : timer).toJson();
-            int sizeBytes = body.toString().getBytes(StandardCharsets.UTF_8).length + 1;
-            return new Item(new Place(timer.namespace(), timer.id()), body, sizeBytes, automatic);
+            return new Item(new Place(timer.namespace(), timer.id()), body, sizeBytes(body), automatic);
+        }
+
+        /** Of a row of an outbox, with its key. JsonException: it is no timer. */
+        static Item ofJson(Json body) {
+            Place place = new Place(body.read("namespace", Json::asString), body.read("id", Json::asString));
+            return new Item(place, body, sizeBytes(body), false);
+        }
+
+        private static int sizeBytes(Json body) {
+            return body.toString().getBytes(StandardCharsets.UTF_8).length + 1;
         }
     }
 
@@ -97,6 +106,12 @@ final class Batches {
         List<ItemResult> results = new ArrayList<>();
         nextChunk(timers, nextItem(timers, results), results, all);
         return all;
+    }
+
+    /** The results of one request, in the order of the items. */
+    CompletableFuture<List<ItemResult>> createItems(List<Item> items) {
+        ItemResult[] results = new ItemResult[items.size()];
+        return createChunk(items, (index, result) -> results[index] = result).thenApply(done -> List.of(results));
     }
 
     /** Null: there are no more. Timers that can't be sent are settled at once; the place of the item is the last. */
