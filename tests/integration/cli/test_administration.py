@@ -98,7 +98,7 @@ class TestKeys:
 
     def test_create_makes_a_store_only_at_a_given_location(self, tocsin, tmp_path):
         ran = tocsin("keys", "create")
-        assert (ran.code, "data/tocsin.db; give its folder with --data-dir" in ran.err) == (1, True)
+        assert (ran.code, "data/tocsin.db; check the path, which --data-dir" in ran.err) == (1, True)
         assert list(tmp_path.iterdir()) == []
         ran = tocsin("keys", "create", "--data-dir", "data")
         assert (ran.code, "stored in sqlite:///data/tocsin.db" in ran.err) == (0, True)
