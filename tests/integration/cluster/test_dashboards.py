@@ -38,7 +38,7 @@ _EMPTY = {
 _TENANT = Uuid7Source(lambda: 1_800_000_000_000_000)()
 
 
-async def _traffic(servers: list[ServerProcess], receiver: ScriptedReceiver) -> None:
+async def _traffic(servers: list[ServerProcess], receiver: ScriptedReceiver, failing: ScriptedReceiver) -> None:
     """Something for each panel, again and again; through both nodes, so that some writes are forwarded."""
     apis = [Api(server) for server in servers]
     client = Client(servers[0].address)
@@ -61,6 +61,9 @@ async def _traffic(servers: list[ServerProcess], receiver: ScriptedReceiver) -> 
             await api("timers/delete", namespace="default", timerId=f"{number}-late")
             await api.create(f"{number}-loaded", receiver.url("ok"), delay="3s")
             await api.create(f"{number}-waits", receiver.url("ok"), flowKey="rare")
+            # Its breaker opens after 20 attempts on a node.
+            for which in range(10):
+                await api.create(f"{number}-down-{which}", failing.url("down"))
         answer = await client.post(f"/api/v1/tenants/{_TENANT}/service-calls", call)
         assert answer[0] < 300, answer
         await asyncio.sleep(0.3)
@@ -86,13 +89,17 @@ async def test_every_panel_of_a_cluster_at_work_has_data(tmp_path: Path, request
     servers = [
         ServerProcess(tmp_path / name, "--store", url, env={**env, "TOCSIN_NODE_NAME": name}) for name in ("a", "b")
     ]
-    async with ScriptedReceiver({"gone": [Reply(410)]}) as receiver, running(*servers):
+    async with (
+        ScriptedReceiver({"gone": [Reply(410)]}) as receiver,
+        ScriptedReceiver({"down": [Reply(503)]}) as failing,
+        running(*servers),
+    ):
         await shared_by(servers, {"a", "b"})
         targets = [f"127.0.0.1:{server.port}" for server in servers]
         async with prometheus(tmp_path / "prometheus", {"tocsin": targets}) as asked:
             await asked.until("min(tocsin_dispatching) == 1")
             async with asyncio.TaskGroup() as tasks:
-                traffic = tasks.create_task(_traffic(servers, receiver))
+                traffic = tasks.create_task(_traffic(servers, receiver, failing))
                 try:
                     for panel, expression in _panels():
                         try:
