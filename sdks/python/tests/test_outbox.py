@@ -182,13 +182,14 @@ def test_rows_that_a_killed_drain_has_taken_are_created_once(tmp_path, client, s
     assert {timer.id: timer.created_at for timer in client.timers.list(namespace)} == before
 
 
-def test_runs_in_the_background_while_the_server_comes_and_goes(url, drain, server, namespace, caplog):
+def test_runs_in_the_background_while_the_server_comes_and_goes(url, drain, server, namespace, caplog, monkeypatch):
     caplog.set_level(logging.WARNING, "tocsin_client.outbox")
     with Client("http://127.0.0.1:1", retries=0) as away:
         written(url, namespace, "a")
         assert Drain(away, DbApi(connector(url))).once().unavailable is not None
         seen = threading.Event()
-        caplog.handler.emit = lambda record: seen.set()
+        # Pytest has one handler for all tests.
+        monkeypatch.setattr(caplog.handler, "emit", lambda record: seen.set())
         with Drain(away, DbApi(connector(url))).start():
             assert seen.wait(PATIENCE_S), "a drain without a server warns"
     assert len(rows(url)) == 1

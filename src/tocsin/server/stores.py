@@ -79,7 +79,9 @@ def open_store(
         )
     path = settings.sqlite_path()
     if not create and not path.exists():
-        raise StoreUnavailable(f"there is no store at {path}; check the path, which --data-dir or the store's URL names")
+        raise StoreUnavailable(
+            f"there is no store at {path}; check the path, which --data-dir or the store's URL names"
+        )
     if (node or not path.exists()) and (owner := other_owner(path.parent)) is not None:
         raise ConfigError(
             f"data_dir: {path.parent} belongs to the user {owner}, who couldn't use the files that root leaves there; run "

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -257,13 +255,12 @@ async def test_silent_server_before_the_commit_is_a_definite_failure_and_release
         # The client's time-out, not the server's, which would end the statement itself.
         impatient = ServerOptions(statement_timeout_s=0.2, answer_grace_s=0.0)
         writing_pool(store)._server = replace(store._server, options=impatient)
-        assert mysql.process is not None
-        os.kill(mysql.process.pid, signal.SIGSTOP)
+        mysql.pause()
         try:
             with pytest.raises(StoreUnavailable):
                 await store.apply([replace(batch, upserts=[row(i, i) for i in range(1, 51)])])
         finally:
-            os.kill(mysql.process.pid, signal.SIGCONT)
+            mysql.resume()
         # Waits for the late transaction, if that has the shard row already.
         assert await store.claim(0, expected_epoch=1, owner=ALICE) == 2
         assert await loaded(store) == [kept]
