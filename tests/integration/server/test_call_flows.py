@@ -140,7 +140,7 @@ async def test_timers_and_calls_share_what_a_rule_lets_begin(server: ServerProce
 async def test_a_rate_spreads_calls_evenly(server: ServerProcess, receiver: Watched) -> None:
     api, client, tenant = Api(server), Client(server.address), new_id()
     await api("flows/put", namespace="default", match="rate:", perKey={"rate": {"count": 10, "per": "1s"}})
-    # The first begins no earlier, and when it arrives says less: what arrives was sent a moment before, which differs.
+    # The first begins no earlier, and its arrival is no measure: what arrives was sent a moment before, which differs.
     submitted = time.monotonic()
     for _ in range(5):
         await submit(client, tenant, f"{receiver.url}/rate", flowKey=f"rate:{tenant}")
