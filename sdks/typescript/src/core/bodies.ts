@@ -3,6 +3,7 @@
 import type { Sent } from "../codec.js";
 import { InvalidArgument } from "../error-bases.js";
 import { formatDuration, parseDuration } from "../values.js";
+import { restored } from "./exact.js";
 
 /** Declares that no earlier try can have been executed: the server needs no look-up. */
 export const FIRST_TRY = { "tocsin-first-try": "1" } as const;
@@ -20,7 +21,7 @@ export function encodeJson(value: unknown): string {
     const text = JSON.stringify(value); // ends where the value refers to itself, which the walk below would not
     wrong = faultOf(value);
     if (wrong === undefined) {
-      return text;
+      return restored(text);
     }
   } catch (error) {
     throw new InvalidArgument(`the request can't be written as JSON: ${(error as Error).message}`, { cause: error });

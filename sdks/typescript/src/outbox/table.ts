@@ -2,6 +2,7 @@
 
 import { BYTES_MAX, ENVELOPE_BYTES, type ItemResult, itemOf } from "../core/batches.js";
 import { encodeJson, remaining } from "../core/bodies.js";
+import { parseExactly } from "../core/exact.js";
 import { uuid7 } from "../core/ids.js";
 import { isRepeated } from "../core/retries.js";
 import { ApiError, InvalidArgument, TransportError } from "../error-bases.js";
@@ -59,7 +60,7 @@ export interface Row {
 export function timerOf(row: Row, now: number): CreateTimer {
   let request: unknown;
   try {
-    request = JSON.parse(row.request);
+    request = parseExactly(row.request);
   } catch (error) {
     throw new InvalidArgument(`request: is not JSON: ${(error as Error).message}`, { cause: error });
   }

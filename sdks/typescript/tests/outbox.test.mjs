@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Client } from "../dist/index.js";
+import { Drain } from "../dist/outbox/index.js";
+import { TIMER } from "./fakes.mjs";
+
+/** A database whose outbox has this row, and a server whose requests are kept as text. */
+function drained(request) {
+  const sent = [];
+  const fetch = async (_, { body }) => {
+    sent.push(new TextDecoder().decode(typeof body === "string" ? new TextEncoder().encode(body) : body));
+    return new Response(JSON.stringify({ results: [{ timer: TIMER }] }), { status: 200 });
+  };
+  const row = { id: "0197a3c0-0000-7000-8000-000000000001", request, created_at: 1 };
+  const query = async (statement) => ({ rows: /RETURNING/.test(statement) ? [row] : [], count: 1 });
+  const database = { dialect: "sqlite", transaction: (work) => work({}, query) };
+  return { drain: new Drain(new Client("http://tocsin", { fetch }), database), sent };
+}
+
+test("numbers of other languages that JavaScript can't hold are sent as they are", async () => {
+  const payload =
+    '{"order":9007199254740993,"price":1234567890.123456789,"huge":1e999,"tiny":1e-400,"minus":-18446744073709551616,' +
+    '"text":"9007199254740993 \\"1e999\\" \\\\","held":[0,-0.5,1e3,10.0,123456789012345]}';
+  const timer = '"namespace":"n","id":"t","callbackUrl":"http://x/","delay":"1h"';
+  const { drain, sent } = drained(`{${timer},"payload":${payload}}`);
+  assert.equal((await drain.once()).created, 1);
+  const [body] = sent;
+  for (const exact of [
+    '"order":9007199254740993,',
+    ":1234567890.123456789,",
+    ":1e999,",
+    ":1e-400,",
+    ":-18446744073709551616,",
+  ]) {
+    assert.ok(body.includes(exact), `${exact} in ${body}`);
+  }
+  assert.ok(body.includes('"text":"9007199254740993 \\"1e999\\" \\\\","held":[0,-0.5,1000,10,123456789012345]'), body);
+  assert.ok(body.includes('"delay":"0s"'), "what is left of the delay");
+});
+
+test("a row that is not JSON is dead, also with such a number", async () => {
+  const { drain, sent } = drained('{"payload":09007199254740993}');
+  assert.deepEqual(await drain.once(), { created: 0, dead: 1, waiting: 0, unavailable: undefined });
+  assert.deepEqual(sent, []);
+});
