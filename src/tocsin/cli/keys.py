@@ -303,12 +303,15 @@ class _InStore:
         import asyncio
 
         from tocsin.server.stores import open_store
+        from tocsin.server.transfer_mark import refuse_transferred
 
         opened = open_store(self._settings, node=False, memory=False, create=create)
 
         async def run() -> T:
             shards = await opened.open(self._settings.shards)
             try:
+                # No server would ever see what is written to a store that was transferred.
+                await refuse_transferred(opened)
                 return await work(opened, shards)
             finally:
                 await opened.close()

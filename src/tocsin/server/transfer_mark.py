@@ -81,14 +81,13 @@ async def remove_mark(records: Records) -> None:
 
 
 async def refuse_transferred(records: Records) -> None:
-    """Raises TransferRefused if no server may use the store because of a transfer."""
+    """Raises TransferRefused if neither a server nor an offline command may use the store because of a transfer."""
     mark = await read_mark(records)
     if mark is None:
         return
     if mark.role == "source":
         raise TransferRefused(
-            f"store: its timers were transferred to {mark.other} at {format_instant(mark.at)} and fire there; start the "
-            "server with that store"
+            f"store: its timers were transferred to {mark.other} at {format_instant(mark.at)} and fire there; use that store"
         )
     raise TransferRefused(
         f"store: a transfer from {mark.other} to this store is not complete, so that timers are missing; run the same "

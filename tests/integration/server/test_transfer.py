@@ -43,6 +43,16 @@ async def test_what_is_named_wrongly_is_refused_and_leaves_nothing(arguments: tu
     assert not Path("b").exists()
 
 
+async def test_a_key_is_created_where_the_timers_are(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    at_old = ("keys", "create", "--role", "admin", "--data-dir", str(old))
+    assert (await command(*at_old))[0] == 0
+    assert (await transfer("--from", f"sqlite:///{old}/tocsin.db", "--to", f"sqlite:///{new}/tocsin.db"))[0] == 0
+    code, _, refusal = await command(*at_old)
+    assert (code, "were transferred to" in refusal, str(new) in refusal) == (1, True, True), refusal
+    assert (await command("keys", "create", "--role", "admin", "--data-dir", str(new)))[0] == 0
+
+
 async def test_calls_need_a_place_and_are_moved_there(server_with_agent: ServerProcess, tmp_path: Path) -> None:
     server, tenant = server_with_agent, new_id()
     client, due_at = Client(server.address), format_instant(now_us() + US_PER_DAY)
