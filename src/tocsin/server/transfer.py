@@ -56,14 +56,13 @@ class Transfer:
 
     def __init__(self, source: Side, target: Side, progress: Progress, calls: Calls | None = None) -> None:
         self._source, self._target, self._progress, self._calls = source, target, progress, calls
-        self._mark: TransferMark | None = None
         self._dead: dict[str, Mapping[bytes, int]] = {}
 
     async def run(self) -> Contents:
         """Moves everything, and returns what was moved."""
         source, target = self._source, self._target
         began_us = time.time_ns() // 1_000
-        mark = self._mark = await self._begun()
+        mark = await self._begun()
         for side in (source, target):
             self._dead[side.place] = await refuse_living(side)
         if mark is not None and await read_mark(source.store) is not None:

@@ -197,8 +197,9 @@ class CommitLane:
             valid.sort(key=_oldest_result_us)
             waiting = sum(len(window.pending) for _, window, _ in valid)
             finished_max = min(finished_max, max(rows_max - waiting, 1))
-        turns = {shard: turn for turn, shard in enumerate(self._left_out)}
-        valid.sort(key=lambda each: turns.get(each[0], len(turns)))
+        if self._left_out:
+            turns = {shard: turn for turn, shard in enumerate(self._left_out)}
+            valid.sort(key=lambda each: turns.get(each[0], len(turns)))
         finished_left = finished_max
         batches, considered = [], 0
         for shard, window, fetched in valid:

@@ -102,7 +102,7 @@ def _hash(text: str) -> int:
 
 def _score(shard: int, node: int) -> int:
     """Mixes two hashes by SplitMix64's finalizer (Steele, Lea and Flood 2014); to hash the pair takes four times as long."""
-    mixed = (shard ^ node) & _MASK
+    mixed = shard ^ node
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK
     return mixed ^ mixed >> 31
