@@ -59,3 +59,23 @@ async def test_clients_get_an_error_in_time_when_the_store_does_not_respond() ->
     found = await store.fetch(0, [bytes([number]) * 16 for number in (1, 2, 3)])
     assert found.keys() == {b"\x01" * 16, b"\x03" * 16}
     await node.supervisor.close()
+
+
+async def test_a_durable_write_is_answered_though_its_claim_has_ended() -> None:
+    """The node lease lapses while the store writes: the timer is there, so its client must not be told that nobody knows."""
+    store = Stalling()
+    await store.open(1)
+    node = Node(store)
+    await node.service.namespaces.ensure_default()
+    await node.supervisor.start()
+    await node.owned.wait()
+    answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    deadline_us = node.clock.boottime_us() + 60_000_000
+    write = Write(WriteKind.CREATE, 0, b"\x01" * 16, "default", timer("t1"), None, deadline_us)
+    node.service.accept(write, None, Noted(answer.set_result))
+    await store.asked.wait()
+    node.supervisor.shards[0].lose("lease")
+    store.let.set()
+    assert isinstance(await answer, Written)
+    assert (await store.fetch(0, [b"\x01" * 16])).keys() == {b"\x01" * 16}
+    await node.supervisor.close()

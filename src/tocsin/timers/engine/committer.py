@@ -282,22 +282,24 @@ class CommitLane:
         context.observe(BatchCommitted(self._index, len(batches), upserts, deletes, history, duration))
 
     def _committed(self, shard: Shard, batch: Batch) -> None:
-        """Applies a durable batch to the window and answers its clients."""
-        window = shard.window
-        if window is None or not shard.holds(batch):
-            batch.refuse(ShardUnavailable(f"shard {shard.shard_id} changed its owner; try again"))
-            return
-        window.committed(batch, self._context.clock.boottime_us())
+        """Applies a durable batch to the window, and answers its clients. A claim that has ended since it was written (the
+        node lease lapsed, a hand-over took too long) makes it no less durable, and no answer less true: the next owner
+        reads it."""
+        window = shard.window if shard.holds(batch) else None
+        if window is not None:
+            window.committed(batch, self._context.clock.boottime_us())
         for event in batch.events:
             self._context.observe(event)
-        if self._context.quotas:
-            note_committed(self._context, batch)
-        if batch.accounted:
-            note_recorded(self._context, shard.shard_id, batch.accounted)
-        shard.recount()
+        if window is not None:
+            if self._context.quotas:
+                note_committed(self._context, batch)
+            if batch.accounted:
+                note_recorded(self._context, shard.shard_id, batch.accounted)
+            shard.recount()
         for op, answer in zip(batch.ops, batch.answers, strict=True):
             op.answer(answer)
-        shard.changed()
+        if window is not None:
+            shard.changed()
 
     def _learn(self, finished: int, duration_us: int) -> None:
         """Adapts how many finished timers a batch may have, so that a commit takes about `commit_target`."""
