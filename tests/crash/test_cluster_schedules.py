@@ -76,18 +76,24 @@ async def test_no_occurrence_is_lost_or_early_whatever_happens_to_the_nodes(
 
 
 async def _create(server: ServerProcess, receiver: ScriptedReceiver, name: str, start_us: int, **more: Any) -> None:
-    status, schedule = await Api(server)(
-        "schedules/create",
-        namespace="default",
-        id=name,
-        callbackUrl=receiver.url(name),
-        every="1s",
-        anchor=format_instant(start_us),
-        startAt=format_instant(start_us),
-        endAt=format_instant(start_us + _INSTANTS * US_PER_SECOND),
-        **more,
-    )
-    assert status == 200, schedule
+    """Creates the schedule, again after a 503: whoever has such an answer repeats the request."""
+
+    async def is_created() -> bool:
+        status, answer = await Api(server)(
+            "schedules/create",
+            namespace="default",
+            id=name,
+            callbackUrl=receiver.url(name),
+            every="1s",
+            anchor=format_instant(start_us),
+            startAt=format_instant(start_us),
+            endAt=format_instant(start_us + _INSTANTS * US_PER_SECOND),
+            **more,
+        )
+        assert status in (200, 503), answer
+        return status == 200
+
+    await until(is_created)
 
 
 async def _ended(server: ServerProcess, name: str) -> Any:
