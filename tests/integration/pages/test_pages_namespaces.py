@@ -88,7 +88,7 @@ async def test_errors_are_shown_beside_their_fields_and_keep_the_input(node: Nod
     assert wrong.keys() == {"numShards"} or wrong.keys() == {"name", "retention"}, wrong
     assert 'value="no spaces"' in answer.text and '<option value="strict" selected>' in answer.text
     taken = await browser.post("/namespaces/new", {"name": "default", "history": "all"})
-    assert (taken.status_code, 'id="wrong-name">' in taken.text) == (409, True)
+    assert (taken.status_code, _wrong(taken.text, "name")) == (409, True)
     policy = {"retry": "custom", "attempts": "many", "initial_interval": "1s", "multiplier": "2", "max_interval": "1h"}
     answer = await browser.post("/namespaces/change", {"name": "default", "retention": "7d", **policy})
     assert answer.status_code == 400 and 'id="wrong-maxAttempts">Is not a number' in answer.text
@@ -117,7 +117,7 @@ async def test_hooks_are_set_kept_and_removed_by_their_urls(node: Node) -> None:
         "onPaused": {"url": "http://127.0.0.1:9/paused"},
     }
     refused = await browser.post("/namespaces/change", {**fields, "onMissed": "nowhere"})
-    assert refused.status_code == 400 and 'id="wrong-onMissed">' in refused.text and 'value="nowhere"' in refused.text
+    assert refused.status_code == 400 and _wrong(refused.text, "onMissed") and 'value="nowhere"' in refused.text
 
 
 async def test_a_namespace_is_deleted_once_its_name_was_entered(node: Node) -> None:
@@ -175,13 +175,30 @@ async def test_what_is_always_there_has_no_form_to_delete_it(node: Node) -> None
     assert refused.status_code == 400 and "is always there" in refused.text
 
 
-async def test_the_limits_of_a_namespace_are_shown(node: Node) -> None:
+async def test_limits_are_set_shown_and_removed(node: Node) -> None:
     browser = node.browser()
     await create(browser, "shop")
-    assert 'id="limits"' not in (await browser.get("/namespaces/shop")).text
-    change = {"name": "shop", "limits": {"rate": {"count": 500, "per": "1m"}, "burst": 20, "parallelism": 9}}
-    assert (await browser.client.post("/api/v1/namespaces/update", json=change)).status_code == 200
-    assert "All attempts together: 500 in 1m, 20 at once; 9 in flight." in (await browser.get("/namespaces/shop")).text
+
+    async def stored() -> object:
+        return (await browser.client.post("/api/v1/namespaces/get", json={"name": "shop"})).json().get("limits")
+
+    sent = {f"limits.{name}": "" for name in ("rate.count", "rate.per", "burst", "parallelism")}
+    assert (await browser.post("/namespaces/change", {"name": "shop", **sent})).status_code == 303
+    assert await stored() is None
+    sent |= {"limits.rate.count": "500", "limits.rate.per": "1m", "limits.burst": "20", "limits.parallelism": "9"}
+    assert (await browser.post("/namespaces/change", {"name": "shop", **sent})).status_code == 303
+    limits = {"rate": {"count": 500, "per": "1m"}, "burst": 20, "parallelism": 9}
+    assert await stored() == limits
+    page = (await browser.get("/namespaces/shop")).text
+    assert 'name="limits.rate.count" value="500"' in page and 'name="limits.parallelism" value="9"' in page
+    for field, text in (("limits.rate.per", "soon"), ("limits.burst", "many"), ("limits.parallelism", "0")):
+        refused = await browser.post("/namespaces/change", {"name": "shop", **sent, field: text})
+        assert refused.status_code == 400 and _wrong(refused.text, field)
+        assert f'value="{text}"' in refused.text and 'value="500"' in refused.text
+    assert await stored() == limits
+    none = sent | {"limits.rate.count": "", "limits.burst": "", "limits.parallelism": ""}
+    assert (await browser.post("/namespaces/change", {"name": "shop", **none})).status_code == 303
+    assert await stored() is None
 
 
 async def test_quotas_are_set_shown_with_their_use_and_removed(node: Node) -> None:
@@ -195,7 +212,7 @@ async def test_quotas_are_set_shown_with_their_use_and_removed(node: Node) -> No
         await asyncio.sleep(0.02)
     assert 'name="quotas.pending" value="200"' in page and "of 50, in the last seconds" in page
     refused = await browser.post("/namespaces/change", {"name": "shop", **sent, "quotas.payloadBytes": "much"})
-    assert refused.status_code == 400 and 'id="wrong-quotas.payloadBytes">' in refused.text
+    assert refused.status_code == 400 and _wrong(refused.text, "quotas.payloadBytes")
     assert 'value="much"' in refused.text and 'value="200"' in refused.text
     assert (
         await browser.post("/namespaces/change", {"name": "shop", **sent, "quotas.pending": "0"})
@@ -204,3 +221,8 @@ async def test_quotas_are_set_shown_with_their_use_and_removed(node: Node) -> No
     assert (await browser.post("/namespaces/change", {"name": "shop", **none})).status_code == 303
     stored = (await browser.client.post("/api/v1/namespaces/get", json={"name": "shop"})).json()
     assert "quotas" not in stored
+
+
+def _wrong(page: str, field: str) -> bool:
+    """Whether the form shows an error at the field."""
+    return re.search(f'id="wrong-{re.escape(field)}">[^<]', page) is not None

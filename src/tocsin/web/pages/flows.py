@@ -9,11 +9,11 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.errors import FlowNotFound, InvalidInput, NotFound, TooManyFlows
-from tocsin.model.flow import FLOWS_MAX, PAUSED_FOR_GOOD, Flow, FlowLimits
-from tocsin.model.instants import format_duration
+from tocsin.model.flow import FLOWS_MAX, PAUSED_FOR_GOOD, Flow
 from tocsin.web.http.flows import FlowName, FlowRequests, PauseFlow, PutFlow
 from tocsin.web.http.reading import JsonReader
-from tocsin.web.pages.context import Fields, RequestContext, whole_number
+from tocsin.web.pages.context import Fields, RequestContext
+from tocsin.web.pages.limit_fields import limit_body, limit_labels, limit_texts, limits_in_words
 from tocsin.web.pages.presentation import State, with_query
 from tocsin.web.pages.site import Part, Site, preferred, route
 
@@ -24,16 +24,8 @@ _LIMITS = {"perKey": "Each key", "total": "All keys together"}
 _LABELS = {
     "namespace": "Namespace",
     "match": "Flow",
-    **{
-        f"{path}.{name}": f"{words}: {label}"
-        for path, words in _LIMITS.items()
-        for name, label in (
-            ("rate.count", "attempts"),
-            ("rate.per", "within"),
-            ("burst", "burst"),
-            ("parallelism", "in flight at once"),
-        )
-    },
+    **limit_labels("perKey", _LIMITS["perKey"]),
+    **limit_labels("total", _LIMITS["total"]),
     "closeOnRetryAfter": "Retry-After",
 }
 _reader = JsonReader(PutFlow)
@@ -60,7 +52,7 @@ class FlowsPage(Part):
             until_us = view.flow.closed_until(context.now_us)
             state = _PAUSED if until_us is not None else _WAITING if view.counts.waiting else _FREE
             ends_us = None if until_us == PAUSED_FOR_GOOD else until_us
-            rows.append((view, state, in_words(view.flow.per_key), in_words(view.flow.total), ends_us))
+            rows.append((view, state, limits_in_words(view.flow.per_key), limits_in_words(view.flow.total), ends_us))
         return self._pages.page(
             "flows/live.html" if context.fragment else "flows/list.html",
             context,
@@ -166,35 +158,14 @@ class FlowsPage(Part):
         return RedirectResponse(with_query("/flows", {"namespace": scope}) if scope else "/flows", 303)
 
 
-def in_words(limits: FlowLimits | None) -> str:
-    """The limits in a cell of the table; empty for none."""
-    if limits is None:
-        return ""
-    parts = []
-    if limits.rate is not None:
-        burst = f", {limits.burst} at once" if limits.burst > 1 else ""
-        parts.append(f"{limits.rate.count:,} in {format_duration(limits.rate.per_us)}{burst}")
-    if limits.parallelism is not None:
-        parts.append(f"{limits.parallelism:,} in flight")
-    return "; ".join(parts)
-
-
 def _fields_of(flow: Flow | None) -> dict[str, str]:
     """The fields of the form, as stored; those of a new rule for None."""
-    fields = dict.fromkeys(_LABELS, "") | {f"{path}.rate.per": "1m" for path in _LIMITS}
+    fields = dict.fromkeys(_LABELS, "")
     if flow is None:
-        return fields
+        return fields | limit_texts("perKey", None) | limit_texts("total", None)
+    fields |= limit_texts("perKey", flow.per_key) | limit_texts("total", flow.total)
     fields |= {"namespace": flow.namespace, "match": flow.match}
     fields["closeOnRetryAfter"] = "yes" if flow.close_on_retry_after else ""
-    for path, limits in (("perKey", flow.per_key), ("total", flow.total)):
-        if limits is None:
-            continue
-        if limits.rate is not None:
-            fields[f"{path}.rate.count"] = str(limits.rate.count)
-            fields[f"{path}.rate.per"] = format_duration(limits.rate.per_us)
-            fields[f"{path}.burst"] = str(limits.burst)
-        if limits.parallelism is not None:
-            fields[f"{path}.parallelism"] = str(limits.parallelism)
     return fields
 
 
@@ -206,20 +177,8 @@ def _body(fields: dict[str, str]) -> dict[str, Any]:
     """The request to the API that the fields stand for."""
     body: dict[str, Any] = {"namespace": fields["namespace"], "match": fields["match"]}
     for path in _LIMITS:
-        limits: dict[str, Any] = {
-            name: _number(fields[f"{path}.{name}"]) for name in ("burst", "parallelism") if fields[f"{path}.{name}"]
-        }
-        if fields[f"{path}.rate.count"]:
-            limits["rate"] = {
-                "count": _number(fields[f"{path}.rate.count"]),
-                "per": fields[f"{path}.rate.per"],
-            }
-        if limits:
+        if limits := limit_body(path, fields):
             body[path] = limits
     if fields["closeOnRetryAfter"] == "yes":
         body["closeOnRetryAfter"] = True
     return body
-
-
-def _number(text: str) -> int | str:
-    return whole_number(text) if text.isdecimal() else text

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -220,12 +220,15 @@ def json_errors(path: str, text: str) -> list[FieldError]:
     return [FieldError(path, "is not JSON; numbers must be finite")]
 
 
-def by_field(problem: Exception | None, prefix: str = "") -> dict[str, str]:
-    """The reasons of invalid input by the names of the form's fields. `prefix` is what the API's paths begin with."""
+def by_field(problem: Exception | None, prefix: str = "", nested: Container[str] = ()) -> dict[str, str]:
+    """The reasons of invalid input by the names of the form's fields. `prefix` is what the API's paths begin with; `nested`
+    are the fields whose names are whole paths."""
     errors: dict[str, str] = {}
     for bad in problem.errors if isinstance(problem, InvalidInput) else ():
         path = bad.path.removeprefix(prefix)
-        name = path.removeprefix("retryPolicy.") if path.startswith("retryPolicy.") else re.split(r"[.\[]", path)[0]
+        name = path.removeprefix("retryPolicy.")
+        if name == path and path not in nested:
+            name = re.split(r"[.\[]", path)[0]
         errors.setdefault(name or "form", bad.reason)
     return errors
 

@@ -39,8 +39,8 @@ from tocsin.web.pages.admin.numbers import COUNTED_MAX, NumberSource
 from tocsin.web.pages.admin.tables import table_part
 from tocsin.web.pages.callback_forms import HOOK_LABELS
 from tocsin.web.pages.context import Fields, RequestContext, whole_number
-from tocsin.web.pages.flows import in_words
 from tocsin.web.pages.forms import RETRY_LABELS, RequestForm, by_field
+from tocsin.web.pages.limit_fields import limit_body, limit_labels, limit_texts, limits_in_words
 from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.site import Part, Site, route
 
@@ -64,6 +64,7 @@ _QUOTA_LABELS = {
     f"quotas.{Quota.CREATES_PER_SECOND}": "Creates per second",
     f"quotas.{Quota.PAYLOAD_BYTES}": "Bytes of a payload",
 }
+_LIMIT_LABELS = limit_labels("limits", "All attempts together")
 #: The fields of a form by their names in the API, in their order on the page.
 _LABELS = {
     "name": "Name",
@@ -75,6 +76,7 @@ _LABELS = {
     **RETRY_LABELS,
     **HOOK_LABELS,
     **_QUOTA_LABELS,
+    **_LIMIT_LABELS,
     "grace": "Grace period",
     "force": "Rotate although the previous secret is still valid",
     "cancelPending": "Pending timers and schedules",
@@ -174,7 +176,7 @@ class Namespaces(Part):
         if form.get("unsign") == "yes":
             body["secret"] = None
         before = await self.namespace(name)
-        body |= _changed_hooks(before, form) | _changed_quotas(before, form)
+        body |= _changed_hooks(before, form) | _changed_quotas(before, form) | _changed_limits(before, form)
         errors: list[FieldError] = []
         if "retry" in form:
             sent = RequestForm.read(form)
@@ -229,7 +231,7 @@ class Namespaces(Part):
     ) -> Response:
         context.permit(Role.READ, name)
         namespace = await self.namespace(name)
-        errors = by_field(problem)
+        errors = by_field(problem, nested=_LABELS)
         notice, may_admin = context.query.get("notice"), context.principal.may(Role.ADMIN)
         undone = may_admin and notice == ("paused" if namespace.paused else "resumed")
         if isinstance(problem, RotationPending):
@@ -249,7 +251,7 @@ class Namespaces(Part):
             policy=policy_in_force(None, namespace),
             rotated=rotated,
             quota_labels=_QUOTA_LABELS,
-            limits_in_words=in_words(namespace.limits),
+            limits_in_words=limits_in_words(namespace.limits),
             quota_use=await self._service.quota_use(name),
             **await self._deletion(context, namespace, may_admin),
             notice_text=_NOTICES.get(notice, ""),
@@ -305,6 +307,7 @@ def _form_of(namespace: Namespace) -> dict[str, str]:
         "pending": "",
         **_hooks_of(namespace),
         **_quotas_of(namespace),
+        **limit_texts("limits", namespace.limits),
         **RequestForm.policy_texts(namespace.retry or DEFAULT_POLICY),
     }
 
@@ -342,9 +345,28 @@ def _changed_quotas(namespace: Namespace, form: Fields) -> dict[str, Any]:
     return {"quotas": changed} if changed else {}
 
 
+def _changed_limits(namespace: Namespace, form: Fields) -> dict[str, Any]:
+    """The limits if the form changes them, None if it removes them."""
+    before = limit_body("limits", limit_texts("limits", namespace.limits))
+    sent = {name: form.get(name) for name in _LIMIT_LABELS}
+    if any(name not in form for name in _LIMIT_LABELS) or (limits := limit_body("limits", sent)) == before:
+        return {}
+    return {"limits": limits or None}
+
+
 def _sent(context: RequestContext) -> dict[str, str]:
     """The fields of the form, as sent."""
     texts = RequestForm.texts(context.form)
     policy = {name: texts[name] for name in RequestForm.policy_texts(DEFAULT_POLICY)} if "retry" in context.form else {}
-    names = ("history", "retention", "answers", "retry", "grace", "pending", *HOOK_LABELS, *_QUOTA_LABELS)
+    names = (
+        "history",
+        "retention",
+        "answers",
+        "retry",
+        "grace",
+        "pending",
+        *HOOK_LABELS,
+        *_QUOTA_LABELS,
+        *_LIMIT_LABELS,
+    )
     return {name: context.form.get(name) for name in names if name in context.form} | policy
