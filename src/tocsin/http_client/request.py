@@ -96,24 +96,7 @@ def compose(invocation: Invocation, target: Target, now_us: int, limits: Callbac
     The timer's own headers replace the default content-type, user-agent and traceparent. An invalid traceparent is left
     out, as W3C Trace Context requires. Raises InvalidRequest.
     """
-    if invocation.method in BODILESS_METHODS:
-        body = b""
-    elif invocation.body is not None:
-        body = _raw(invocation.body)
-    else:
-        try:
-            body = _encode(
-                _Body(
-                    invocation.namespace,
-                    invocation.timer_id,
-                    format_instant(invocation.execute_at),
-                    format_instant(invocation.fired_at),
-                    invocation.attempt,
-                    invocation.payload,
-                )
-            )
-        except (UnicodeEncodeError, OverflowError) as error:
-            raise InvalidRequest(f"the body can't be encoded: {error}") from error
+    body = b"" if invocation.method in BODILESS_METHODS else body_of(invocation)
     timestamp_s = now_us // US_PER_SECOND
     headers = invocation.headers
     media_type = JSON_TYPE if invocation.body is None else invocation.body.content_type
@@ -121,23 +104,46 @@ def compose(invocation: Invocation, target: Target, now_us: int, limits: Callbac
         _head_with(invocation, target, media_type, limits) if headers else _head(invocation.method, target, media_type)
     )
     if invocation.body is not None:
-        head += _envelope_lines(invocation)
+        head += "".join(f"{name}: {value}\r\n" for name, value in envelope_headers(invocation))
     message_id = invocation.message_id
     if not (message_id.isascii() and message_id.isprintable()):
         raise InvalidRequest("the message id is not a valid header value")
     head += f"webhook-id: {message_id}\r\nwebhook-timestamp: {timestamp_s}\r\n"
     if invocation.secrets:
-        try:
-            signed = signatures(invocation.secrets, message_id, timestamp_s, body)
-        except InvalidSecret as error:
-            raise InvalidRequest(f"the namespace's secret {error}", "INVALID_SECRET", final=False) from error
-        head += f"webhook-signature: {signed}\r\n"
+        head += f"webhook-signature: {signature_of(invocation, timestamp_s, body)}\r\n"
     trace = invocation.traceparent
     if trace is not None and TRACEPARENT.fullmatch(trace) and not _has_header(headers, "traceparent"):
         head += f"traceparent: {trace}\r\n"
     if invocation.method in BODILESS_METHODS:
         return (head + "\r\n").encode("ascii")
     return f"{head}content-length: {len(body)}\r\n\r\n".encode("ascii") + body
+
+
+def body_of(invocation: Invocation) -> bytes:
+    """The timer's own body, or the envelope with its payload. Raises InvalidRequest."""
+    if invocation.body is not None:
+        return _raw(invocation.body)
+    try:
+        return _encode(
+            _Body(
+                invocation.namespace,
+                invocation.timer_id,
+                format_instant(invocation.execute_at),
+                format_instant(invocation.fired_at),
+                invocation.attempt,
+                invocation.payload,
+            )
+        )
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise InvalidRequest(f"the body can't be encoded: {error}") from error
+
+
+def signature_of(invocation: Invocation, timestamp_s: int, body: bytes) -> str:
+    """The value of `webhook-signature`. Raises InvalidRequest."""
+    try:
+        return signatures(invocation.secrets, invocation.message_id, timestamp_s, body)
+    except InvalidSecret as error:
+        raise InvalidRequest(f"the namespace's secret {error}", "INVALID_SECRET", final=False) from error
 
 
 def _raw(body: RawBody) -> bytes:
@@ -147,7 +153,7 @@ def _raw(body: RawBody) -> bytes:
         raise InvalidRequest(f"the body can't be encoded: {error}") from error
 
 
-def _envelope_lines(invocation: Invocation) -> str:
+def envelope_headers(invocation: Invocation) -> tuple[tuple[str, str], ...]:
     """The headers with the envelope's fields. Ids may have any characters, and are percent-encoded UTF-8."""
     values = (
         invocation.namespace,
@@ -156,7 +162,7 @@ def _envelope_lines(invocation: Invocation) -> str:
         format_instant(invocation.fired_at),
         str(invocation.attempt),
     )
-    return "".join(f"{name}: {value}\r\n" for name, value in zip(ENVELOPE_HEADERS, values, strict=True))
+    return tuple(zip(ENVELOPE_HEADERS, values, strict=True))
 
 
 @lru_cache(maxsize=1_024)

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from tocsin.model.instants import parse_duration
 from tocsin.model.namespace import NAME
 from tocsin.model.redaction import is_secret_name
+from tocsin.model.subjects import parse_target
 
 SCHEMES = (
     "sqlite:///path",
@@ -137,6 +138,13 @@ def broker_address(value: object) -> object:
     if not isinstance(value, str) or urlsplit(value).scheme not in ("nats", "tls") or not urlsplit(value).netloc:
         raise ValueError("is not a broker's URL; write nats://host:4222, or embedded for none")
     return value
+
+
+def subject_targets(entries: tuple[str, ...]) -> tuple[str, ...]:
+    """Namespaces with NATS subjects to which their timers may be published."""
+    for entry in entries:
+        parse_target(entry)
+    return entries
 
 
 def subject_prefix(value: object) -> str:

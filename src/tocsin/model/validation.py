@@ -19,6 +19,7 @@ from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, format_duration, fo
 from tocsin.model.namespace import NAME
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.setting import Topic, setting
+from tocsin.model.subjects import SubjectTargets, is_subject_url
 from tocsin.model.visible import JOINERS, hidden_in, named
 
 METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE", "HEAD")
@@ -148,7 +149,8 @@ class InputRules:
 
     `check_target` is the static part of the egress policy: the reason why a text is no URL, or one that may not be called, or
     None. Its verdicts are cached by URL until `forget_targets`, so it must depend on nothing else. `headers_sent_max` and
-    `header_bytes_sent_max` limit a timer's own headers in a callback's request.
+    `header_bytes_sent_max` limit a timer's own headers in a callback's request. `subjects` are those of NATS that timers may
+    name; None where they name none.
     """
 
     def __init__(
@@ -158,11 +160,13 @@ class InputRules:
         *,
         headers_sent_max: int = 32,
         header_bytes_sent_max: int = 8 * 1024,
+        subjects: SubjectTargets | None = None,
     ) -> None:
         self.limits = limits
         self._headers_max = min(limits.headers_max, headers_sent_max)
         self._header_bytes_max = header_bytes_sent_max
         self._check_target = check_target
+        self._subjects = subjects
         self._url_verdict = lru_cache(maxsize=limits.url_verdicts_max)(self._judge_url)
 
     def forget_targets(self) -> None:
@@ -183,8 +187,14 @@ class InputRules:
             return None
         return "is not a valid namespace name; use 1 to 255 of A-Z a-z 0-9 . _ : -"
 
+    def callback_url(self, url: str, namespace: str = "") -> str | None:
+        """A callback URL of the namespace: a URL of HTTP, or a NATS subject."""
+        if self._subjects is not None and is_subject_url(url):
+            return self._subjects.refusal(url, namespace)
+        return self.url(url)
+
     def url(self, url: str) -> str | None:
-        """A callback URL: absolute, http or https, and allowed by the egress policy."""
+        """A URL of HTTP: absolute, http or https, and allowed by the egress policy."""
         if len(url) > self.limits.url_chars_max:
             return f"is {len(url)} characters long; at most {self.limits.url_chars_max} are accepted"
         return self._url_verdict(url)

@@ -200,12 +200,12 @@ class Server:
         # After the engine, whose last attempts count, and before the store.
         ends.push_async_callback(keeper.close)
         due_caller = DueCaller(clock, settings.agent.polling_batch_max, forward_due)
-        ends.push_async_callback(sending.client.close)
+        ends.push_async_callback(sending.caller.close)
         ends.push_async_callback(due_caller.close)
         agent = relay.agent = await self._open_agent(parts, sending, due_caller, tracer)
         engine = self.engine = await start_engine(
             parts,
-            sending.client if tracer is None else tracer.traced(sending.client),
+            sending.caller if tracer is None else tracer.traced(sending.caller),
             {NAMESPACE: due_caller} if peers is not None or settings.agent_timer == "engine" else {},
             total_shards=total_shards,
             serve=relay.serve,

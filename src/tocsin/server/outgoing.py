@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 
 from tocsin.http_client.egress import EgressPolicy
 from tocsin.http_client.http import HttpCaller
+from tocsin.model.subjects import SubjectTargets
 from tocsin.model.validation import InputRules
 from tocsin.ports.clock import Clock
+from tocsin.ports.http import Caller
 from tocsin.server.access import Keyring
 from tocsin.settings import Settings
+from tocsin.targets.callers import ByScheme
+
+if TYPE_CHECKING:
+    from tocsin.targets.nats import NatsCaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +27,15 @@ class Outgoing:
     """The HTTP client of callbacks and service calls, and the rules for what it is asked to send."""
 
     client: HttpCaller
+    #: What sends timers: the client, or the one by the scheme of a URL.
+    caller: Caller
     rules: InputRules
+    _nats: NatsCaller | None = None
 
     def gauges(self) -> dict[str, float]:
-        """The client's gauges."""
-        return {
+        """The gauges of what sends."""
+        nats = {} if self._nats is None else {"tocsin_nats_connected": float(self._nats.connected)}
+        return nats | {
             "tocsin_callback_connections": self.client.connections,
             "tocsin_agent_connections": self.client.agent_connections,
             "tocsin_names_resolving": self.client.resolving,
@@ -39,15 +50,23 @@ def outgoing(
     open_here = not published and not keys.required
     allow_private = open_here if settings.egress.allow_private is None else settings.egress.allow_private
     egress, limits = EgressPolicy(allow_private, settings.egress.allow), settings.callbacks
+    subjects = None if settings.nats_url is None else SubjectTargets(settings.nats_targets)
     rules = InputRules(
         settings.input,
         egress.check_url,
         headers_sent_max=limits.request_headers_max,
         header_bytes_sent_max=limits.request_header_bytes_max,
+        subjects=subjects,
     )
     client = HttpCaller(limits, egress, clock, signed_by=signed_by)
     keys.on_required = partial(_close_egress, settings, egress, rules, client)
-    return Outgoing(client, rules)
+    if settings.nats_url is None or subjects is None:
+        return Outgoing(client, client, rules)
+    # A driver that is an extra.
+    from tocsin.targets.nats import NatsCaller
+
+    nats = NatsCaller(settings.nats_url, subjects, settings.bus, limits, signed_by or clock)
+    return Outgoing(client, ByScheme(client, nats), rules, nats)
 
 
 def _close_egress(settings: Settings, egress: EgressPolicy, rules: InputRules, client: HttpCaller) -> None:

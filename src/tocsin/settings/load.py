@@ -10,6 +10,7 @@ from typing import Any
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import format_duration
 from tocsin.model.setting_values import PORT_MAX, redacted
+from tocsin.model.subjects import parse_target
 from tocsin.settings.declared import ENV_PREFIX, SETTINGS, Setting, env_name, made, setting_name
 from tocsin.settings.settings import SECRETS, Settings
 from tocsin.settings.sources import Entry, Origin, Source, entries_of, fault_of
@@ -100,10 +101,23 @@ def _check_together(settings: Settings) -> None:
             "nodes can carry"
         )
     wrong += _about_tls(settings)
+    wrong += _about_nats(settings)
     if settings.workers > 1:
         wrong += _against_workers(settings)
     if wrong:
         raise ConfigError("\n".join(wrong))
+
+
+def _about_nats(settings: Settings) -> list[str]:
+    """Settings of NATS targets that lack another, or that would let timers speak to the service agent."""
+    if settings.nats_targets and settings.nats_url is None:
+        return ["nats_targets: requires nats_url, the server on which these subjects are"]
+    prefix, wrong = settings.broker_prefix, []
+    for entry in settings.nats_targets:
+        first = parse_target(entry)[1].partition(".")[0]
+        if first == prefix or first.startswith(f"{prefix}-"):
+            wrong.append(f"nats_targets: {entry!r} leads to the agent's own subjects (broker_prefix); choose others")
+    return wrong
 
 
 def _about_tls(settings: Settings) -> list[str]:

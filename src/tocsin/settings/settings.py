@@ -37,6 +37,7 @@ from tocsin.model.setting_values import (
     secret,
     store_address,
     subject_prefix,
+    subject_targets,
 )
 from tocsin.model.validation import InputLimits
 from tocsin.ports.event import NAMESPACES_MAX
@@ -306,6 +307,26 @@ class Settings:
         rule=subject_prefix,
     )
 
+    nats_url: str | None = setting(
+        None,
+        "NATS server with JetStream to which timers with a callback URL `nats://subject` are published, such as "
+        "`nats://host:port`. It may be that of `broker`: it gets a connection of its own.",
+        topic=Topic.CALLBACKS,
+        rule=broker_address,
+    )
+    nats_url_file: Path | None = setting(
+        None,
+        "File with the value of `nats_url`, for a URL with a password or token.",
+        topic=Topic.CALLBACKS,
+    )
+    nats_targets: tuple[str, ...] = setting(
+        (),
+        "Subjects to which timers may be published, each as `namespace=subject`: `shop=orders` permits timers of the "
+        "namespace `shop` the subject `orders` and all below it, such as `orders.created`.",
+        topic=Topic.CALLBACKS,
+        rule=subject_targets,
+    )
+
     input: InputLimits = _part(InputLimits, Topic.TIMER, "")
     engine: EngineLimits = _part(EngineLimits, Topic.MEMORY, "")
     breaker: BreakerOptions = _part(BreakerOptions, Topic.CALLBACKS, "breaker")
@@ -382,4 +403,4 @@ SHARED = {
 #: Settings whose values are never shown.
 SECRETS = frozenset({"cluster_secret", "cluster_secret_former"})
 #: Settings whose values are secrets and may come from files. The one that names the file has the same name with `_file`.
-SECRET_FIELDS = ("store", "agent_database", "broker", "cluster_secret", "cluster_secret_former")
+SECRET_FIELDS = ("store", "agent_database", "broker", "nats_url", "cluster_secret", "cluster_secret_former")

@@ -43,11 +43,11 @@ class NatsAddress:
         return ",".join(self.servers)
 
 
-def parse_nats_address(url: str) -> NatsAddress:
+def parse_nats_address(url: str, setting: str = "broker") -> NatsAddress:
     """Parses `nats://user:password@host:port`, `nats://token@host` or `tls://…`. Several servers are separated by
-    commas; the credentials of the first one that has any apply to all. Raises ConfigError, which does not repeat the
-    URL because it may contain a password."""
-    parts = [_split(part.strip()) for part in url.split(",")]
+    commas; the credentials of the first one that has any apply to all. Raises ConfigError, which names the `setting` and does
+    not repeat the URL because it may contain a password."""
+    parts = [_split(part.strip(), setting) for part in url.split(",")]
     servers = tuple(f"{part.scheme}://{_host(part)}:{part.port or _PORT}" for part in parts)
     first = next((part for part in parts if part.username), None)
     if first is None or first.username is None:
@@ -57,14 +57,14 @@ def parse_nats_address(url: str) -> NatsAddress:
     return NatsAddress(servers, user=unquote(first.username), password=unquote(first.password))
 
 
-def _split(text: str) -> SplitResult:
+def _split(text: str, setting: str) -> SplitResult:
     try:
         part = urlsplit(text)
         right = part.scheme in _SCHEMES and bool(part.hostname) and part.path in ("", "/") and part.port != 0
     except ValueError:
         right = False
     if not right or part.query or part.fragment:
-        raise ConfigError("broker is not a NATS URL; write it as nats://host:4222 or tls://user:password@host")
+        raise ConfigError(f"{setting} is not a NATS URL; write it as nats://host:4222 or tls://user:password@host")
     return part
 
 

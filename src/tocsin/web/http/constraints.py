@@ -21,6 +21,7 @@ from tocsin.model.errors import FieldError
 from tocsin.model.flow import FLOW_KEY_CHARS_MAX, flow_key_reason
 from tocsin.model.ids import is_uuid7
 from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.subjects import is_subject_url
 from tocsin.model.validation import CONTENT_TYPE_CHARS_MAX, InputLimits, InputRules, new_text_reason, text_reason
 from tocsin.service_calls.limits import AgentLimits
 
@@ -52,17 +53,25 @@ def _checks(struct: type[msgspec.Struct]) -> tuple[tuple[str, str, Check], ...]:
     )
 
 
-def bad_fields(sent: msgspec.Struct, rules: InputRules) -> list[FieldError]:
-    """The fields whose value is refused, in their order."""
+def bad_fields(sent: msgspec.Struct, rules: InputRules, namespace: str = "") -> list[FieldError]:
+    """The fields whose value is refused, in their order. `namespace` is that of a part of a request."""
     errors = []
     for attribute, path, check in _checks(type(sent)):
         value = getattr(sent, attribute)
         if value is UNSET or value is None:
             continue
         reason = check(rules, value)
+        if reason is None and check is InputRules.callback_url and is_subject_url(value):
+            reason = rules.callback_url(value, namespace or namespace_of(sent))
         if reason is not None:
             errors.append(FieldError(path, reason))
     return errors
+
+
+def namespace_of(sent: msgspec.Struct) -> str:
+    """The namespace that a request is about; empty if it names none."""
+    named = getattr(sent, "namespace", None) or getattr(sent, "name", None)
+    return named if isinstance(named, str) else ""
 
 
 def constraints_of(struct: type[msgspec.Struct]) -> dict[str, Constraint]:
@@ -176,7 +185,8 @@ IDEMPOTENCY_KEY = Constraint(
     {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX, "pattern": r"^[\u0021-\u007e]*$"}
 )
 _URL = {"format": "uri", "maxLength": LIMITS.url_chars_max, "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://"}
-CALLBACK_URL = Constraint(_URL, (), InputRules.url)
+_TARGET = _URL | {"pattern": r"^([Hh][Tt][Tt][Pp][Ss]?|[Nn][Aa][Tt][Ss])://"}
+CALLBACK_URL = Constraint(_TARGET, (), InputRules.callback_url)
 CALL_URL = Constraint(_URL)
 METHOD = Constraint(component("CallbackMethod"), (), InputRules.method)
 PAYLOAD = Constraint({"x-bytes-max": LIMITS.payload_bytes_max}, ("payload_bytes_max", "payload_depth_max"))

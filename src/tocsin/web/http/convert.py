@@ -36,7 +36,7 @@ from tocsin.timers.history import RunPage
 from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import administration, schedule_wire, wire
 from tocsin.web.http.access import listed_in
-from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.constraints import bad_fields, namespace_of
 from tocsin.web.http.instants import (
     RepeatedInstant,
     format_instant,
@@ -240,7 +240,7 @@ class RequestParser:
             found[event] = None
             if hook is None:
                 continue
-            bad = bad_fields(hook, self.rules)
+            bad = bad_fields(hook, self.rules, namespace_of(sent))
             headers = _or(hook.headers, None)
             if headers:
                 bad += [*self.rules.headers(headers, "headers"), *header_conflicts(headers)]

@@ -38,7 +38,10 @@ OtherName = Annotated[str, about("Alias of the timer's id."), limits.ID]
 NewOtherName = Annotated[OtherName, limits.NEW_ID]
 CallbackUrl = Annotated[
     str,
-    about("The http or https URL to call. Responses redact its secrets.", "https://shop.example/hooks/reminder"),
+    about(
+        "The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.",
+        "https://shop.example/hooks/reminder",
+    ),
     limits.CALLBACK_URL,
 ]
 Method = Annotated[str, about("The HTTP method of the callback.", "POST"), limits.METHOD]
@@ -158,7 +161,9 @@ class Hook(RequestStruct):
     """Where a notification is sent, signed like a callback."""
 
     url: Annotated[
-        str, about("The http or https URL to notify.", "https://shop.example/hooks/alerts"), limits.CALLBACK_URL
+        str,
+        about("The http or https URL, or `nats://subject`, to notify.", "https://shop.example/hooks/alerts"),
+        limits.CALLBACK_URL,
     ]
     headers: (
         Annotated[

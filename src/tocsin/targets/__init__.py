@@ -1,0 +1,1 @@
+"""Where timers are sent besides receivers of HTTP, and who sends what."""
