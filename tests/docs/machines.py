@@ -113,6 +113,7 @@ tocsin timers create http://127.0.0.1:9000/ --namespace billing --id invoice-471
     "docs/how-to/postgresql.md": Machine(sql=_PSQL, postgresql=True),
     "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
     "docs/how-to/nats.md": Machine(nats=True),
+    "docs/how-to/publish-to-nats.md": Machine(nats=True),
     "docs/how-to/notifications.md": Machine(
         running=(_SERVE, _ECHO),
         before="export SLACK_WEBHOOK_URL=http://127.0.0.1:9000/\n",

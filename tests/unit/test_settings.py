@@ -262,6 +262,10 @@ class TestRefusals:
             ({"node_lease": "1m"}, "member_timeout: 5s must be longer than node_lease (1m)"),
             ({"heartbeat_interval": "3s"}, "node_lease: 3s must be longer than heartbeat_interval (3s)"),
             ({"drain_timeout": "10s"}, "drain_timeout: 10s must be longer than callback_timeout_max (1m)"),
+            ({"nats_targets": "shop=orders"}, "nats_targets: requires nats_url"),
+            ({"nats_url": "nats://n", "nats_targets": "shop=svc.a"}, "'shop=svc.a' leads to the agent's own subjects"),
+            ({"nats_url": "nats://n", "nats_targets": "shop=svc-dead"}, "leads to the agent's own subjects"),
+            ({"nats_url": "nats://n", "nats_targets": "shop=a.*"}, "is not a namespace and a subject"),
         ],
     )
     def test_settings_that_contradict_one_another(self, flags, message):

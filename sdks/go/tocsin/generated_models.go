@@ -365,7 +365,7 @@ const (
 type CreateTimer struct {
 	// The namespace's name.
 	Namespace string
-	// The http or https URL to call. Responses redact its secrets.
+	// The http or https URL to call, or nats://subject to publish to. Responses redact its secrets.
 	CallbackURL string
 	// The timer's id, unique in its namespace.
 	ID string
@@ -515,7 +515,7 @@ func (v *RetryPolicy) UnmarshalJSON(data []byte) error {
 
 // Hook: Where a notification is sent, signed like a callback.
 type Hook struct {
-	// The http or https URL to notify.
+	// The http or https URL, or nats://subject, to notify.
 	URL string
 	// Additional headers of the notification. The value [redacted] keeps the stored value.
 	Headers map[string]string
@@ -606,7 +606,7 @@ type UpdateTimer struct {
 	ExecuteAt Opt[time.Time]
 	// A duration: 500ms, 30s, 5m, 1h30m, 7d.
 	Delay Opt[time.Duration]
-	// The http or https URL to call. Responses redact its secrets.
+	// The http or https URL to call, or nats://subject to publish to. Responses redact its secrets.
 	CallbackURL Opt[string]
 	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
 	// and HEAD, which send none, only null.
@@ -791,7 +791,7 @@ type CreateSchedule struct {
 	Namespace string
 	// The schedule's id, unique among its namespace's schedules.
 	ID string
-	// The http or https URL to call. Responses redact its secrets.
+	// The http or https URL to call, or nats://subject to publish to. Responses redact its secrets.
 	CallbackURL string
 	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
 	// and HEAD, which send none, only null.
@@ -930,7 +930,7 @@ type UpdateSchedule struct {
 	Namespace string
 	// The schedule's id, unique among its namespace's schedules.
 	ScheduleID string
-	// The http or https URL to call. Responses redact its secrets.
+	// The http or https URL to call, or nats://subject to publish to. Responses redact its secrets.
 	CallbackURL Opt[string]
 	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
 	// and HEAD, which send none, only null.
@@ -1337,7 +1337,7 @@ type CreateJob struct {
 	All bool
 	// By how much shift moves the instants: a duration, with - to an earlier one.
 	ShiftBy string
-	// The http or https URL to call. Responses redact its secrets.
+	// The http or https URL to call, or nats://subject to publish to. Responses redact its secrets.
 	URL string
 	// Rows a second that the job changes at most, in the whole cluster. Default 500.
 	RatePerSecond int
@@ -2210,7 +2210,7 @@ type Timer struct {
 	Status  TimerStatus
 	// An RFC 3339 instant with a time zone.
 	ExecuteAt time.Time
-	// The http or https URL to call. Responses redact its secrets.
+	// The http or https URL to call, or nats://subject to publish to. Responses redact its secrets.
 	CallbackURL string
 	// The HTTP method of the callback.
 	Method CallbackMethod
@@ -2692,7 +2692,7 @@ type Schedule struct {
 	Jitter time.Duration
 	// Failed occurrences in a row that pause it; 0: never.
 	PauseAfterFailures int
-	// The http or https URL to call. Responses redact its secrets.
+	// The http or https URL to call, or nats://subject to publish to. Responses redact its secrets.
 	CallbackURL string
 	// The HTTP method of the callback.
 	Method CallbackMethod
@@ -3273,7 +3273,7 @@ type Job struct {
 	Tenant string
 	// By how much shift moves the instants: a duration, with - to an earlier one.
 	ShiftBy string
-	// The http or https URL to call. Responses redact its secrets.
+	// The http or https URL to call, or nats://subject to publish to. Responses redact its secrets.
 	URL string
 	// The job fails instead of changing more rows, for example than a dry run has counted.
 	MatchMax Opt[int]

@@ -83,10 +83,10 @@ def _versions() -> str:
 def _store(settings: Settings) -> list[Finding]:
     import asyncio
 
-    from tocsin.server.doctor import check_agent, check_store
+    from tocsin.server.doctor import check_agent, check_store, check_targets
 
     async def found() -> list[Finding]:
-        return [finding for check in (check_store, check_agent) async for finding in check(settings)]
+        return [finding for check in (check_store, check_targets, check_agent) async for finding in check(settings)]
 
     return asyncio.run(found())
 

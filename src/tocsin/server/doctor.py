@@ -265,6 +265,12 @@ def check_keys(settings: Settings, expiries: list[int | None]) -> Iterator[Findi
         yield Finding("keys", Verdict.OK, f"{len(valid)} valid, none expires soon")
 
 
+async def check_targets(settings: Settings) -> AsyncIterator[Finding]:
+    """The NATS server to which timers are published takes messages. Nothing without one."""
+    if settings.nats_url is not None:
+        yield await _nats(settings, settings.nats_url, "nats_url")
+
+
 async def check_agent(settings: Settings) -> AsyncIterator[Finding]:
     """The agent's database can be reached and written, and the broker takes its messages. Nothing where it never runs."""
     if not settings.has_agent():
@@ -275,7 +281,7 @@ async def check_agent(settings: Settings) -> AsyncIterator[Finding]:
     elif path := url.removeprefix("sqlite:///"):
         yield _file(Path(path))
     if settings.broker is not None:
-        yield await _broker(settings, settings.broker)
+        yield await _nats(settings, settings.broker, "broker")
 
 
 def _file(path: Path) -> Finding:
@@ -304,10 +310,10 @@ async def _postgresql(settings: Settings, url: str) -> Finding:
     return Finding("agent", Verdict.OK, f"{place} can be read and written")
 
 
-async def _broker(settings: Settings, url: str) -> Finding:
+async def _nats(settings: Settings, url: str, name: str) -> Finding:
     from tocsin.messaging.nats.connection import JetStreamError, NatsConnection, parse_nats_address
 
-    address = parse_nats_address(url)
+    address = parse_nats_address(url, name)
     connection = NatsConnection(address, settings.bus, "tocsin doctor", lambda reason: None)
     try:
         await connection.open()
@@ -316,7 +322,6 @@ async def _broker(settings: Settings, url: str) -> Finding:
         finally:
             await connection.close()
     except (BusUnavailable, BrokerRefused, ConfigError, JetStreamError) as error:
-        return Finding(
-            "broker", Verdict.FAIL, str(error), "check broker, its user and password, and that JetStream is on"
-        )
-    return Finding("broker", Verdict.OK, f"NATS with JetStream at {address}")
+        mend = f"check {name}, its user and password, and that JetStream is on"
+        return Finding(name, Verdict.FAIL, str(error), mend)
+    return Finding(name, Verdict.OK, f"NATS with JetStream at {address}")

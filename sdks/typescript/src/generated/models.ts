@@ -102,7 +102,7 @@ export type WaitingStatus = "Scheduled" | "Retrying";
 export interface CreateTimer {
   /** The namespace's name. */
   readonly namespace: string;
-  /** The http or https URL to call. Responses redact its secrets. */
+  /** The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets. */
   readonly callbackUrl: string;
   /** The timer's id, unique in its namespace. */
   readonly id: string;
@@ -195,7 +195,7 @@ export interface RetryPolicy {
 
 /** Where a notification is sent, signed like a callback. */
 export interface Hook {
-  /** The http or https URL to notify. */
+  /** The http or https URL, or `nats://subject`, to notify. */
   readonly url: string;
   /** Additional headers of the notification. The value [redacted] keeps the stored value. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -235,7 +235,7 @@ export interface UpdateTimer {
   readonly executeAt?: InstantLike | undefined;
   /** A duration: 500ms, 30s, 5m, 1h30m, 7d. */
   readonly delay?: DurationLike | undefined;
-  /** The http or https URL to call. Responses redact its secrets. */
+  /** The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets. */
   readonly callbackUrl?: string | undefined;
   /**
    * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
@@ -334,7 +334,7 @@ export interface CreateSchedule {
   readonly namespace: string;
   /** The schedule's id, unique among its namespace's schedules. */
   readonly id: string;
-  /** The http or https URL to call. Responses redact its secrets. */
+  /** The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets. */
   readonly callbackUrl: string;
   /**
    * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
@@ -429,7 +429,7 @@ export interface UpdateSchedule {
   readonly namespace: string;
   /** The schedule's id, unique among its namespace's schedules. */
   readonly scheduleId: string;
-  /** The http or https URL to call. Responses redact its secrets. */
+  /** The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets. */
   readonly callbackUrl?: string | undefined;
   /**
    * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
@@ -647,7 +647,7 @@ export interface CreateJob {
   readonly all?: boolean | undefined;
   /** By how much shift moves the instants: a duration, with - to an earlier one. */
   readonly shiftBy?: string | undefined;
-  /** The http or https URL to call. Responses redact its secrets. */
+  /** The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets. */
   readonly url?: string | undefined;
   /** Rows a second that the job changes at most, in the whole cluster. Default 500. */
   readonly ratePerSecond?: number | undefined;
@@ -1044,7 +1044,7 @@ export interface Timer {
   status: Open<TimerStatus>;
   /** An RFC 3339 instant with a time zone. */
   executeAt: Instant;
-  /** The http or https URL to call. Responses redact its secrets. */
+  /** The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets. */
   callbackUrl: string;
   /** The HTTP method of the callback. */
   method: Open<CallbackMethod>;
@@ -1276,7 +1276,7 @@ export interface Schedule {
   jitter: string;
   /** Failed occurrences in a row that pause it; 0: never. */
   pauseAfterFailures: number;
-  /** The http or https URL to call. Responses redact its secrets. */
+  /** The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets. */
   callbackUrl: string;
   /** The HTTP method of the callback. */
   method: Open<CallbackMethod>;
@@ -1561,7 +1561,7 @@ export interface Job {
   tenant?: string;
   /** By how much shift moves the instants: a duration, with - to an earlier one. */
   shiftBy?: string;
-  /** The http or https URL to call. Responses redact its secrets. */
+  /** The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets. */
   url?: string;
   /** The job fails instead of changing more rows, for example than a dry run has counted. */
   matchMax?: number;

@@ -18,6 +18,7 @@ from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.run import Run
 from tocsin.model.secrets import GRACE_US_DEFAULT, GRACE_US_MAX, new_secret
+from tocsin.model.subjects import is_subject_url
 from tocsin.model.timer import (
     BINARY_TYPE,
     JSON_TYPE,
@@ -214,6 +215,8 @@ class RequestParser:
         body = UNSET if sent.body is UNSET else self._raw_body(sent, sent.body, errors)
         if sent.method is not UNSET:
             errors += unsent(sent.method, payload, body)
+            if sent.callback_url is not UNSET and is_subject_url(sent.callback_url):
+                errors.append(FieldError("method", "does not apply to a NATS subject; leave it out"))
         if sent.headers:
             errors += rules.headers(sent.headers, "headers")
         retry = self.policy(sent.retry_policy, errors)

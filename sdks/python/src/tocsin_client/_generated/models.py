@@ -171,7 +171,7 @@ class CreateTimer:
 
     #: The namespace's name.
     namespace: str
-    #: The http or https URL to call. Responses redact its secrets.
+    #: The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.
     callback_url: str
     #: The timer's id, unique in its namespace.
     id: str
@@ -330,7 +330,7 @@ class RetryPolicy:
 class Hook:
     """Where a notification is sent, signed like a callback."""
 
-    #: The http or https URL to notify.
+    #: The http or https URL, or `nats://subject`, to notify.
     url: str
     #: Additional headers of the notification. The value [redacted] keeps the stored value.
     headers: Mapping[str, str] | Unset = UNSET
@@ -403,7 +403,7 @@ class UpdateTimer:
     execute_at: Instant | Unset = UNSET
     #: A duration: 500ms, 30s, 5m, 1h30m, 7d.
     delay: Duration | Unset = UNSET
-    #: The http or https URL to call. Responses redact its secrets.
+    #: The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.
     callback_url: str | Unset = UNSET
     #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
     #: and HEAD, which send none, only null.
@@ -595,7 +595,7 @@ class CreateSchedule:
     namespace: str
     #: The schedule's id, unique among its namespace's schedules.
     id: str
-    #: The http or https URL to call. Responses redact its secrets.
+    #: The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.
     callback_url: str
     #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
     #: and HEAD, which send none, only null.
@@ -748,7 +748,7 @@ class UpdateSchedule:
     namespace: str
     #: The schedule's id, unique among its namespace's schedules.
     schedule_id: str
-    #: The http or https URL to call. Responses redact its secrets.
+    #: The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.
     callback_url: str | Unset = UNSET
     #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
     #: and HEAD, which send none, only null.
@@ -1157,7 +1157,7 @@ class CreateJob:
     all: bool | Unset = UNSET
     #: By how much shift moves the instants: a duration, with - to an earlier one.
     shift_by: str | Unset = UNSET
-    #: The http or https URL to call. Responses redact its secrets.
+    #: The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.
     url: str | Unset = UNSET
     #: Rows a second that the job changes at most, in the whole cluster. Default 500.
     rate_per_second: int | Unset = UNSET
@@ -1945,7 +1945,7 @@ class Timer:
     status: TimerStatus | str
     #: An RFC 3339 instant with a time zone.
     execute_at: datetime
-    #: The http or https URL to call. Responses redact its secrets.
+    #: The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.
     callback_url: str
     #: The HTTP method of the callback.
     method: CallbackMethod | str
@@ -2338,7 +2338,7 @@ class Schedule:
     jitter: str
     #: Failed occurrences in a row that pause it; 0: never.
     pause_after_failures: int
-    #: The http or https URL to call. Responses redact its secrets.
+    #: The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.
     callback_url: str
     #: The HTTP method of the callback.
     method: CallbackMethod | str
@@ -2825,7 +2825,7 @@ class Job:
     tenant: str | None = None
     #: By how much shift moves the instants: a duration, with - to an earlier one.
     shift_by: str | None = None
-    #: The http or https URL to call. Responses redact its secrets.
+    #: The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.
     url: str | None = None
     #: The job fails instead of changing more rows, for example than a dry run has counted.
     match_max: int | None = None

@@ -18,7 +18,8 @@ import java.util.Map;
  * @param filter filter
  * @param all Must be true if the filter is empty: every row is changed.
  * @param shiftBy By how much shift moves the instants: a duration, with - to an earlier one.
- * @param url The http or https URL to call. Responses redact its secrets.
+ * @param url The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+ * secrets.
  * @param ratePerSecond Rows a second that the job changes at most, in the whole cluster. Default 500.
  * @param dryRun Only counts the rows that match. Default false.
  * @param matchMax The job fails instead of changing more rows, for example than a dry run has counted.
@@ -225,7 +226,8 @@ public record CreateJob(
     }
 
     /**
-     * The http or https URL to call. Responses redact its secrets.
+     * The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+     * secrets.
      *
      * @param value its value
      * @return a copy with it
@@ -237,7 +239,8 @@ public record CreateJob(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param url The http or https URL to call. Responses redact its secrets.
+     * @param url The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+     * secrets.
      * @return a copy with it
      */
     public CreateJob url(Field<String> url) {

@@ -16,7 +16,8 @@ import java.util.Map;
  *
  * @param namespace The namespace's name.
  * @param id The schedule's id, unique among its namespace's schedules.
- * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+ * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+ * secrets.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
  * objects. With GET and HEAD, which send none, only null.
  * @param body The whole body of the callback, instead of the envelope with the payload.
@@ -87,7 +88,8 @@ public record CreateSchedule(
      *
      * @param namespace The namespace's name.
      * @param id The schedule's id, unique among its namespace's schedules.
-     * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+     * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+     * secrets.
      * @return the request
      */
     public static CreateSchedule of(String namespace, String id, String callbackUrl) {

@@ -15,7 +15,8 @@ import java.util.Map;
  * one of <code>payload</code> and <code>body</code>.
  *
  * @param namespace The namespace's name.
- * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+ * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+ * secrets.
  * @param id The timer's id, unique in its namespace.
  * @param executeAt An RFC 3339 instant with a time zone.
  * @param delay A duration: 500ms, 30s, 5m, 1h30m, 7d.
@@ -68,7 +69,8 @@ public record CreateTimer(
      *
      * @param namespace The namespace's name.
      * @param id The timer's id, unique in its namespace.
-     * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+     * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+     * secrets.
      * @return the request
      */
     public static CreateTimer of(String namespace, String id, String callbackUrl) {

@@ -9,7 +9,7 @@ import java.util.Map;
 /**
  * Where a notification is sent, signed like a callback.
  *
- * @param url The http or https URL to notify.
+ * @param url The http or https URL, or <code>nats://subject</code>, to notify.
  * @param headers Additional headers of the notification. The value [redacted] keeps the stored value.
  */
 public record Hook(
@@ -19,7 +19,7 @@ public record Hook(
     /**
      * Starts with the required members; the others are absent.
      *
-     * @param url The http or https URL to notify.
+     * @param url The http or https URL, or <code>nats://subject</code>, to notify.
      * @return the request
      */
     public static Hook of(String url) {

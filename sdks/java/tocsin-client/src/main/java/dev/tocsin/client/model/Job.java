@@ -29,7 +29,8 @@ import org.jspecify.annotations.Nullable;
  * @param tenant The tenant whose service calls are meant, instead of a namespace; <code>*</code>: all that the API
  * key has access to. Null if absent.
  * @param shiftBy By how much shift moves the instants: a duration, with - to an earlier one. Null if absent.
- * @param url The http or https URL to call. Responses redact its secrets. Null if absent.
+ * @param url The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+ * secrets. Null if absent.
  * @param matchMax The job fails instead of changing more rows, for example than a dry run has counted. Null if absent.
  * @param examinedTo Timers due before this instant have been examined. Null if absent.
  * @param cancelPending Whether the namespace is deleted although timers or schedules are pending in it. Null if absent.

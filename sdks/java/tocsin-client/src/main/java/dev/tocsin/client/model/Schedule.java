@@ -28,7 +28,8 @@ import org.jspecify.annotations.Nullable;
  * @param catchUp What becomes of instants that pass while it cannot fire.
  * @param jitter By how much each instant is delayed at most.
  * @param pauseAfterFailures Failed occurrences in a row that pause it; 0: never.
- * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+ * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+ * secrets.
  * @param method The HTTP method of the callback.
  * @param headers Additional headers of the callback; secret values are [redacted].
  * @param callbackTimeoutSeconds Timeout of one attempt, in seconds.

@@ -17,7 +17,8 @@ import org.jspecify.annotations.Nullable;
  * @param shardId The shard that holds the timer.
  * @param status status
  * @param executeAt An RFC 3339 instant with a time zone.
- * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+ * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+ * secrets.
  * @param method The HTTP method of the callback.
  * @param headers Additional headers of the callback; secret values are [redacted].
  * @param callbackTimeoutSeconds Timeout of one attempt, in seconds.

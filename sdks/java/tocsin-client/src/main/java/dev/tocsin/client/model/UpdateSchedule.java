@@ -19,7 +19,8 @@ import java.util.Map;
  *
  * @param namespace The namespace's name.
  * @param scheduleId The schedule's id, unique among its namespace's schedules.
- * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+ * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+ * secrets.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
  * objects. With GET and HEAD, which send none, only null.
  * @param body The whole body of the callback, instead of the envelope with the payload.
@@ -126,7 +127,8 @@ public record UpdateSchedule(
     }
 
     /**
-     * The http or https URL to call. Responses redact its secrets.
+     * The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+     * secrets.
      *
      * @param value its value
      * @return a copy with it
@@ -138,7 +140,8 @@ public record UpdateSchedule(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+     * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+     * secrets.
      * @return a copy with it
      */
     public UpdateSchedule callbackUrl(Field<String> callbackUrl) {

@@ -21,7 +21,8 @@ import java.util.Map;
  * @param timerId The timer's id, unique in its namespace.
  * @param executeAt An RFC 3339 instant with a time zone.
  * @param delay A duration: 500ms, 30s, 5m, 1h30m, 7d.
- * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+ * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+ * secrets.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
  * objects. With GET and HEAD, which send none, only null.
  * @param body The whole body of the callback, instead of the envelope with the payload.
@@ -166,7 +167,8 @@ public record UpdateTimer(
     }
 
     /**
-     * The http or https URL to call. Responses redact its secrets.
+     * The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+     * secrets.
      *
      * @param value its value
      * @return a copy with it
@@ -178,7 +180,8 @@ public record UpdateTimer(
     /**
      * Sets the member to a value, null, or absent.
      *
-     * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+     * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
+     * secrets.
      * @return a copy with it
      */
     public UpdateTimer callbackUrl(Field<String> callbackUrl) {
