@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from tocsin.cli.options import LOCAL_SERVER, ServerOptions
@@ -17,6 +16,8 @@ def mcp(server: ServerOptions = LOCAL_SERVER) -> None:
     from tocsin.server.extras import require_extra
 
     require_extra("mcp", "tocsin mcp")
+    import asyncio
+
     from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
     with server.client(headers={"mcp-protocol-version": LATEST_HANDSHAKE_VERSION}) as client:
@@ -27,6 +28,8 @@ def mcp(server: ServerOptions = LOCAL_SERVER) -> None:
 
 async def _serve(client: Client) -> None:
     """Passes each request on, until standard input ends. The server at `/mcp` keeps no sessions, so this keeps none."""
+    import asyncio
+
     import mcp_types as types
     from mcp import MCPError
     from mcp.server.lowlevel import Server

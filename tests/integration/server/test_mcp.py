@@ -39,15 +39,16 @@ async def make_key(server: ServerProcess, *flags: str) -> str:
     return out.strip()
 
 
-def of_command(server: ServerProcess) -> Any:
+def of_command(server: ServerProcess, mode: str = "auto") -> Any:
     """A client that starts `tocsin mcp`."""
-    return over_stdio(sys.executable, ["-m", "tocsin", "mcp"], {"TOCSIN_URL": server.url})
+    return over_stdio(sys.executable, ["-m", "tocsin", "mcp"], {"TOCSIN_URL": server.url}, mode=mode)
 
 
 CONNECTIONS = {
     "HTTP": lambda server: over_http(server.url),
     "HTTP with a handshake": lambda server: over_http(server.url, mode="legacy"),
     "standard input and output": of_command,
+    "standard input and output with a handshake": lambda server: of_command(server, "legacy"),
 }
 
 
