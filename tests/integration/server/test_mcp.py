@@ -232,6 +232,31 @@ async def test_tools_have_the_rights_of_their_key(server):
     assert {(entry["keyId"], entry["address"]) for entry in changes} == {(writer.split("_")[1], "127.0.0.1")}
 
 
+async def test_arguments_that_no_json_can_hold_are_refused(server):
+    deep: Any = 1
+    for _ in range(150):
+        deep = [deep]
+    head = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    timer = json.dumps({"callbackUrl": NOWHERE, "delay": "1h", "payload": "PAYLOAD"})
+    async with httpx.AsyncClient(base_url=server.url, headers=JSON) as client:
+        for payload, message in (
+            ("1e999", "a number is infinite"),
+            (r'"\ud800"', "a text is no Unicode"),
+            (json.dumps(deep), "nested"),
+            ("[" * 50_000 + "]" * 50_000, ""),
+        ):
+            arguments = timer.replace('"PAYLOAD"', payload)
+            text = json.dumps(head)[:-1] + f', "params": {{"name": "create_timer", "arguments": {arguments}}}}}'
+            answer = await client.post("/mcp", content=text)
+            if answer.status_code == 200:
+                result = answer.json()["result"]
+                assert (result["isError"], message in result["content"][0]["text"]) == (True, True), answer.text
+            else:
+                assert answer.status_code == 400, answer.text
+        listed = {"namespace": "default"}
+        assert (await client.post("/api/v1/timers/list", json=listed)).json()["timers"] == []
+
+
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 JSON = {"content-type": "application/json"}
 

@@ -77,7 +77,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "create_timer",
         "Create a timer",
-        "Calls a URL once, at executeAt or after delay. Refused if a timer with this id exists: none is replaced.",
+        "Calls a URL once, at executeAt or after delay. With an id it is safe to repeat: refused if a timer with it exists.",
         wanted.CreateTimer,
         writes=True,
     ),
@@ -153,8 +153,11 @@ class Tools:
     def _read(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
         try:
             text = json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
-        except ValueError as error:
-            raise InvalidInput(FieldError("", f"the arguments are not JSON: {error}")) from None
+        except (ValueError, RecursionError):
+            reason = (
+                "the arguments are not JSON: a number is infinite, a text is no Unicode, or they are nested too deeply"
+            )
+            raise InvalidInput(FieldError("", reason)) from None
         sent = tool.reader.read(text)
         errors = bad_fields(sent, self._rules)
         for name, path in _instants(tool.arguments):
