@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from reference_api import api_page, errors_page
+from reference_mcp import mcp_page
 from reference_settings import example_file, settings_page
 from reference_telemetry import events_page, metrics_page
 from scripts.openapi.document import describe
@@ -58,6 +59,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "cli.md": cli_page(),
         REFERENCE / "errors.md": errors_page(GENERATED),
         REFERENCE / "events.md": events_page(GENERATED),
+        REFERENCE / "mcp.md": mcp_page(GENERATED),
         REFERENCE / "metrics.md": metrics_page(GENERATED),
         SERVED: describe().decode(),
         REFERENCE / "settings.md": settings_page(GENERATED),

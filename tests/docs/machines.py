@@ -112,6 +112,7 @@ tocsin timers create http://127.0.0.1:9000/ --namespace billing --id invoice-471
     "docs/how-to/mysql.md": Machine(sql="mysql tocsin", mysql=True),
     "docs/how-to/postgresql.md": Machine(sql=_PSQL, postgresql=True),
     "docs/how-to/postgresql-agent.md": Machine(postgresql=True),
+    "docs/how-to/mcp.md": Machine(),
     "docs/how-to/nats.md": Machine(nats=True),
     "docs/how-to/publish-to-nats.md": Machine(nats=True),
     "docs/how-to/notifications.md": Machine(

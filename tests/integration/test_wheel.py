@@ -109,11 +109,12 @@ EXTRAS = {
     "cassandra": ("store", "cassandra://127.0.0.1/tocsin", "cassandra"),
     "mongodb": ("store", "mongodb+srv://db.example/tocsin", "pymongo"),
     "nats": ("broker", "nats://127.0.0.1:4222", "nats"),
+    "mcp": ("mcp.enabled", "true", "mcp"),
     "otel": ("tracing.endpoint", "http://127.0.0.1:4318", "opentelemetry.sdk"),
 }
 
 
-@pytest.mark.timeout(300)  # It starts eleven processes.
+@pytest.mark.timeout(300)  # It starts twelve processes.
 def test_a_missing_extra_is_named_with_its_command_before_anything_is_touched(installed: Path, tmp_path: Path) -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert declared.pop("all") == [f"tocsin[{','.join(declared)}]"]

@@ -30,6 +30,11 @@ const (
 	AuditActionJobCreated         AuditAction = "job_created"
 	AuditActionJobChanged         AuditAction = "job_changed"
 	AuditActionJobEnded           AuditAction = "job_ended"
+	AuditActionTimerCreated       AuditAction = "timer_created"
+	AuditActionTimersCanceled     AuditAction = "timers_canceled"
+	AuditActionTimersReplayed     AuditAction = "timers_replayed"
+	AuditActionScheduleCreated    AuditAction = "schedule_created"
+	AuditActionScheduleDeleted    AuditAction = "schedule_deleted"
 )
 
 // AuditSource is an open enum: later servers may answer other values. Where a change came from.
@@ -40,6 +45,7 @@ const (
 	AuditSourceApi   AuditSource = "api"
 	AuditSourcePages AuditSource = "pages"
 	AuditSourceCli   AuditSource = "cli"
+	AuditSourceMcp   AuditSource = "mcp"
 )
 
 // BreakerState is an open enum: later servers may answer other values. closed: attempts begin as usual. open: none

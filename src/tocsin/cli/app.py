@@ -19,6 +19,7 @@ from tocsin.cli import (
     flows,
     jobs,
     keys,
+    mcp,
     namespaces,
     operations,
     schedules,
@@ -75,6 +76,7 @@ command(app, "metrics", example="metrics tocsin_commits tocsin_overdue_seconds")
 app.add_typer(keys.app, name="keys")
 app.add_typer(namespaces.tenants_app, name="tenants")
 command(app, "audit", example="audit --action key_created --limit 20")(operations.audit)
+command(app, "mcp", example="mcp --server https://tocsin.example")(mcp.mcp)
 command(app, "doctor", example="doctor --data-dir /var/lib/tocsin")(doctor.doctor)
 command(app, "migrate", example="migrate --data-dir /var/lib/tocsin")(databases.migrate)
 command(app, "backup", example="backup /var/backups/tocsin/monday --data-dir /var/lib/tocsin")(databases.backup)

@@ -41,13 +41,24 @@ class ServerRefused(Refused):
 class Client:
     """Calls one server. Safe to share between threads; a context manager."""
 
-    def __init__(self, server: str, key: str | None = None, answer_timeout_s: float | None = ANSWER_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        server: str,
+        key: str | None = None,
+        answer_timeout_s: float | None = ANSWER_TIMEOUT_S,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """`headers` are further ones of each request."""
         if not server.startswith(("http://", "https://")):
             raise WrongUsage(f"--server: {server!r} is not a URL; write it as http://127.0.0.1:8080")
         self.server = server.rstrip("/")
         self._http = httpx.Client(
             base_url=self.server,
-            headers={"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})},
+            headers={
+                "content-type": "application/json",
+                **({"authorization": f"Bearer {key}"} if key else {}),
+                **(headers or {}),
+            },
             timeout=httpx.Timeout(answer_timeout_s, connect=CONNECT_TIMEOUT_S),
         )
 

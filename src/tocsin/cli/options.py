@@ -131,9 +131,9 @@ class ServerOptions:
     ] = "http://127.0.0.1:8080"
     key: ApiKeyOption = None
 
-    def client(self) -> Client:
-        """A client, to be closed."""
-        return client_of(self.server, self.key)
+    def client(self, **more: Any) -> Client:
+        """A client, to be closed; `more` are options of Client."""
+        return client_of(self.server, self.key, **more)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """The decoded response to one `POST /api/v1<path>`."""

@@ -1,4 +1,5 @@
-"""The audit trail: who changed keys and namespaces, who signed in, and who changed many timers by a job."""
+"""The audit trail: who changed keys and namespaces, who signed in, who changed many timers by a job, and what clients changed
+over MCP."""
 
 from __future__ import annotations
 
@@ -33,6 +34,12 @@ class AuditAction(StrEnum):
     JOB_CREATED = "job_created"
     JOB_CHANGED = "job_changed"
     JOB_ENDED = "job_ended"
+    # Of changes over MCP only: those by the API and the pages are too many, and are the timers' own history.
+    TIMER_CREATED = "timer_created"
+    TIMERS_CANCELED = "timers_canceled"
+    TIMERS_REPLAYED = "timers_replayed"
+    SCHEDULE_CREATED = "schedule_created"
+    SCHEDULE_DELETED = "schedule_deleted"
 
 
 class AuditSource(StrEnum):
@@ -41,15 +48,16 @@ class AuditSource(StrEnum):
     API = "api"
     PAGES = "pages"
     CLI = "cli"
+    MCP = "mcp"
 
 
 class AuditEntry(msgspec.Struct, frozen=True):
     """One entry. It never changes.
 
     `at` is microseconds since 1970, `entry_id` 16 bytes that make the entry unique. `key_id` is the acting key; None for an
-    actor without one. `subject` is what was acted on: a key's id, a namespace's name, a tenant's id, a job's
-    id. `address` is the client's as the node sees it; empty for the command line. `node` is the name of the node, or of the
-    machine that ran the command. `details` never contain a secret."""
+    actor without one. `subject` is what was acted on: a key's id, the name of a namespace, also for its timers and schedules,
+    a tenant's id, a job's id. `address` is the client's as the node sees it; empty for the command line. `node` is the name
+    of the node, or of the machine that ran the command. `details` never contain a secret."""
 
     at: int
     entry_id: bytes

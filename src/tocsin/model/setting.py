@@ -73,6 +73,7 @@ class Topic(Enum):
         "Database of service calls",
         "How the agent uses its database. `sqlite.synchronous` and `sqlite.busy_timeout` apply to its SQLite file too.",
     )
+    MCP = "MCP", "Whether the server has tools for the Model Context Protocol. [How to use them](../how-to/mcp.md)."
     PAGES = "Web pages", "What the web pages show and accept."
 
     @property

@@ -16,6 +16,7 @@ MODULES = {
     "cassandra": ("cassandra",),
     "mongodb": ("pymongo",),
     "nats": ("nats",),
+    "mcp": ("mcp", "mcp_types"),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
 #: Schemes of URLs whose extra has another name.
@@ -23,7 +24,7 @@ _EXTRAS = {"postgres": "postgresql", "mongodb+srv": "mongodb"}
 
 
 def require_extras(settings: Settings) -> None:
-    """Raises ConfigError if these settings name a store, a broker or a collector whose extra is not installed."""
+    """Raises ConfigError if these settings name a store, a broker, a collector or MCP, whose extra is not installed."""
     require_driver(settings.store_url(), "store")
     if settings.has_agent():
         require_driver(settings.agent_database_url(), "agent.database")
@@ -31,6 +32,8 @@ def require_extras(settings: Settings) -> None:
             require_extra("nats", "broker")
     if settings.nats_url is not None:
         require_extra("nats", "nats_url")
+    if settings.mcp.enabled:
+        require_extra("mcp", "mcp.enabled")
     if settings.tracing.endpoint is not None:
         require_extra("otel", "tracing.endpoint")
 

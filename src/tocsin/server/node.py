@@ -28,6 +28,7 @@ from tocsin.server.dev_folder import refuse_dev_folder
 from tocsin.server.engine import Engine, Identity, NodeParts, start_engine
 from tocsin.server.extras import require_extras
 from tocsin.server.front import HttpServer
+from tocsin.server.mcp import open_mcp
 from tocsin.server.observers import Observers, observers
 from tocsin.server.outgoing import Outgoing, outgoing
 from tocsin.server.peers import Peers, loopback, peering_of, secrets_of, tls_of
@@ -59,6 +60,7 @@ from tocsin.timers.service import TimerService
 from tocsin.web.api.app import Api, ApiMetrics
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.dev import DevApi, DevHandlers
+from tocsin.web.api.mcp.handlers import McpHandlers
 from tocsin.web.http.hosts import Hosts, Proxies
 from tocsin.web.http.parts import WebParts
 from tocsin.web.pages import compose as pages
@@ -357,6 +359,7 @@ class Server:
         api_keys = ApiKeys(access.store, access.keys.changed)
         ui = self._pages(web, engine, access, api_keys, parts.observers)
         metrics = parts.observers.metrics
+        mcp = await open_mcp(ends, settings, parts.store, web)
         app = relay.app = (Api if self._dev is None else DevApi)(
             web,
             api_keys=api_keys,
@@ -370,9 +373,11 @@ class Server:
             agent=None if agent is None else self.calls,
             clients=self._clients(parts.observers),
             extra=ui,
-            more=() if self._dev is None else (DevHandlers(self._dev),),
+            more=(mcp,) if self._dev is None else (mcp, DevHandlers(self._dev)),
             traces=tracer,
         )
+        if isinstance(mcp, McpHandlers):
+            mcp.api = app
         http = HttpServer(
             app,
             listener,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote_to_bytes
+from typing import TYPE_CHECKING
 
 from tocsin.cluster.cluster import Cluster
 from tocsin.cluster.limits import ClusterLimits
@@ -13,12 +11,11 @@ from tocsin.cluster.wire import RelayedRequest, RelayedResponse
 from tocsin.model.answer import NoResponse, Outcome, Response
 from tocsin.model.errors import Overloaded, Unavailable
 from tocsin.web.http.access import KEY_HASH, RELAYED
+from tocsin.web.http.errors import Headers
+from tocsin.web.http.in_process import Asgi, scope_of, serve
 
 if TYPE_CHECKING:
     from tocsin.server.agent import ServiceAgent
-
-Message = MutableMapping[str, Any]
-Asgi = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
 
 #: Headers of a connection, which are not forwarded.
 _OF_THE_CONNECTION = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"expect", b"upgrade"})
@@ -26,7 +23,6 @@ _OF_THE_CONNECTION = frozenset({b"connection", b"keep-alive", b"transfer-encodin
 _PUBLISHED = 200
 #: Methods that may be repeated.
 _SAFE = ("GET", "HEAD")
-Headers = list[tuple[bytes, bytes]]
 
 #: Besides clients' requests, nodes forward invocations of the agent's timers, with this target and method (part of the
 #: protocol between nodes). The API forwards only its own paths, so no client can use this one.
@@ -139,39 +135,8 @@ async def _receive_due(agent: ServiceAgent, request: RelayedRequest) -> RelayedR
 
 async def serve_relayed(app: Asgi, request: RelayedRequest) -> RelayedResponse:
     """The application's response to a request that another node forwarded."""
-    path, _, query = request.target.partition(b"?")
-    scope: Message = {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": request.method,
-        "scheme": "http",
-        "path": unquote_to_bytes(path).decode("utf-8", "replace"),
-        "raw_path": path,
-        "query_string": query,
-        "root_path": "",
-        "headers": [(name, value) for name, value in request.headers if name not in _OF_THE_CONNECTION],
-        "client": (request.client, 0) if request.client else None,
-        "server": None,
-        KEY_HASH: request.key_hash,
-        RELAYED: bool(request.client),
-    }
-    answer = RelayedResponse(request.id, 500, [], b"")
-    whole = False
-
-    async def receive() -> Message:
-        nonlocal whole
-        if whole:
-            return {"type": "http.disconnect"}
-        whole = True
-        return {"type": "http.request", "body": request.body, "more_body": False}
-
-    async def send(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            answer.status = message["status"]
-            answer.headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
-        else:
-            answer.body += message.get("body", b"")
-
-    await app(scope, receive, send)
-    return answer
+    headers = [(name, value) for name, value in request.headers if name not in _OF_THE_CONNECTION]
+    scope = scope_of(request.method, request.target, headers, (request.client, 0) if request.client else None)
+    scope.update({KEY_HASH: request.key_hash, RELAYED: bool(request.client)})
+    answer = await serve(app, scope, request.body)
+    return RelayedResponse(request.id, answer.status, answer.headers, answer.body)

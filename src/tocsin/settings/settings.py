@@ -56,6 +56,7 @@ from tocsin.stores.service_calls.settings import SqlSettings
 from tocsin.telemetry.logs import LogOptions
 from tocsin.telemetry.tracing import TracingOptions
 from tocsin.timers.engine.limits import BreakerOptions, EngineLimits
+from tocsin.web.api.mcp.options import McpOptions
 from tocsin.web.api.request import ApiLimits
 from tocsin.web.pages.limits import UiLimits
 
@@ -343,6 +344,7 @@ class Settings:
     agent: AgentLimits = _part(AgentLimits, Topic.CALLS, "agent")
     bus: BusLimits = _part(BusLimits, Topic.MESSAGES, "bus")
     agent_sql: SqlSettings = _part(SqlSettings, Topic.CALL_DATABASE, "agent_sql")
+    mcp: McpOptions = _part(McpOptions, Topic.MCP, "mcp")
     ui: UiLimits = _part(UiLimits, Topic.PAGES, "ui")
 
     #: Where each setting that is not at its default comes from, by field: a flag, a variable, or a file and line.

@@ -68,8 +68,8 @@ def configure_logging(options: LogOptions) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(threshold)
-    # They log each request with its content.
-    for name in ("botocore", "aiobotocore"):
+    # They log each request, the first two with its content.
+    for name in ("botocore", "aiobotocore", "mcp"):
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers[:] = []

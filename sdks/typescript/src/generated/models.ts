@@ -4,10 +4,10 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
 
 /** Where a change came from. */
-export type AuditSource = "api" | "pages" | "cli";
+export type AuditSource = "api" | "pages" | "cli" | "mcp";
 
 /**
  * `closed`: attempts begin as usual. `open`: none begins before the wait is over. `half_open`: probes, one at a

@@ -218,7 +218,7 @@ class Api:
         request.key = self._gate.admit(route, headers, client, found.parameters, scope)
         if not operation.any_query:
             request.query = read_query(scope["query_string"], operation)
-        if operation.request is not None:
+        if operation.request is not None or operation.undecoded:
             request.body = await self._body(route, headers, receive)
         if not self._has_agent() and route.names_tenant(request):
             if self._relay is None and self._agent is None:
@@ -273,6 +273,8 @@ class Api:
         status, own = route.operation.status, (b"x-correlation-id", request.correlation_id.encode())
         if answer is None:
             return Response(status, [own, *request.answer_headers], b"")
+        if isinstance(answer, Response):
+            return Response(answer.status, [*answer.headers, own, *request.answer_headers], answer.body)
         if isinstance(answer, NotModified):
             return Response(_NOT_MODIFIED, [own, *request.answer_headers], b"")
         content_type = _JSON

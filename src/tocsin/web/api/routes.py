@@ -27,8 +27,8 @@ from tocsin.web.http.access import require_namespace
 from tocsin.web.http.reading import JsonReader
 
 T = TypeVar("T")
-#: Returns the answer (a wire struct, encoded JSON, `Content`, or None), an awaitable of it, or the request, which will be
-#: completed with it.
+#: Returns the answer (a wire struct, encoded JSON, `Content`, a `Response`, or None), an awaitable of it, or the request,
+#: which will be completed with it.
 Handler = Callable[..., object]
 
 #: The handlers of all operations, in the order of the OpenAPI document.

@@ -116,6 +116,17 @@ def headers_by_name(sent: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     return found
 
 
+def is_of_host(origin: str | None, host: str) -> bool:
+    """Whether the Origin header, if there is one, names this host."""
+    if origin is None:
+        return True
+    try:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        # No URL, such as `http://[`.
+        return False
+
+
 class Proxies:
     """`proxies` are the addresses and networks whose X-Forwarded-For header is trusted; from others it is ignored."""
 

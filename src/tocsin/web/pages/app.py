@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
@@ -20,7 +20,7 @@ from tocsin.model.errors import OutcomeUnknown, TocsinError, Unavailable
 from tocsin.ports.clock import Clock
 from tocsin.web.http.access import RELAYED
 from tocsin.web.http.errors import Forbidden, client_message, problem_headers, problem_kind
-from tocsin.web.http.hosts import Hosts, Proxies, headers_by_name
+from tocsin.web.http.hosts import Hosts, Proxies, headers_by_name, is_of_host
 from tocsin.web.http.reading import ClientGone, Receive, read_body
 from tocsin.web.pages.admin.sessions import Principal, Sessions
 from tocsin.web.pages.assets import PREFIX, UNBUILT, Assets
@@ -223,7 +223,7 @@ class Ui:
         headers = request.headers
         site = headers.get("sec-fetch-site")
         origin = headers.get("origin")
-        if site not in (None, "same-origin") or not _is_of(origin, headers.get("host", "")):
+        if site not in (None, "same-origin") or not is_of_host(origin, headers.get("host", "")):
             raise Forbidden("This form was sent from another site, so nothing was done.")
         # Decoding a large form would block the event loop for too long.
         form = read_form(body) if len(body) <= _FORM_BYTES_AT_ONCE else await asyncio.to_thread(read_form, body)
@@ -283,17 +283,6 @@ class Ui:
 
 async def _never(request: Request) -> Response:
     raise AssertionError("routes are only matched")
-
-
-def _is_of(origin: str | None, host: str) -> bool:
-    """Whether the Origin header, if there is one, names this host."""
-    if origin is None:
-        return True
-    try:
-        return urlsplit(origin).netloc.lower() == host.lower()
-    except ValueError:
-        # No URL, such as `http://[`.
-        return False
 
 
 def _to_login(request: Request) -> Response:

@@ -43,10 +43,15 @@ AuditAction: TypeAlias = Literal[
     "job_created",
     "job_changed",
     "job_ended",
+    "timer_created",
+    "timers_canceled",
+    "timers_replayed",
+    "schedule_created",
+    "schedule_deleted",
 ]
 
 #: Where a change came from.
-AuditSource: TypeAlias = Literal["api", "pages", "cli"]
+AuditSource: TypeAlias = Literal["api", "pages", "cli", "mcp"]
 
 #: `closed`: attempts begin as usual. `open`: none begins before the wait is over. `half_open`: probes, one at a time.
 BreakerState: TypeAlias = Literal["closed", "open", "half_open"]

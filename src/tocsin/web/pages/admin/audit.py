@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from tocsin.model.access import Role
-from tocsin.model.audit import AuditAction, AuditEntry
+from tocsin.model.audit import AuditAction, AuditEntry, AuditSource
 from tocsin.model.errors import InvalidInput
 from tocsin.web.http import administration as wire
 from tocsin.web.http.reading import JsonReader
@@ -36,6 +36,11 @@ ACTIONS = {
     AuditAction.JOB_CREATED: "Created job",
     AuditAction.JOB_CHANGED: "Changed job",
     AuditAction.JOB_ENDED: "Ended job",
+    AuditAction.TIMER_CREATED: "Created a timer in",
+    AuditAction.TIMERS_CANCELED: "Canceled timers in",
+    AuditAction.TIMERS_REPLAYED: "Replayed timers in",
+    AuditAction.SCHEDULE_CREATED: "Created a schedule in",
+    AuditAction.SCHEDULE_DELETED: "Deleted a schedule in",
 }
 _FILTERS = ("action", "keyId", "subject")
 
@@ -86,5 +91,6 @@ def _object_path(entry: AuditEntry) -> str:
         return f"/jobs/{quote(entry.subject, safe='')}"
     if entry.action.startswith("key_"):
         return f"/keys?q={quote(entry.subject, safe='')}"
-    of_namespace = entry.action.startswith("namespace_") or entry.details.get("of") == "namespace"
+    by_tool = entry.source == AuditSource.MCP
+    of_namespace = by_tool or entry.action.startswith("namespace_") or entry.details.get("of") == "namespace"
     return settings_path(entry.subject) if of_namespace else ""

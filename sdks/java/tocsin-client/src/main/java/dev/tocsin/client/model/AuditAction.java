@@ -64,6 +64,21 @@ public record AuditAction(String value) implements OpenEnum {
     /** job_ended. */
     public static final AuditAction JOB_ENDED = new AuditAction("job_ended");
 
+    /** timer_created. */
+    public static final AuditAction TIMER_CREATED = new AuditAction("timer_created");
+
+    /** timers_canceled. */
+    public static final AuditAction TIMERS_CANCELED = new AuditAction("timers_canceled");
+
+    /** timers_replayed. */
+    public static final AuditAction TIMERS_REPLAYED = new AuditAction("timers_replayed");
+
+    /** schedule_created. */
+    public static final AuditAction SCHEDULE_CREATED = new AuditAction("schedule_created");
+
+    /** schedule_deleted. */
+    public static final AuditAction SCHEDULE_DELETED = new AuditAction("schedule_deleted");
+
     /**
      * Reads a value, known or not.
      *

@@ -19,6 +19,9 @@ public record AuditSource(String value) implements OpenEnum {
     /** cli. */
     public static final AuditSource CLI = new AuditSource("cli");
 
+    /** mcp. */
+    public static final AuditSource MCP = new AuditSource("mcp");
+
     /**
      * Reads a value, known or not.
      *
