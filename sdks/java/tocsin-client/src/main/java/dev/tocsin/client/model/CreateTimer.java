@@ -12,7 +12,8 @@ import java.util.Map;
 
 /**
  * A timer to create; send exactly one of <code>executeAt</code> and <code>delay</code>, and at most
- * one of <code>payload</code> and <code>body</code>.
+ * one of <code>payload</code> and <code>body</code>. <code>maxDelay</code> and <code>collect</code>
+ * belong to <code>onConflict: debounce</code>, which takes <code>delay</code> only.
  *
  * @param namespace The namespace's name.
  * @param callbackUrl The http or https URL to call. Responses redact its secrets.
@@ -20,7 +21,13 @@ import java.util.Map;
  * @param executeAt An RFC 3339 instant with a time zone.
  * @param delay A duration: 500ms, 30s, 5m, 1h30m, 7d.
  * @param onConflict What to do if a timer with this id exists, pending or finished and retained: replace it (the
- * default), keep it and return it, or reject the request.
+ * default), keep it and return it, or reject the request; or debounce: fire once for all creates that
+ * follow one another, delay after the latest.
+ * @param maxDelay With onConflict debounce, required: the timer fires at the latest this long after the first create
+ * for which it stands. Of different values, each is kept.
+ * @param collect With onConflict debounce: the callback's payload is an array of the payloads of all creates for
+ * which it stands, at most this many, and 100 KiB. Without it, the payload is that of the latest
+ * create.
  * @param idempotencyKey Makes the create safe to repeat: a timer with this id that was created with the same key is returned
  * unchanged, even after it has finished. Equivalent to the header Idempotency-Key.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
@@ -48,6 +55,8 @@ public record CreateTimer(
         Field<Instant> executeAt,
         Field<Duration> delay,
         Field<OnConflict> onConflict,
+        Field<Duration> maxDelay,
+        Field<Long> collect,
         Field<String> idempotencyKey,
         Field<Json> payload,
         Field<RawBody> body,
@@ -92,6 +101,8 @@ public record CreateTimer(
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent());
     }
 
@@ -119,6 +130,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -159,6 +172,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -177,7 +192,8 @@ public record CreateTimer(
 
     /**
      * What to do if a timer with this id exists, pending or finished and retained: replace it (the
-     * default), keep it and return it, or reject the request.
+     * default), keep it and return it, or reject the request; or debounce: fire once for all creates that
+     * follow one another, delay after the latest.
      *
      * @param value its value
      * @return a copy with it
@@ -190,7 +206,8 @@ public record CreateTimer(
      * Sets the member to a value, null, or absent.
      *
      * @param onConflict What to do if a timer with this id exists, pending or finished and retained: replace it (the
-     * default), keep it and return it, or reject the request.
+     * default), keep it and return it, or reject the request; or debounce: fire once for all creates that
+     * follow one another, delay after the latest.
      * @return a copy with it
      */
     public CreateTimer onConflict(Field<OnConflict> onConflict) {
@@ -201,6 +218,98 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * With onConflict debounce, required: the timer fires at the latest this long after the first create
+     * for which it stands. Of different values, each is kept.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer maxDelay(Duration value) {
+        return maxDelay(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param maxDelay With onConflict debounce, required: the timer fires at the latest this long after the first create
+     * for which it stands. Of different values, each is kept.
+     * @return a copy with it
+     */
+    public CreateTimer maxDelay(Field<Duration> maxDelay) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                maxDelay,
+                collect,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * With onConflict debounce: the callback's payload is an array of the payloads of all creates for
+     * which it stands, at most this many, and 100 KiB. Without it, the payload is that of the latest
+     * create.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer collect(long value) {
+        return collect(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param collect With onConflict debounce: the callback's payload is an array of the payloads of all creates for
+     * which it stands, at most this many, and 100 KiB. Without it, the payload is that of the latest
+     * create.
+     * @return a copy with it
+     */
+    public CreateTimer collect(Field<Long> collect) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -243,6 +352,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -285,6 +396,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -325,6 +438,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -365,6 +480,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -405,6 +522,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -445,6 +564,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -485,6 +606,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -525,6 +648,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -567,6 +692,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -607,6 +734,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -649,6 +778,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -689,6 +820,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -729,6 +862,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -771,6 +906,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -800,6 +937,8 @@ public record CreateTimer(
         executeAt.putInto(sent, "executeAt", Values::toJson);
         delay.putInto(sent, "delay", Values::toJson);
         onConflict.putInto(sent, "onConflict", OnConflict::toJson);
+        maxDelay.putInto(sent, "maxDelay", Values::toJson);
+        collect.putInto(sent, "collect", Json::of);
         idempotencyKey.putInto(sent, "idempotencyKey", Json::of);
         payload.putInto(sent, "payload", value -> value);
         body.putInto(sent, "body", RawBody::toJson);
