@@ -14,6 +14,7 @@ from tocsin.model.debounce import COLLECTION_BYTES_MAX, Debounce, DebounceWindow
 from tocsin.model.errors import CollectionFull
 from tocsin.model.instants import format_instant
 from tocsin.model.timer import Status, Timer
+from tocsin.timers.engine.attempt import HAND_OVER_MARGIN_US
 from tocsin.timers.engine.rows import FinalAttempt, Row, WriteOp
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _continued(state: DebounceWindow, former: Row, window: Window) -> DebounceWi
     under way, so that no two requests with the same payloads are."""
     key_us, uuid = former.key
     handed_over = not former.timer.attempts and key_us != former.timer.execute_at
-    ends = [key_us] if handed_over else [0]
+    ends = [key_us - HAND_OVER_MARGIN_US] if handed_over else [0]
     ends += [
         attempt.fired_at + attempt.row.timer.timeout_us
         for attempt in window.in_flight.get(uuid, ())
