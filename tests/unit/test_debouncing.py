@@ -15,6 +15,7 @@ from tocsin.model.errors import CollectionFull
 from tocsin.model.explanation import TimerState
 from tocsin.model.namespace import Namespace
 from tocsin.model.timer import Changes, CreateKey, RawBody, Timer, decode_record
+from tocsin.timers.engine.attempt import HAND_OVER_MARGIN_US
 from tocsin.timers.engine.rows import FinalAttempt, NextAttempt, OpKind, WriteOp
 from tocsin.timers.explaining import Asked, explain
 from tocsin.timers.listing import view_of
@@ -233,6 +234,20 @@ def test_a_replayed_firing_is_not_joined() -> None:
     bench.commit(bench.assemble())
     assert bench.timer.replay
     assert bench.made(2, collect=100).timer.debounced.creates == 1
+    assert bench.payload == [1, 2]
+
+
+def test_a_timer_handed_over_in_flight_is_not_joined_and_its_attempt_may_end_first() -> None:
+    bench = DebounceBench()
+    bench.made(1, collect=100)
+    bench.now = 10
+    bench.begin()
+    bench.window.hand_over(HAND_OVER_MARGIN_US)
+    bench.commit(bench.assemble())
+    bench.claim(1)
+    bench.load()
+    opened = bench.made(2, collect=100)
+    assert (opened.key[0], opened.timer.debounced.creates) == (10 + TIMEOUT, 1)
     assert bench.payload == [1, 2]
 
 
