@@ -24,6 +24,7 @@ MUTATIONS = [
     _debounced(
         "a create joins a timer with an attempt in flight",
         leave_out(_MODULE + "_has_begun", "window.has_begun(...)"),
+        caught_by=_REFERENCE,
     ),
     _debounced(
         "a create joins a firing that had been sent and was replayed",
