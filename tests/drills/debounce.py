@@ -32,7 +32,7 @@ NAMES = ("one", "two", "three")
 NAMESPACE, SHARDS = "search", 24
 _SENDERS, _BATCH = 8, 25
 #: A create arrives for each id more often than this, so that windows last until the longest delay.
-_DELAY_S, _MAX_DELAY_S, _TIMEOUT_S = 1, 3, 2
+_DELAY_S, _MAX_DELAY_S, _TIMEOUT_S = 2, 6, 2
 #: How late a call may arrive on a busy machine; and where its node was killed.
 _LATE_S, _CLAIMED_S = 2.0, 10.0
 _BALANCE_S = 120.0
