@@ -1,4 +1,4 @@
-"""Debounced creates compared with a slow reference, which computes each row anew from all creates of its window: whatever is
+"""Debounced creates compared with a slow reference, which computes each row again from all creates of its window: whatever is
 in memory, in the store or on the way there, and whichever node owns the shard. At the end nothing acknowledged was lost."""
 
 from __future__ import annotations

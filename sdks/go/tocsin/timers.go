@@ -37,7 +37,7 @@ func (t *Timers) Create(ctx context.Context, timer CreateTimer) (*Timer, error) 
 
 // Debounce creates a timer that fires once for all creates of its id that follow one another: delay after the latest, and at the
 // latest maxDelay after the first. Its payload is the latest one; with timer.Collect it is an array of all of them, and
-// ErrCollectionFull says that it has no room for another until it has fired.
+// ErrCollectionFull means that it has no room for another until it has fired.
 func (t *Timers) Debounce(ctx context.Context, timer CreateTimer, delay, maxDelay time.Duration) (*Timer, error) {
 	timer.OnConflict, timer.Delay, timer.MaxDelay = OnConflictDebounce, delay, Some(maxDelay)
 	return t.Create(ctx, timer)

@@ -59,7 +59,7 @@ export class Timers {
   /**
    * Creates a timer that fires once for all creates of its id that follow one another: `delay` after the latest, and at the
    * latest `maxDelay` after the first. Its payload is the latest one; with `collect` it is an array of all of them, and
-   * CollectionFull says that it has no room for another until it has fired.
+   * CollectionFull means that it has no room for another until it has fired.
    */
   async debounce(
     timer: Omit<CreateTimer, "executeAt" | "onConflict"> & Required<Pick<CreateTimer, "delay" | "maxDelay">>,

@@ -39,7 +39,7 @@ public final class Timers {
 
     /**
      * Creates a timer that fires once for all creates of its id that follow one another. Its payload is the latest one; with
-     * {@code collect} it is an array of all of them, and {@link CollectionFullException} says that it has no room for
+     * {@code collect} it is an array of all of them, and {@link CollectionFullException} means that it has no room for
      * another until it has fired.
      *
      * @param timer without executeAt and delay
