@@ -31,7 +31,6 @@ from tocsin.cli.options import (
     given,
     headers,
 )
-from tocsin.model.debounce import COLLECT_MAX
 
 if TYPE_CHECKING:
     from tocsin.cli.client import Client
@@ -152,8 +151,7 @@ Collect = Annotated[
         "--collect",
         metavar="COUNT",
         min=1,
-        max=COLLECT_MAX,
-        help="With --debounce: send an array of the payloads of all creates, at most so many, instead of the latest one.",
+        help="With --debounce: send an array of the payloads of all creates, at most so many (100), not the latest.",
     ),
 ]
 _ATTEMPT_COLUMNS = ("attempt", "duration", "result", "answer")
