@@ -125,6 +125,15 @@ CODES: dict[str, ErrorCode] = {
         "Use the existing timer, or choose another id or another `onConflict`.",
         "timer 'order-17-reminder' exists in namespace 'default'",
     ),
+    "COLLECTION_FULL": ErrorCode(
+        'The pending timer of this id, which was created with `onConflict: "debounce"` and `collect`, has no room for '
+        "another payload: it has as many as `collect` allows, or they would have more than 100 KiB together. Nothing was "
+        "written.",
+        "Create it again when it has fired. If that happens often, raise `collect` (at most 100), shorten `maxDelay`, or "
+        "send smaller payloads.",
+        "timer 'index-product-17' has collected 100 payloads of 4391 bytes and has no room for this one; it is due at "
+        "2027-01-31T12:01:00Z: create it again when it has fired, or let it collect less by a shorter maxDelay",
+    ),
     "SCHEDULE_ENDED": ErrorCode(
         "The schedule was deleted, or has no more instants: it can no longer be changed or fired.",
         "To run it again, create it with the same id and another definition; it keeps its counts.",

@@ -50,6 +50,7 @@ _TIMER: Json = {"namespace": "orders", "id": "größe/17", "callbackUrl": "https
 _REFUSALS = (
     *((400, "INVALID_INPUT", True), (401, "UNAUTHENTICATED", False), (403, "FORBIDDEN", False)),
     *((404, "NAMESPACE_NOT_FOUND", True), (408, "REQUEST_TIMEOUT", False), (409, "TIMER_EXISTS", True)),
+    (409, "COLLECTION_FULL", False),
     *((413, "PAYLOAD_TOO_LARGE", True), (429, "QUOTA_EXCEEDED", False), (500, "INTERNAL", False)),
     *((502, "", False), (503, "NOT_READY", False), (504, "", False)),
 )
@@ -86,7 +87,7 @@ def outbox_cases() -> list[Json]:
         sent("a clock that is behind", delayed, -5_000_000, {**delayed, "delay": "1d"}),
     ]
     refusals = [
-        case_of(f"refused with {status}", {"refused": {"status": status, "code": code}}, {"dead": dead})
+        case_of(f"refused with {status} {code}".rstrip(), {"refused": {"status": status, "code": code}}, {"dead": dead})
         for status, code, dead in _REFUSALS
     ]
     return statements + rows + sends + refusals

@@ -8,6 +8,7 @@ from . import (
     mutations_of_claims,
     mutations_of_clocks,
     mutations_of_creates,
+    mutations_of_debounce,
     mutations_of_destinations,
     mutations_of_failures,
     mutations_of_flows,
@@ -25,6 +26,7 @@ MUTATIONS = (
     + mutations_of_attempts.MUTATIONS
     + mutations_of_forwarding.MUTATIONS
     + mutations_of_creates.MUTATIONS
+    + mutations_of_debounce.MUTATIONS
     + mutations_of_replays.MUTATIONS
     + mutations_of_runs.MUTATIONS
     + mutations_of_failures.MUTATIONS

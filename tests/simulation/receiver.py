@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 #: The namespace whose receiver hangs until everything is healed.
 CROWD_NAMESPACE = "c"
+#: The namespace of debounced creates, and the time-out of its timers.
+DEBOUNCED_NAMESPACE = "debounced"
+DEBOUNCED_TIMEOUT_US = 2_000_000
 #: The share of unsent requests whose address is refused.
 REFUSED_SHARE = 0.2
 
@@ -74,6 +77,9 @@ class Receiver:
             return
         if invocation.namespace == world.scheduled_namespace:
             self._invoke_scheduled(invocation, done)
+            return
+        if invocation.namespace == DEBOUNCED_NAMESPACE:
+            self._invoke_debounced(invocation, done)
             return
         token = token_of(invocation.payload)
         uuid = timer_uuid(invocation.namespace, invocation.timer_id)
@@ -132,6 +138,35 @@ class Receiver:
             world.schedules.ends(uuid, invocation.message_id)
             if self.connected:
                 world.record("answer", self._node.name, uuid.hex()[:6], invocation.message_id, type(outcome).__name__)
+                done(exchange)
+
+        loop.call_later(max(delay_s, 0.0001), end)
+
+    def _invoke_debounced(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
+        """A call of a debounced timer."""
+        world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
+        uuid = timer_uuid(invocation.namespace, invocation.timer_id)
+        if not world.healed and rng.random() < world.unsent_rate:
+            self._report_unsent(done)
+            return
+        world.ledger_of_debounced.begins(uuid, invocation)
+        chance, delay_s = rng.random(), rng.choice((0.001, rng.uniform(0, 0.3), rng.uniform(0, 3.0)))
+        # None is refused for good.
+        outcome: Outcome = Response(500 if chance < 0.3 else 200)
+        if world.healed:
+            outcome, delay_s = Response(200), min(delay_s, 0.2)
+        elif (
+            chance < 0.1
+            or delay_s * 1e6 >= DEBOUNCED_TIMEOUT_US
+            or self.destination(invocation.url) in world.broken_hosts
+        ):
+            outcome, delay_s = NoResponse("TIMEOUT"), DEBOUNCED_TIMEOUT_US / 1e6
+        exchange = Exchange(outcome, self._now_us(), int(delay_s * 1e6))
+
+        def end() -> None:
+            if isinstance(outcome, Response) and outcome.status == 200:
+                world.ledger_of_debounced.ends(uuid, invocation)
+            if self.connected:
                 done(exchange)
 
         loop.call_later(max(delay_s, 0.0001), end)

@@ -26,13 +26,14 @@ from tocsin.timers.engine.rows import Row, stored
 
 from .chaos import Chaos
 from .clients import Client
+from .debouncers import DebounceLedger, debouncers
 from .departure import Departure
 from .flowing import FlowLedger
 from .ledger import NAMESPACE_POLICY, Ledger, Violation, is_expired
 from .network import Network
 from .node import Node
 from .notified import HOOKS, NotificationLedger
-from .receiver import CROWD_NAMESPACE, secret_number, token_of
+from .receiver import CROWD_NAMESPACE, DEBOUNCED_NAMESPACE, secret_number, token_of
 from .repeaters import FORGETFUL_NAMESPACE, Repeater
 from .run_ledger import RunLedger, check_failures
 from .schedules import SCHEDULED_NAMESPACE, ScheduleLedger, Scheduler
@@ -72,6 +73,7 @@ class World:
         small_transactions: bool = False,
         scheduled: bool | None = None,
         flowed: bool | None = None,
+        debounced: bool | None = None,
         nodes: int | None = None,
         shards: int | None = None,
         active_s: float = ACTIVE_S,
@@ -87,6 +89,8 @@ class World:
         self.repeated = seed % 4 == 2
         #: Whether there are schedules, too.
         self.scheduled = seed % 7 in (3, 4, 6) if scheduled is None else scheduled
+        #: Whether there are debounced creates, too.
+        self.debounced = seed % 9 == 7 if debounced is None else debounced
         self.healed = False
         self.all_healed = asyncio.Event()
         #: The share of requests that are not sent, which does not count as a fault.
@@ -160,6 +164,9 @@ class World:
         if self.scheduled:
             self.exists[SCHEDULED_NAMESPACE] = asyncio.Event()
             self.clients += [Scheduler(self, number) for number in range(70, 73)]
+        self.ledger_of_debounced = DebounceLedger(self)
+        if self.debounced:
+            self.clients += debouncers(self)
         if not self.faulty:
             # A timer that the store always refuses: it must not affect others (rule 5).
             refused = Client(self, 90)
@@ -283,7 +290,7 @@ class World:
         for row in self.live_rows():
             try:
                 timer = decode_record(row.record)
-                if timer.schedule is None and timer.notifies is None:
+                if timer.schedule is None and timer.notifies is None and timer.debounced is None:
                     tokens[row.uuid] = token_of(timer.payload)
             except RecordUndecodable:
                 continue
@@ -341,6 +348,8 @@ class World:
             await put_namespace(self.store, self._namespace(SCHEDULED_NAMESPACE), create=True)
             self.exists[SCHEDULED_NAMESPACE].set()
             self.schedules.watch()
+        if self.debounced:
+            await put_namespace(self.store, self._namespace(DEBOUNCED_NAMESPACE), create=True)
         if self.crowded:
             await self._crowd()
         for node in self.nodes:
@@ -418,6 +427,7 @@ class World:
         check_failures(self.store, FORGETFUL_NAMESPACE, self.ledger.replayed_uuids, self.broken)
         self.runs.check(self.store)
         self.notifications.check()
+        self.ledger_of_debounced.check()
 
     def _check_history(self) -> None:
         """Checks that every finished timer has its history row, and that every history row is true."""
@@ -431,7 +441,7 @@ class World:
                         self.broken("UNTRUE", f"{uuid.hex()[:6]} is {row.status}, its record {timer.status}")
                     attempts_max = (timer.retry or NAMESPACE_POLICY).max_attempts
                     self.record("history", timer.status.value, timer.attempts, attempts_max)
-                    if timer.payload != NULL_PAYLOAD and timer.schedule is None:
+                    if timer.payload != NULL_PAYLOAD and timer.schedule is None and timer.debounced is None:
                         self.ledger.finished_as(uuid, token_of(timer.payload), timer, faulty=self.faulty)
         for uuid, states in self.ledger.possible.items():
             if len(states) == 1 and uuid in self.ledger.created and uuid not in reported:

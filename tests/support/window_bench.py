@@ -45,6 +45,8 @@ class Bench:
         self.window: CheckedWindow
         self.claim(0)
         self.answers: list[Any] = []
+        #: The wall clock, in microseconds.
+        self.now = 0
         self.load()
 
     def claim(self, expected_epoch: int, orphaned: Sequence[InFlightAttempt] = ()) -> None:
@@ -81,7 +83,7 @@ class Bench:
         found = at_once(self.store.fetch(0, uuids))
         assembly = Assembly(
             self.window,
-            now_us=0,
+            now_us=self.now,
             boot_us=0,
             history_rule=self.history_rule,
             failure_retention_us=2_000,

@@ -52,6 +52,7 @@ from tocsin.cluster.wire import (
 )
 from tocsin.model import errors
 from tocsin.model.condition import Condition, OnConflict, Outcome
+from tocsin.model.debounce import Debounce, DebounceWindow
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable, ShardUnavailable, TocsinError
 from tocsin.model.job import RowFilter
 from tocsin.model.retry import RetryPolicy
@@ -325,9 +326,14 @@ def test_a_change_of_a_schedule_round_trips(timer: Timer, changes: Changes, othe
         assert (parts(came.timer), parts(came.changes)) == (parts(sent), parts(changed))
 
 
-@given(timer=TIMERS, on_conflict=st.sampled_from(OnConflict), key=st.none() | st.builds(CreateKey, TEXTS, TEXTS))
-def test_a_condition_round_trips(timer: Timer, on_conflict: OnConflict, key: CreateKey | None) -> None:
-    condition = Condition(on_conflict, key)
+@given(
+    timer=TIMERS, on_conflict=st.sampled_from(OnConflict), key=st.none() | st.builds(CreateKey, TEXTS, TEXTS),
+    debounce=st.none() | st.builds(Debounce, INTEGERS, INTEGERS, st.integers(0, 100)),
+)  # fmt: skip
+def test_a_condition_round_trips(
+    timer: Timer, on_conflict: OnConflict, key: CreateKey | None, debounce: Debounce | None
+) -> None:
+    condition = Condition(on_conflict, key, debounce=debounce)
     write = Write(WriteKind.CREATE, 1, b"u" * 16, "n", timer, None, 5, condition=condition)
     message = decode_request(encode(PeerWrites(1, 2, [encode_write(write, 3, 4, 5)])))
     assert isinstance(message, PeerWrites)
@@ -342,6 +348,17 @@ def test_a_found_timer_round_trips(timer: Timer, at: int, outcome: Outcome) -> N
     came = decode_result(message.answers[0], timer)
     assert isinstance(came, Written)
     assert (came.next_attempt_at, came.outcome, parts(came.timer)) == (at, outcome, parts(timer))
+
+
+@given(timer=TIMERS, sent=TIMERS, window=st.builds(DebounceWindow, INTEGERS, INTEGERS, INTEGERS, INTEGERS))
+def test_what_a_debounced_create_has_made_is_returned_whole(timer: Timer, sent: Timer, window: DebounceWindow) -> None:
+    timer.debounced = window
+    answer = encode_result(1, Written(timer, 7), brief=True)
+    message = decode_reply(encode(WriteResults([answer])))
+    assert isinstance(message, WriteResults)
+    came = decode_result(message.answers[0], sent)
+    assert isinstance(came, Written)
+    assert parts(came.timer) == parts(timer)
 
 
 @given(timer=TIMERS, at=INTEGERS)

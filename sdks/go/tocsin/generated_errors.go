@@ -46,6 +46,10 @@ var (
 	// ErrTimerExists is TIMER_EXISTS: A timer with this id exists, and the request has onConflict: "reject". Nothing
 	// was written.
 	ErrTimerExists error = &class{name: "TimerExists", above: ErrConflict}
+	// ErrCollectionFull is COLLECTION_FULL: The pending timer of this id, which was created with onConflict:
+	// "debounce" and collect, has no room for another payload: it has as many as collect allows, or they would have
+	// more than 100 KiB together. Nothing was written.
+	ErrCollectionFull error = &class{name: "CollectionFull", above: ErrConflict}
 	// ErrScheduleEnded is SCHEDULE_ENDED: The schedule was deleted, or has no more instants: it can no longer be
 	// changed or fired.
 	ErrScheduleEnded error = &class{name: "ScheduleEnded", above: ErrConflict}
@@ -149,6 +153,7 @@ var errorsByCode = map[string]error{
 	"TIMER_PENDING":              ErrTimerPending,
 	"TIMER_NOT_REPLAYABLE":       ErrTimerNotReplayable,
 	"TIMER_EXISTS":               ErrTimerExists,
+	"COLLECTION_FULL":            ErrCollectionFull,
 	"SCHEDULE_ENDED":             ErrScheduleEnded,
 	"BACKLOG_FULL":               ErrBacklogFull,
 	"CLOCK_HALTED":               ErrClockHalted,

@@ -231,9 +231,10 @@ type OnConflict string
 
 // The values of OnConflict.
 const (
-	OnConflictReplace OnConflict = "replace"
-	OnConflictKeep    OnConflict = "keep"
-	OnConflictReject  OnConflict = "reject"
+	OnConflictReplace  OnConflict = "replace"
+	OnConflictKeep     OnConflict = "keep"
+	OnConflictReject   OnConflict = "reject"
+	OnConflictDebounce OnConflict = "debounce"
 )
 
 // RunStatus is an open enum: later servers may answer other values. How a run stands or ended.
@@ -368,6 +369,7 @@ const (
 )
 
 // CreateTimer: A timer to create; send exactly one of executeAt and delay, and at most one of payload and body.
+// maxDelay and collect belong to onConflict: debounce, which takes delay only.
 type CreateTimer struct {
 	// The namespace's name.
 	Namespace string
@@ -380,8 +382,15 @@ type CreateTimer struct {
 	// A duration: 500ms, 30s, 5m, 1h30m, 7d.
 	Delay time.Duration
 	// What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it
-	// and return it, or reject the request.
+	// and return it, or reject the request; or debounce: fire once for all creates that follow one another, delay
+	// after the latest.
 	OnConflict OnConflict
+	// With onConflict debounce, required: the timer fires at the latest this long after the first create for which it
+	// stands. Of different values, each is kept.
+	MaxDelay Opt[time.Duration]
+	// With onConflict debounce: the callback's payload is an array of the payloads of all creates for which it stands,
+	// at most this many, and 100 KiB. Without it, the payload is that of the latest create.
+	Collect int
 	// Makes the create safe to repeat: a timer with this id that was created with the same key is returned unchanged,
 	// even after it has finished. Equivalent to the header Idempotency-Key.
 	IdempotencyKey string
@@ -424,6 +433,8 @@ func (v *CreateTimer) members(to []member) []member {
 		member{"executeAt", &v.ExecuteAt, false},
 		member{"delay", &v.Delay, false},
 		member{"onConflict", &v.OnConflict, false},
+		member{"maxDelay", &v.MaxDelay, false},
+		member{"collect", &v.Collect, false},
 		member{"idempotencyKey", &v.IdempotencyKey, false},
 		member{"payload", &v.Payload, false},
 		member{"body", &v.Body, false},
@@ -2264,6 +2275,8 @@ type Timer struct {
 	OnSuccess *HookAnswer
 	// Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
 	OnRecovery *HookAnswer
+	// Only of a timer that was created with onConflict debounce.
+	Debounced *Debounced
 }
 
 func (v *Timer) members(to []member) []member {
@@ -2297,6 +2310,7 @@ func (v *Timer) members(to []member) []member {
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
+		member{"debounced", &v.Debounced, false},
 	)
 }
 
@@ -2471,6 +2485,37 @@ func (v HookAnswer) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *HookAnswer) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// Debounced: The debounced creates for which one firing of a timer stands.
+type Debounced struct {
+	// How many they are.
+	Creates int
+	// When the first one was made.
+	FirstAt time.Time
+	// The timer fires at the latest then.
+	LatestAt string
+	// How many payloads the payload's array has; absent if it has that of the latest create.
+	Collected Opt[int]
+}
+
+func (v *Debounced) members(to []member) []member {
+	return append(to,
+		member{"creates", &v.Creates, true},
+		member{"firstAt", &v.FirstAt, true},
+		member{"latestAt", &v.LatestAt, true},
+		member{"collected", &v.Collected, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Debounced) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *Debounced) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 

@@ -101,7 +101,7 @@ func requestOf(timer CreateTimer) (string, error) {
 func isFinal(err error) bool {
 	var answered *APIError
 	if errors.As(err, &answered) {
-		return rules.IsFinal(answered.Status)
+		return rules.IsFinal(answered.Status, answered.Code)
 	}
 	return errors.Is(err, ErrInvalidArgument)
 }

@@ -35,6 +35,14 @@ func (t *Timers) Create(ctx context.Context, timer CreateTimer) (*Timer, error) 
 	return created, err
 }
 
+// Debounce creates a timer that fires once for all creates of its id that follow one another: delay after the latest, and at the
+// latest maxDelay after the first. Its payload is the latest one; with timer.Collect it is an array of all of them, and
+// ErrCollectionFull means that it has no room for another until it has fired.
+func (t *Timers) Debounce(ctx context.Context, timer CreateTimer, delay, maxDelay time.Duration) (*Timer, error) {
+	timer.OnConflict, timer.Delay, timer.MaxDelay = OnConflictDebounce, delay, Some(maxDelay)
+	return t.Create(ctx, timer)
+}
+
 // Get returns the timer, pending or finished. ErrTimerNotFound: there is none, or it is no longer retained.
 func (t *Timers) Get(ctx context.Context, namespace, timerID string) (*Timer, error) {
 	return ask[Timer](ctx, &t.part, named("getTimer", namespace, timerID))

@@ -56,6 +56,18 @@ export class Timers {
     return created;
   }
 
+  /**
+   * Creates a timer that fires once for all creates of its id that follow one another: `delay` after the latest, and at the
+   * latest `maxDelay` after the first. Its payload is the latest one; with `collect` it is an array of all of them, and
+   * CollectionFull means that it has no room for another until it has fired.
+   */
+  async debounce(
+    timer: Omit<CreateTimer, "executeAt" | "onConflict"> & Required<Pick<CreateTimer, "delay" | "maxDelay">>,
+    options?: CallOptions,
+  ): Promise<Timer> {
+    return this.create({ ...timer, onConflict: "debounce" }, options);
+  }
+
   /** The timer, pending or finished. TimerNotFound: there is none, or it is no longer retained. */
   async get(name: TimerName, options?: CallOptions): Promise<Timer> {
     return ask(this.session, "Timer", "getTimer", encodeTimerName(name), options);

@@ -19,7 +19,9 @@ COLUMNS = (
 #: Columns whose cells hold JSON.
 JSON_COLUMNS = frozenset({"payload", "body", "headers", "retryPolicy"})
 #: Fields that only the server sets; import ignores them.
-READ_ONLY = frozenset(COLUMNS[COLUMNS.index("status") :]) | {"attemptLog", "shardId", "suspended", "timerUuid"}
+READ_ONLY = frozenset(
+    (*COLUMNS[COLUMNS.index("status") :], "attemptLog", "debounced", "shardId", "suspended", "timerUuid")
+)
 TAG_SEPARATOR = ";"
 
 

@@ -129,6 +129,31 @@ OnConflict = Annotated[
         show_default="replace",
     ),
 ]
+Debounce = Annotated[
+    str | None,
+    typer.Option(
+        "--debounce",
+        metavar="DURATION",
+        help="Fire once for all creates of this id that follow one another, this long after the latest; with --max-delay.",
+    ),
+]
+MaxDelay = Annotated[
+    str | None,
+    typer.Option(
+        "--max-delay",
+        metavar="DURATION",
+        help="With --debounce: fire at the latest this long after the first create.",
+    ),
+]
+Collect = Annotated[
+    int | None,
+    typer.Option(
+        "--collect",
+        metavar="COUNT",
+        min=1,
+        help="With --debounce: send an array of the payloads of all creates, at most so many (100), not the latest.",
+    ),
+]
 _ATTEMPT_COLUMNS = ("attempt", "duration", "result", "answer")
 
 IdempotencyKey = Annotated[
@@ -155,26 +180,35 @@ def create(
     hooks: HookOptions = NO_HOOKS,
     retries: RetryOptions = NO_RETRIES,
     on_conflict: OnConflict = None,
+    debounce: Debounce = None,
+    max_delay: MaxDelay = None,
+    collect: Collect = None,
     idempotency_key: IdempotencyKey = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the id.")] = False,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
-    """Create a timer, or replace the pending one with the same id."""
+    """Create a timer, or replace the pending one with the same id, or join it (--debounce)."""
     if idempotency_key is not None and timer_id is None:
         raise WrongUsage("--idempotency-key requires --id: the key is stored with the timer of that id")
-    if (at is None) == (in_ is None):
+    if debounce is not None:
+        _check_debounce(timer_id, at, in_, on_conflict, max_delay)
+    elif max_delay is not None or collect is not None:
+        raise WrongUsage("--max-delay and --collect require --debounce, such as --debounce 5s --max-delay 1m")
+    elif (at is None) == (in_ is None):
         raise WrongUsage("give exactly one of --in, such as --in 30s, and --at, such as --at 2027-01-31T12:00:00Z")
     request = {
         "namespace": namespace,
         "id": timer_id if timer_id is not None else str(uuid.uuid4()),
         "executeAt": checked_instant("--at", at),
-        "delay": checked_duration("--in", in_),
+        "delay": checked_duration("--in", in_) if debounce is None else checked_duration("--debounce", debounce),
         "callbackUrl": url,
         **callback.fields(),
         **hooks.fields(),
         **retries.policy(),
-        "onConflict": on_conflict,
+        "onConflict": on_conflict if debounce is None else "debounce",
+        "maxDelay": checked_duration("--max-delay", max_delay),
+        "collect": collect,
         # The client retries after a 503, whose outcome may be unknown: the timer must not fire twice.
         "idempotencyKey": idempotency_key if idempotency_key is not None else str(uuid.uuid4()),
     }
@@ -188,6 +222,18 @@ def create(
         output.print_plain(timer["id"])
     else:
         _show(timer, as_json)
+
+
+def _check_debounce(
+    timer_id: str | None, at: str | None, in_: str | None, on_conflict: str | None, max_delay: str | None
+) -> None:
+    """Raises WrongUsage for options that --debounce does not go with, or requires."""
+    if timer_id is None:
+        raise WrongUsage("--debounce requires --id: creates of the same id are debounced")
+    if max_delay is None:
+        raise WrongUsage("--debounce requires --max-delay, such as --debounce 5s --max-delay 1m")
+    if at is not None or in_ is not None or on_conflict is not None:
+        raise WrongUsage("--debounce conflicts with --in, --at and --on-conflict; leave these out")
 
 
 @command(app, "get", example="timers get order-17")

@@ -392,7 +392,8 @@ def encode_result(id: int, result: Written | TocsinError | None, *, brief: bool 
     if isinstance(result, Written):
         if result.outcome is not Outcome.CREATED:
             return WriteResult(id, result.next_attempt_at, encode_record(result.timer), outcome=result.outcome)
-        if brief and result.timer.firing:
+        # What a debounced create makes depends on what the owner has.
+        if brief and result.timer.firing and result.timer.debounced is None:
             return WriteResult(id, result.next_attempt_at, firing=result.timer.firing)
         return WriteResult(id, result.next_attempt_at, encode_record(result.timer))
     if result is None:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from tocsin.model.debounce import Debounce
 from tocsin.model.errors import IdempotencyConflict
 from tocsin.model.instants import US_PER_DAY
 from tocsin.model.redaction import redact_url
@@ -19,11 +20,13 @@ KEYS_KEPT_US = US_PER_DAY
 
 
 class OnConflict(StrEnum):
-    """What a create does when a timer of its id exists: pending, suspended, in flight, or finished and retained."""
+    """What a create does when a timer of its id exists: pending, suspended, in flight, or finished and retained. `debounce`:
+    it joins the creates that wait with that timer, if it is one of them; otherwise it replaces it."""
 
     REPLACE = "replace"
     KEEP = "keep"
     REJECT = "reject"
+    DEBOUNCE = "debounce"
 
 
 class Outcome(StrEnum):
@@ -42,11 +45,13 @@ class Condition(msgspec.Struct, frozen=True, gc=False, array_like=True):
     create fails with IdempotencyConflict if its contents differ. Otherwise `on_conflict` decides. A create without a
     condition replaces an existing timer without reading it.
 
-    `first_try`: the sender has not sent the key before, so the store need not be asked for it."""
+    `first_try`: the sender has not sent the key before, so the store need not be asked for it. `debounce` is set with
+    `OnConflict.DEBOUNCE`, and only then."""
 
     on_conflict: OnConflict = OnConflict.REPLACE
     key: CreateKey | None = None
     first_try: bool = False
+    debounce: Debounce | None = None
 
     @property
     def reads(self) -> bool:
@@ -69,10 +74,11 @@ class Condition(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return False
 
     def keys_after(self, former: Timer | None) -> tuple[CreateKey, ...]:
-        """The keys of a timer that is created on this condition and replaces `former`."""
-        if self.key is None:
-            return ()
-        return (*(former.keys if former is not None else ()), self.key)[-KEYS_MAX:]
+        """The keys of a timer that is created on this condition and replaces `former`, or joins it."""
+        known = former.keys if former is not None else ()
+        if self.debounce is not None:
+            return (known if self.key is None else (*known, self.key))[-self.debounce.keys_max :]
+        return () if self.key is None else (*known, self.key)[-KEYS_MAX:]
 
 
 def slim(timer: Timer) -> Timer:

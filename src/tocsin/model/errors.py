@@ -137,6 +137,12 @@ class TimerExists(Conflict):
     code = "TIMER_EXISTS"
 
 
+class CollectionFull(Conflict):
+    """The debounced timer of that id has no room for another payload until it has fired. Nothing was written."""
+
+    code = "COLLECTION_FULL"
+
+
 class JobRunning(Conflict):
     """Another job that has not ended may change the same rows. Nothing was written."""
 

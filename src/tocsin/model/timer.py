@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
+from tocsin.model.debounce import DebounceWindow
 from tocsin.model.errors import FieldError, InvalidInput, RecordTooNew, RecordUndecodable
 from tocsin.model.hooks import NO_HOOKS, Event, Hook, Hooks
 from tocsin.model.retry import RetryPolicy
@@ -104,7 +105,8 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     end. On a notification, which is a timer, too, `notifies` is what it reports about the timer or schedule whose
     namespace and id it has. `failed_before`: it had failed, and was replayed. `replay` is set while the firing is one
     that had ended and was replayed: the name that the replay's write would have given to a new one. `reduced`: the timer
-    has finished, and only what its idempotency keys need is kept of it.
+    has finished, and only what its idempotency keys need is kept of it. `debounced` is set on the timers of debounced
+    creates.
     """
 
     namespace: str
@@ -138,6 +140,7 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
     failed_before: bool = False
     replay: str = ""
     reduced: bool = False
+    debounced: DebounceWindow | None = None
 
     @property
     def expires_at(self) -> int | None:
@@ -148,6 +151,11 @@ class Timer(msgspec.Struct, gc=False, omit_defaults=True):
         ):
             return None
         return self.execute_at + self.expire_after_us
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether the timer is several debounced creates by now, so that the latest of them has added no timer."""
+        return self.debounced is not None and self.debounced.creates > 1
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -245,6 +253,9 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
             wanted["payload"] = NULL_PAYLOAD
         elif "payload" in wanted:
             wanted["body"] = None
+        if timer.debounced is not None and ("body" in wanted or "payload" in wanted):
+            # An array of its creates' payloads no longer.
+            wanted["debounced"] = msgspec.structs.replace(timer.debounced, collected=0)
         if "hooks" in wanted:
             wanted["hooks"] = (timer.hooks or NO_HOOKS).changed(wanted["hooks"])
         changed = msgspec.structs.replace(timer, updated_at=now_us, **wanted)

@@ -51,7 +51,7 @@ def explain(view: TimerView, namespace: Namespace, asked: Asked, now_us: int) ->
     """The explanation of a timer that was read after the owner of its shard was asked."""
     state, waits_for, next_at, sentence = _found(view, namespace, asked, now_us)
     if state is not TimerState.FINISHED:
-        sentence += _about_expiry(view.timer, state, now_us)
+        sentence += _about_debounce(view.timer, state) + _about_expiry(view.timer, state, now_us)
     at = view.next_attempt_at
     attempt, since = None, at if at is not None and at <= now_us else None
     if state is TimerState.UNKNOWN:
@@ -204,6 +204,16 @@ def _flow(view: TimerView, key: str) -> str:
 
 def _pause(found: Whereabouts) -> str:
     return PAUSE_TEXTS.get(found.name, found.name)
+
+
+def _about_debounce(timer: Timer, state: TimerState) -> str:
+    """For which creates a debounced timer will fire, until it has."""
+    window = timer.debounced
+    if window is None or timer.attempts or state in (TimerState.FIRING, TimerState.WRITING):
+        return ""
+    creates = "1 create" if window.creates == 1 else f"{window.creates} creates"
+    first_at, latest_at = format_instant(window.first_at), format_instant(window.latest_at)
+    return f" It is debounced: {creates} since {first_at}; it fires at the latest at {latest_at}."
 
 
 def _about_expiry(timer: Timer, state: TimerState, now_us: int) -> str:

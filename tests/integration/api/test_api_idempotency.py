@@ -33,7 +33,7 @@ def test_a_create_reports_existing_and_replayed_timers(server: Served, whole: bo
     assert (rejected.status_code, rejected.json()["error"]) == (409, "TIMER_EXISTS")
     assert create(server, whole=whole, onConflict="replace", payload=3).json()["payload"] == 3
     assert create(server, whole=whole, onConflict="maybe").json()["errors"] == [
-        {"path": "onConflict", "reason": "must be one of replace, keep, reject"}
+        {"path": "onConflict", "reason": "must be one of replace, keep, reject, debounce"}
     ]
 
 

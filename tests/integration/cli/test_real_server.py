@@ -80,6 +80,30 @@ def test_a_repeated_create_makes_one_timer(cli, scripted):
     assert (wrong.code, "--idempotency-key requires --id" in wrong.err) == (2, True)
 
 
+def test_debounced_creates_are_one_timer_that_can_be_exported(cli, tmp_path):
+    create = ("timers", "create", "http://127.0.0.1:9/", "--json")
+    debounced = ("--id", "index", "--debounce", "1h", "--max-delay", "2h", "--collect", "2")
+    for number, payload in enumerate(([1], [1, 2])):
+        made = cli(*create, *debounced, "--payload", str(number + 1)).json()
+        assert (made["payload"], made["debounced"]["creates"]) == (payload, number + 1)
+    full = cli(*create, *debounced, "--payload", "3")
+    assert (full.code, "COLLECTION_FULL" in full.err) == (1, True)
+    assert "It is debounced: 2 creates since" in cli("timers", "explain", "index").out
+    for options, reason in (
+        (debounced[2:], "--debounce requires --id"),
+        (debounced[:4], "--debounce requires --max-delay"),
+        ((*debounced, "--in", "1s"), "--debounce conflicts with --in, --at and --on-conflict"),
+        (("--in", "1s", "--max-delay", "2s"), "--max-delay and --collect require --debounce"),
+    ):
+        wrong = cli(*create, *options)
+        assert (wrong.code, reason in wrong.err) == (2, True)
+    exported = tmp_path / "timers.jsonl"
+    assert cli("timers", "export", "--id-prefix", "index", "--output", str(exported)).code == 0
+    assert cli("timers", "delete", "index").code == 0
+    imported = cli("timers", "import", str(exported))
+    assert (imported.code, imported.err.count("Created 1 timers")) == (0, 1), imported.err
+
+
 def test_refusals_name_the_field_and_the_remedy(cli):
     ran = cli("timers", "create", "ftp://x", "--in", "1s", "--timeout", "999")
     assert ran.code == 1

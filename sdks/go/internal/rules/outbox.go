@@ -93,9 +93,12 @@ func (t *RawTimer) JSON(elapsed time.Duration) ([]byte, error) {
 	return bytes.TrimSuffix(written.Bytes(), []byte("\n")), err
 }
 
-// IsFinal reports whether a timer that is refused with this status would be refused again. What an operator or a new release of the
-// server mends is not final.
-func IsFinal(status int) bool {
+// IsFinal reports whether a timer that is refused with this status and code would be refused again. What an operator or a new release
+// of the server mends is not final, nor what has room when the timer has fired.
+func IsFinal(status int, code string) bool {
+	if code == "COLLECTION_FULL" {
+		return false
+	}
 	switch status {
 	case 401, 403, 408, 429:
 		return false

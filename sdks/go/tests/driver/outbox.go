@@ -91,7 +91,10 @@ func outboxVector(given struct {
 		CreatedAt int64
 	}
 	Now     int64
-	Refused struct{ Status int }
+	Refused struct {
+		Status int
+		Code   string
+	}
 }) (any, error) {
 	switch {
 	case given.Statement != "":
@@ -117,5 +120,5 @@ func outboxVector(given struct {
 		sent, err := timer.JSON(0)
 		return object{"timer": json.RawMessage(sent)}, err
 	}
-	return object{"dead": rules.IsFinal(given.Refused.Status)}, nil
+	return object{"dead": rules.IsFinal(given.Refused.Status, given.Refused.Code)}, nil
 }

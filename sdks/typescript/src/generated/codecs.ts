@@ -19,6 +19,7 @@ import type {
   CreateNamespace,
   CreateSchedule,
   CreateTimer,
+  Debounced,
   DeleteNamespace,
   Destination,
   DestinationList,
@@ -533,6 +534,7 @@ export function encodeRawBody(source: RawBody): Sent {
 const ofCreateTimer: Converters<CreateTimer> = {
   executeAt: encodeInstant,
   delay: encodeDuration,
+  maxDelay: encodeDuration,
   body: encodeRawBody,
   retryPolicy: encodeRetryPolicy,
   expireAfter: encodeDuration,
@@ -554,6 +556,7 @@ export interface Answers {
   RawBodyAnswer: RawBodyAnswer;
   Explanation: Explanation;
   HookAnswer: HookAnswer;
+  Debounced: Debounced;
   RunPageAnswer: RunPageAnswer;
   RunAnswer: RunAnswer;
   BatchResults: BatchResults;
@@ -631,7 +634,7 @@ export interface Shape<Answer> {
 export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } = {
   Timer: {
     required: ["namespace", "id", "timerUuid", "shardId", "status", "executeAt", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "attempts", "attemptLog", "createdAt", "updatedAt"],
-    nested: [["attemptLog", "Attempt", true], ["retryPolicy", "RetryPolicyAnswer", false], ["body", "RawBodyAnswer", false], ["explanation", "Explanation", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false]],
+    nested: [["attemptLog", "Attempt", true], ["retryPolicy", "RetryPolicyAnswer", false], ["body", "RawBodyAnswer", false], ["explanation", "Explanation", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["debounced", "Debounced", false]],
   },
   Attempt: {
     required: ["startedAt", "durationMs"],
@@ -651,6 +654,10 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   HookAnswer: {
     required: ["url"],
+    nested: [],
+  },
+  Debounced: {
+    required: ["creates", "firstAt", "latestAt"],
     nested: [],
   },
   RunPageAnswer: {

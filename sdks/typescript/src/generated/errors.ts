@@ -131,6 +131,17 @@ export class TimerExists extends Conflict {
   }
 }
 
+/**
+ * COLLECTION_FULL: The pending timer of this id, which was created with onConflict: "debounce" and collect, has
+ * no room for another payload: it has as many as collect allows, or they would have more than 100 KiB together.
+ * Nothing was written.
+ */
+export class CollectionFull extends Conflict {
+  static {
+    CollectionFull.prototype.name = "CollectionFull";
+  }
+}
+
 /** SCHEDULE_ENDED: The schedule was deleted, or has no more instants: it can no longer be changed or fired. */
 export class ScheduleEnded extends Conflict {
   static {
@@ -401,6 +412,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   TIMER_PENDING: TimerPending,
   TIMER_NOT_REPLAYABLE: TimerNotReplayable,
   TIMER_EXISTS: TimerExists,
+  COLLECTION_FULL: CollectionFull,
   SCHEDULE_ENDED: ScheduleEnded,
   BACKLOG_FULL: BacklogFull,
   CLOCK_HALTED: ClockHalted,

@@ -55,7 +55,7 @@ export type LiveScheduleStatus = "active" | "paused";
 export type OccurrenceSource = "regular" | "trigger" | "backfill" | "replay";
 
 /** What a create does if a timer with its id exists. */
-export type OnConflict = "replace" | "keep" | "reject";
+export type OnConflict = "replace" | "keep" | "reject" | "debounce";
 
 /** How a run stands or ended. */
 export type RunStatus = "pending" | "completed" | "failed" | "canceled" | "expired" | "rescheduled" | "superseded" | "missed";
@@ -98,7 +98,10 @@ export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "
 /** What a service call waits for: its due time, or a retry. */
 export type WaitingStatus = "Scheduled" | "Retrying";
 
-/** A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`. */
+/**
+ * A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`.
+ * `maxDelay` and `collect` belong to `onConflict: debounce`, which takes `delay` only.
+ */
 export interface CreateTimer {
   /** The namespace's name. */
   readonly namespace: string;
@@ -112,9 +115,20 @@ export interface CreateTimer {
   readonly delay?: DurationLike | undefined;
   /**
    * What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it
-   * and return it, or reject the request.
+   * and return it, or reject the request; or debounce: fire once for all creates that follow one another, delay
+   * after the latest.
    */
   readonly onConflict?: OnConflict | undefined;
+  /**
+   * With onConflict debounce, required: the timer fires at the latest this long after the first create for which
+   * it stands. Of different values, each is kept.
+   */
+  readonly maxDelay?: DurationLike | undefined;
+  /**
+   * With onConflict debounce: the callback's payload is an array of the payloads of all creates for which it
+   * stands, at most this many, and 100 KiB. Without it, the payload is that of the latest create.
+   */
+  readonly collect?: number | undefined;
   /**
    * Makes the create safe to repeat: a timer with this id that was created with the same key is returned
    * unchanged, even after it has finished. Equivalent to the header Idempotency-Key.
@@ -1099,6 +1113,8 @@ export interface Timer {
    * replay.
    */
   onRecovery?: HookAnswer;
+  /** Only of a timer that was created with onConflict debounce. */
+  debounced?: Debounced;
 }
 
 /** One attempt. `status` is absent if there was no response, `error` if the attempt succeeded. */
@@ -1168,6 +1184,18 @@ export interface HookAnswer {
   url: string;
   /** Additional headers; secret values are [redacted]. */
   headers?: Record<string, string>;
+}
+
+/** The debounced creates for which one firing of a timer stands. */
+export interface Debounced {
+  /** How many they are. */
+  creates: number;
+  /** When the first one was made. */
+  firstAt: Instant;
+  /** The timer fires at the latest then. */
+  latestAt: string;
+  /** How many payloads the payload's array has; absent if it has that of the latest create. */
+  collected?: number;
 }
 
 /** A page of runs, newest first. A page without `nextCursor` is the last. */

@@ -92,7 +92,9 @@ export interface Drained {
 /** Whether the timer would be refused again. What an operator or a new release of the server mends is not final. */
 export function isFinal(error: ApiError | TransportError | InvalidArgument): boolean {
   if (error instanceof ApiError) {
-    return error.status >= 400 && error.status < 500 && !KEY_REFUSED.has(error.status) && !isRepeated(error);
+    // A collection has room when its timer has fired.
+    const mended = KEY_REFUSED.has(error.status) || error.code === "COLLECTION_FULL" || isRepeated(error);
+    return error.status >= 400 && error.status < 500 && !mended;
   }
   return error instanceof InvalidArgument;
 }

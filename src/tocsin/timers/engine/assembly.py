@@ -199,8 +199,8 @@ class Assembly:
             if op.condition is None:
                 row = Row((op.timer.execute_at, uuid), op.generation, op.timer, 0)
                 return self._create(op, row)
-            finished, mode = window.finished.get(uuid), self._history_rule(op.namespace)[0]
-            answer = create_if(op, batch, finished, window.present(uuid), self._fetched.get(uuid), mode)
+            found, mode = self._fetched.get(uuid), self._history_rule(op.namespace)[0]
+            answer = create_if(op, batch, window, found, mode, self._now_us)
             return self._create(op, answer) if type(answer) is Row else answer
         if kind is OpKind.REPLAY:
             return self._replay(op)
@@ -273,9 +273,9 @@ class Assembly:
         return refused if op.kind in _CHANGES and type(op.change) is not Replan else None
 
     def _create(self, op: WriteOp, row: Row) -> Row | TocsinError:
-        """Writes what a create has made, unless its namespace has as many pending timers as its quota allows."""
+        """Writes what a create has made, unless it adds a timer to a namespace with as many pending as its quota allows."""
         namespace = op.namespace
-        room = None if self.room_for is None else self.room_for(namespace)
+        room = None if self.room_for is None or row.timer.has_joined else self.room_for(namespace)
         if room is None:
             return self._write(row, run=self._superseded_run(op.uuid))
         created = self._batch.creates.get(namespace, 0)

@@ -282,6 +282,8 @@ def conclude(
                 after.payload = verdict.payload.copy()
             else:
                 after.body = RawBody(JSON_TYPE, json=verdict.payload.copy())
+            if after.debounced is not None:
+                after.debounced = msgspec.structs.replace(after.debounced, collected=0)
         return NextAttempt(after, verdict.execute_at), "rescheduled"
     again_at = None
     if not verdict.final:

@@ -3,6 +3,8 @@ finished timer. Pure."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 from msgspec import UNSET
 
@@ -23,22 +25,26 @@ from tocsin.model.failure import FAILED
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.store import Found, HistoryRow, StoredRow
+from tocsin.timers.engine.debouncing import debounce
 from tocsin.timers.engine.rows import Batch, ExistingRow, Finished, Row, WriteOp
+
+if TYPE_CHECKING:
+    from tocsin.timers.engine.window import Window
 
 
 def create_if(
-    op: WriteOp, batch: Batch, finished: Finished | None, present: Row | None, found: Found | None, mode: HistoryMode
+    op: WriteOp, batch: Batch, window: Window, found: Found | None, mode: HistoryMode, now_us: int
 ) -> Row | TocsinError:
-    """The outcome of a conditional create (rule 26): a row to write, the existing timer (ExistingRow), or an error.
+    """The outcome of a conditional create (rule 26) at this moment: a row to write, the existing timer (ExistingRow), or an
+    error.
 
-    `finished` and `present` are what memory knows of the timer, `found` what the store returned for it, `mode` the history
-    mode of its namespace. A first try of a key goes by memory alone: it carries over only those keys of a former timer that
-    are there.
+    `found` is what the store returned for the timer, `mode` the history mode of its namespace. A first try of a key goes by
+    memory alone: it carries over only those keys of a former timer that are there.
     """
     assert op.timer is not None
     assert op.condition is not None
     try:
-        former = former_row(op.uuid, batch, finished, present, found, mode)
+        former = former_row(op.uuid, batch, window.finished.get(op.uuid), window.present(op.uuid), found, mode)
         answer = None if former is None else _answer(op.condition, former, op.timer.id)
     except RecordTooNew as error:
         # It may have been created under the same key.
@@ -47,6 +53,8 @@ def create_if(
         return error
     if answer is not None:
         return answer
+    if op.condition.debounce is not None:
+        return debounce(op, former, window, now_us)
     keys = op.condition.keys_after(None if former is None else former.timer)
     # Not in place: this batch may fail, and the next one may find another timer.
     timer = msgspec.structs.replace(op.timer, keys=keys) if keys else op.timer
@@ -128,7 +136,7 @@ def _answer(condition: Condition, former: Row, timer_id: str) -> ExistingRow | T
     timer, wanted = former.timer, condition.on_conflict
     if condition.is_repeated(timer):
         return ExistingRow(former, Outcome.REPLAYED)
-    if wanted is OnConflict.REPLACE:
+    if wanted is OnConflict.REPLACE or wanted is OnConflict.DEBOUNCE:
         return None
     if not timer.url:
         # The placeholder of an undecodable record has no URL, and perhaps no id.

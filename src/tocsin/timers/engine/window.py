@@ -334,7 +334,8 @@ class Window:
         """Whether the operation depends on a state of its timer that only the store knows. `written` has the uuids that
         operations before it write."""
         if op.condition is not None and op.condition.reads:
-            return True
+            # A debounced create needs the live row, which has its keys, and otherwise the finished one.
+            return op.condition.debounce is None or (op.uuid not in written and self.present(op.uuid) is None)
         if op.kind in _WITHOUT_STORE:
             return False
         if op.kind is OpKind.REPLAY:
@@ -613,7 +614,8 @@ class Window:
         return waiting if waiting is not None else self.retrying.get(uuid)
 
     def has_begun(self, row: Row) -> bool:
-        """Whether an attempt of a schedule's occurrence is in flight, or its result is about to be written."""
+        """Whether an attempt of this row, or of its schedule's occurrence, is in flight, or its result is about to be
+        written."""
         return self._known(row)
 
     def _known(self, row: Row) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET
 
 from tocsin.model.access import EVERY
+from tocsin.model.debounce import COLLECT_MAX
 from tocsin.model.errors import FieldError
 from tocsin.model.flow import FLOW_KEY_CHARS_MAX, flow_key_reason
 from tocsin.model.ids import is_uuid7
@@ -145,6 +146,7 @@ DURATION_SCHEMA: Json = {"pattern": r"^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$"}
 INSTANT = Constraint(_INSTANT)
 DURATION = Constraint(DURATION_SCHEMA)
 EXECUTE_AT = Constraint(_INSTANT, ("execute_past_max", "execute_ahead_max"))
+COLLECT = between(1, COLLECT_MAX)
 AHEAD = Constraint(DURATION_SCHEMA, ("execute_ahead_max",))
 INTERVAL = Constraint(DURATION_SCHEMA, ("retry_duration_max",))
 RETENTION = Constraint(DURATION_SCHEMA, ("retention_max",))

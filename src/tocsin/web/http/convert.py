@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.model.access import ApiKey
+from tocsin.model.condition import OnConflict
 from tocsin.model.errors import FieldError, InvalidInput, PayloadTooLarge
 from tocsin.model.explanation import Explanation
 from tocsin.model.hooks import NO_HOOKS, Event, Hook, Hooks, field_of, redacted
@@ -38,6 +39,7 @@ from tocsin.timers.service import ListRequest, TimerView
 from tocsin.web.http import administration, schedule_wire, wire
 from tocsin.web.http.access import listed_in
 from tocsin.web.http.constraints import bad_fields, namespace_of
+from tocsin.web.http.debounced import bad_debounce, debounced_answer
 from tocsin.web.http.instants import (
     RepeatedInstant,
     format_instant,
@@ -91,8 +93,10 @@ class RequestParser:
         errors = bad_fields(sent, self.rules)
         timer_id = _timer_id(sent, "id", errors)
         execute_at = self._execute_at(sent, now_us, errors)
-        if execute_at is UNSET:
+        if execute_at is UNSET and sent.on_conflict is not OnConflict.DEBOUNCE:
             errors.append(FieldError("executeAt", "is missing; send executeAt or delay"))
+        if sent.on_conflict is OnConflict.DEBOUNCE or sent.max_delay is not UNSET or sent.collect is not UNSET:
+            errors += bad_debounce(sent, self.rules)
         call = self.call(sent, execute_at, errors)
         if errors or execute_at is UNSET:
             raise self.refusal(errors, call)
@@ -374,6 +378,8 @@ def timer_answer(view: TimerView) -> wire.Timer:
     )
     if timer.hooks is not None:
         set_hooks(answer, timer.hooks)
+    if timer.debounced is not None:
+        answer.debounced = debounced_answer(timer.debounced)
     return answer
 
 

@@ -14,6 +14,7 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.timer import CreateKey
 from tocsin.web.http import wire
 from tocsin.web.http.constraints import IDEMPOTENCY_KEY_CHARS_MAX
+from tocsin.web.http.debounced import debounce_of
 
 _KEY = re.compile(rf"[\x21-\x7e]{{1,{IDEMPOTENCY_KEY_CHARS_MAX}}}\Z")
 #: A string of Structured Field Values (RFC 9651): the header's standard form, which few clients send.
@@ -86,9 +87,11 @@ def condition_of(
     if wrong := bad_key(field):
         raise InvalidInput(*wrong)
     named = agreed_key(field, named)
+    debounce = debounce_of(sent)
     if named is None:
-        return None if on_conflict is OnConflict.REPLACE else Condition(on_conflict)
-    return Condition(on_conflict, CreateKey(_hash(named.encode()), _body_hash(sent, named, execute_at)), first_try)
+        return None if on_conflict is OnConflict.REPLACE else Condition(on_conflict, debounce=debounce)
+    key = CreateKey(_hash(named.encode()), _body_hash(sent, named, execute_at))
+    return Condition(on_conflict, key, first_try, debounce)
 
 
 def _reason(key: str) -> str:

@@ -214,7 +214,8 @@ class CallbackFields(RequestStruct, Generic[Null], kw_only=True):
 
 
 class CreateTimer(CallbackFields[UnsetType]):
-    """A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`."""
+    """A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`. `maxDelay` and
+    `collect` belong to `onConflict: debounce`, which takes `delay` only."""
 
     namespace: NamespaceName
     callback_url: CallbackUrl
@@ -225,9 +226,33 @@ class CreateTimer(CallbackFields[UnsetType]):
         OnConflict | UnsetType,
         about(
             "What to do if a timer with this id exists, pending or finished and retained: replace it (the "
-            "default), keep it and return it, or reject the request."
+            "default), keep it and return it, or reject the request; or debounce: fire once for all creates that follow one "
+            "another, delay after the latest."
         ),
     ] = UNSET
+    max_delay: (
+        Annotated[
+            str,
+            about(
+                "With onConflict debounce, required: the timer fires at the latest this long after the first create for "
+                "which it stands. Of different values, each is kept.",
+                "1m",
+            ),
+            limits.AHEAD,
+        ]
+        | UnsetType
+    ) = UNSET
+    collect: (
+        Annotated[
+            int,
+            about(
+                "With onConflict debounce: the callback's payload is an array of the payloads of all creates for which it "
+                "stands, at most this many, and 100 KiB. Without it, the payload is that of the latest create."
+            ),
+            limits.COLLECT,
+        ]
+        | UnsetType
+    ) = UNSET
     idempotency_key: (
         Annotated[
             str,
@@ -390,6 +415,18 @@ class RawBodyAnswer(ResponseStruct, rename="camel"):
     base64: str | UnsetType = UNSET
 
 
+class Debounced(ResponseStruct):
+    """The debounced creates for which one firing of a timer stands."""
+
+    creates: Annotated[int, Meta(description="How many they are.", ge=1)]
+    first_at: Annotated[str, about("When the first one was made.", "2027-01-31T12:00:00Z")]
+    latest_at: Annotated[str, about("The timer fires at the latest then.", "2027-01-31T12:01:00Z")]
+    collected: Annotated[
+        int | UnsetType,
+        about("How many payloads the payload's array has; absent if it has that of the latest create.", 3),
+    ] = UNSET
+
+
 class Timer(ResponseStruct):
     """A timer, pending or finished."""
 
@@ -437,6 +474,9 @@ class Timer(ResponseStruct):
     on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET
     on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET
+    debounced: Annotated[Debounced | UnsetType, about("Only of a timer that was created with onConflict debounce.")] = (
+        UNSET
+    )
 
 
 class Explanation(ResponseStruct):

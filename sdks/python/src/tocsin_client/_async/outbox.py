@@ -69,6 +69,8 @@ class AsyncOutbox:
         on_success: Hook | Mapping[str, Any] | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
         on_conflict: OnConflict | Unset = UNSET,
+        max_delay: Duration | Unset = UNSET,
+        collect: int | Unset = UNSET,
     ) -> str:
         """Writes a timer to create as a row; returns the row's id, which is the timer's idempotency key. If the transaction
         commits, a drain creates the timer; if it rolls back, there was none. The arguments are those of `timers.create`;
@@ -93,6 +95,8 @@ class AsyncOutbox:
             on_success=on_success,
             on_recovery=on_recovery,
             on_conflict=on_conflict,
+            max_delay=max_delay,
+            collect=collect,
         )
         statement, parameters = self._table.insert(timer, now_us())
         await self._execute(statement, parameters)

@@ -59,6 +59,8 @@ class AsyncTimers(Part):
         on_success: Hook | Mapping[str, Any] | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
         on_conflict: OnConflict | Unset = UNSET,
+        max_delay: Duration | Unset = UNSET,
+        collect: int | Unset = UNSET,
         idempotency_key: str | Unset = UNSET,
     ) -> Timer:
         """Creates a timer; it is durable when this returns. Give one of `execute_at` and `delay`, and at most one of
@@ -66,6 +68,10 @@ class AsyncTimers(Part):
 
         If an answer is lost, the request is repeated with the same idempotency key: one call creates one timer, which
         fires once. Give a key of your own if your program itself may repeat the call, as after a crash.
+
+        With `on_conflict="debounce"`, creates of one id that follow one another are one call, `delay` after the latest and at
+        the latest `max_delay` after the first; with `collect`, its payload is an array of theirs. CollectionFull: it has
+        no room for another one until it has been made.
         """
         timer = CreateTimer(
             namespace=namespace,
@@ -87,6 +93,8 @@ class AsyncTimers(Part):
             on_success=on_success,
             on_recovery=on_recovery,
             on_conflict=on_conflict,
+            max_delay=max_delay,
+            collect=collect,
             idempotency_key=idempotency_key,
         )
         return await self._run(flows.create_timer(self._session, timer, self._options))

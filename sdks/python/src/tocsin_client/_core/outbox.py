@@ -142,7 +142,9 @@ class Outcome:
 def is_final(error: Exception) -> bool:
     """Whether the timer would be refused again. What an operator or a new release of the server mends is not final."""
     if isinstance(error, ApiError):
-        return 400 <= error.status < 500 and error.status not in _KEY_REFUSED and not is_repeated(error)
+        # A collection has room when its timer has fired.
+        mended = error.status in _KEY_REFUSED or error.code == "COLLECTION_FULL" or is_repeated(error)
+        return 400 <= error.status < 500 and not mended
     return isinstance(error, InvalidArgument)
 
 

@@ -82,6 +82,12 @@ class TimerExists(Conflict):
     """TIMER_EXISTS: A timer with this id exists, and the request has onConflict: 'reject'. Nothing was written."""
 
 
+class CollectionFull(Conflict):
+    """COLLECTION_FULL: The pending timer of this id, which was created with onConflict: 'debounce' and collect, has no
+    room for another payload: it has as many as collect allows, or they would have more than 100 KiB together. Nothing
+    was written."""
+
+
 class ScheduleEnded(Conflict):
     """SCHEDULE_ENDED: The schedule was deleted, or has no more instants: it can no longer be changed or fired."""
 
@@ -237,6 +243,7 @@ CODES: dict[str, type[ApiError]] = {
     "TIMER_PENDING": TimerPending,
     "TIMER_NOT_REPLAYABLE": TimerNotReplayable,
     "TIMER_EXISTS": TimerExists,
+    "COLLECTION_FULL": CollectionFull,
     "SCHEDULE_ENDED": ScheduleEnded,
     "BACKLOG_FULL": BacklogFull,
     "CLOCK_HALTED": ClockHalted,
@@ -276,6 +283,7 @@ __all__ = [
     "BodyTooLarge",
     "BrokerUnavailable",
     "ClockHalted",
+    "CollectionFull",
     "CommandFailed",
     "CommandUnanswered",
     "FlowNotFound",

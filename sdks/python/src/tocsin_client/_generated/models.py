@@ -114,7 +114,7 @@ LiveScheduleStatus: TypeAlias = Literal["active", "paused"]
 OccurrenceSource: TypeAlias = Literal["regular", "trigger", "backfill", "replay"]
 
 #: What a create does if a timer with its id exists.
-OnConflict: TypeAlias = Literal["replace", "keep", "reject"]
+OnConflict: TypeAlias = Literal["replace", "keep", "reject", "debounce"]
 
 #: How a run stands or ended.
 RunStatus: TypeAlias = Literal[
@@ -172,7 +172,8 @@ WaitingStatus: TypeAlias = Literal["Scheduled", "Retrying"]
 
 @dataclass(kw_only=True, slots=True)
 class CreateTimer:
-    """A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`."""
+    """A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`.
+    `maxDelay` and `collect` belong to `onConflict: debounce`, which takes `delay` only."""
 
     #: The namespace's name.
     namespace: str
@@ -185,8 +186,15 @@ class CreateTimer:
     #: A duration: 500ms, 30s, 5m, 1h30m, 7d.
     delay: Duration | Unset = UNSET
     #: What to do if a timer with this id exists, pending or finished and retained: replace it (the default), keep it and
-    #: return it, or reject the request.
+    #: return it, or reject the request; or debounce: fire once for all creates that follow one another, delay after the
+    #: latest.
     on_conflict: OnConflict | Unset = UNSET
+    #: With onConflict debounce, required: the timer fires at the latest this long after the first create for which it
+    #: stands. Of different values, each is kept.
+    max_delay: Duration | Unset = UNSET
+    #: With onConflict debounce: the callback's payload is an array of the payloads of all creates for which it stands, at
+    #: most this many, and 100 KiB. Without it, the payload is that of the latest create.
+    collect: int | Unset = UNSET
     #: Makes the create safe to repeat: a timer with this id that was created with the same key is returned unchanged,
     #: even after it has finished. Equivalent to the header Idempotency-Key.
     idempotency_key: str | Unset = UNSET
@@ -233,6 +241,10 @@ class CreateTimer:
             sent["delay"] = duration_text("delay", self.delay)
         if self.on_conflict is not UNSET:
             sent["onConflict"] = self.on_conflict
+        if self.max_delay is not UNSET:
+            sent["maxDelay"] = duration_text("max_delay", self.max_delay)
+        if self.collect is not UNSET:
+            sent["collect"] = self.collect
         if self.idempotency_key is not UNSET:
             sent["idempotencyKey"] = self.idempotency_key
         if self.payload is not UNSET:
@@ -1998,6 +2010,8 @@ class Timer:
     on_success: HookAnswer | None = None
     #: Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before its replay.
     on_recovery: HookAnswer | None = None
+    #: Only of a timer that was created with onConflict debounce.
+    debounced: Debounced | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Timer:
@@ -2034,6 +2048,7 @@ class Timer:
             on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
             on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
+            debounced=None if source.get("debounced") is None else Debounced.from_json(source["debounced"]),
         )
 
 
@@ -2163,6 +2178,30 @@ class HookAnswer:
         return cls(
             url=source["url"],
             headers=source.get("headers"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Debounced:
+    """The debounced creates for which one firing of a timer stands."""
+
+    #: How many they are.
+    creates: int
+    #: When the first one was made.
+    first_at: datetime
+    #: The timer fires at the latest then.
+    latest_at: str
+    #: How many payloads the payload's array has; absent if it has that of the latest create.
+    collected: int | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Debounced:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            creates=source["creates"],
+            first_at=parse_instant(source["firstAt"]),
+            latest_at=source["latestAt"],
+            collected=source.get("collected"),
         )
 
 

@@ -75,6 +75,8 @@ final class Outboxes {
                     row.get("createdAt").asLong(), given.get("now").asLong());
             return Json.object().with("timer", item.body());
         }
-        return Json.object().with("dead", OutboxTable.isFinal(given.get("refused").get("status").asInt()));
+        Json refused = given.get("refused");
+        boolean dead = OutboxTable.isFinal(refused.get("status").asInt(), refused.get("code").asString());
+        return Json.object().with("dead", dead);
     }
 }

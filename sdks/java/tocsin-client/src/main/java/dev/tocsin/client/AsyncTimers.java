@@ -1,11 +1,13 @@
 package dev.tocsin.client;
 
+import dev.tocsin.client.error.CollectionFullException;
 import dev.tocsin.client.error.TimerNotFoundException;
 import dev.tocsin.client.error.TimerNotPendingException;
 import dev.tocsin.client.error.WaitTimeoutException;
 import dev.tocsin.client.model.CreateTimer;
 import dev.tocsin.client.model.Explanation;
 import dev.tocsin.client.model.ListTimers;
+import dev.tocsin.client.model.OnConflict;
 import dev.tocsin.client.model.ReplayTimers;
 import dev.tocsin.client.model.RunAnswer;
 import dev.tocsin.client.model.RunPageAnswer;
@@ -39,6 +41,20 @@ public final class AsyncTimers {
      */
     public CompletableFuture<Timer> create(CreateTimer timer) {
         return steps.create(timer);
+    }
+
+    /**
+     * Creates a timer that fires once for all creates of its id that follow one another. Its payload is the latest one; with
+     * {@code collect} it is an array of all of them, and {@link CollectionFullException} means that it has no room for
+     * another until it has fired.
+     *
+     * @param timer without executeAt and delay
+     * @param delay how long after the latest create it fires
+     * @param maxDelay how long after the first create it fires at the latest
+     * @return the timer
+     */
+    public CompletableFuture<Timer> debounce(CreateTimer timer, Duration delay, Duration maxDelay) {
+        return create(timer.onConflict(OnConflict.DEBOUNCE).delay(delay).maxDelay(maxDelay));
     }
 
     /**

@@ -59,12 +59,16 @@ record OutboxTable(String name) {
     /** Whether the timer would be refused again. What an operator or a new release of the server mends is not final. */
     static boolean isFinal(TocsinException error) {
         if (error instanceof ApiException refused) {
-            return isFinal(refused.status());
+            return isFinal(refused.status(), refused.code());
         }
         return error instanceof InvalidArgumentException;
     }
 
-    static boolean isFinal(int status) {
+    static boolean isFinal(int status, String code) {
+        // There is room in a collection when the timer has fired.
+        if (code.equals("COLLECTION_FULL")) {
+            return false;
+        }
         return status >= 400 && status < 500 && status != 401 && status != 403 && status != 408 && status != 429;
     }
 

@@ -1,5 +1,6 @@
 package dev.tocsin.client;
 
+import dev.tocsin.client.error.CollectionFullException;
 import dev.tocsin.client.error.TimerNotFoundException;
 import dev.tocsin.client.error.TimerNotPendingException;
 import dev.tocsin.client.error.WaitTimeoutException;
@@ -34,6 +35,20 @@ public final class Timers {
      */
     public Timer create(CreateTimer timer) {
         return Run.join(async.create(timer));
+    }
+
+    /**
+     * Creates a timer that fires once for all creates of its id that follow one another. Its payload is the latest one; with
+     * {@code collect} it is an array of all of them, and {@link CollectionFullException} means that it has no room for
+     * another until it has fired.
+     *
+     * @param timer without executeAt and delay
+     * @param delay how long after the latest create it fires
+     * @param maxDelay how long after the first create it fires at the latest
+     * @return the timer
+     */
+    public Timer debounce(CreateTimer timer, Duration delay, Duration maxDelay) {
+        return Run.join(async.debounce(timer, delay, maxDelay));
     }
 
     /**

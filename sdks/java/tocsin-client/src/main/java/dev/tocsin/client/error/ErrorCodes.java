@@ -27,6 +27,7 @@ final class ErrorCodes {
             Map.entry("TIMER_PENDING", TimerPendingException::new),
             Map.entry("TIMER_NOT_REPLAYABLE", TimerNotReplayableException::new),
             Map.entry("TIMER_EXISTS", TimerExistsException::new),
+            Map.entry("COLLECTION_FULL", CollectionFullException::new),
             Map.entry("SCHEDULE_ENDED", ScheduleEndedException::new),
             Map.entry("BACKLOG_FULL", BacklogFullException::new),
             Map.entry("CLOCK_HALTED", ClockHaltedException::new),

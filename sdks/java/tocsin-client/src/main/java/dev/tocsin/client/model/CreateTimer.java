@@ -12,7 +12,8 @@ import java.util.Map;
 
 /**
  * A timer to create; send exactly one of <code>executeAt</code> and <code>delay</code>, and at most
- * one of <code>payload</code> and <code>body</code>.
+ * one of <code>payload</code> and <code>body</code>. <code>maxDelay</code> and <code>collect</code>
+ * belong to <code>onConflict: debounce</code>, which takes <code>delay</code> only.
  *
  * @param namespace The namespace's name.
  * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
@@ -21,7 +22,13 @@ import java.util.Map;
  * @param executeAt An RFC 3339 instant with a time zone.
  * @param delay A duration: 500ms, 30s, 5m, 1h30m, 7d.
  * @param onConflict What to do if a timer with this id exists, pending or finished and retained: replace it (the
- * default), keep it and return it, or reject the request.
+ * default), keep it and return it, or reject the request; or debounce: fire once for all creates that
+ * follow one another, delay after the latest.
+ * @param maxDelay With onConflict debounce, required: the timer fires at the latest this long after the first create
+ * for which it stands. Of different values, each is kept.
+ * @param collect With onConflict debounce: the callback's payload is an array of the payloads of all creates for
+ * which it stands, at most this many, and 100 KiB. Without it, the payload is that of the latest
+ * create.
  * @param idempotencyKey Makes the create safe to repeat: a timer with this id that was created with the same key is returned
  * unchanged, even after it has finished. Equivalent to the header Idempotency-Key.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
@@ -49,6 +56,8 @@ public record CreateTimer(
         Field<Instant> executeAt,
         Field<Duration> delay,
         Field<OnConflict> onConflict,
+        Field<Duration> maxDelay,
+        Field<Long> collect,
         Field<String> idempotencyKey,
         Field<Json> payload,
         Field<RawBody> body,
@@ -94,6 +103,8 @@ public record CreateTimer(
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent());
     }
 
@@ -121,6 +132,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -161,6 +174,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -179,7 +194,8 @@ public record CreateTimer(
 
     /**
      * What to do if a timer with this id exists, pending or finished and retained: replace it (the
-     * default), keep it and return it, or reject the request.
+     * default), keep it and return it, or reject the request; or debounce: fire once for all creates that
+     * follow one another, delay after the latest.
      *
      * @param value its value
      * @return a copy with it
@@ -192,7 +208,8 @@ public record CreateTimer(
      * Sets the member to a value, null, or absent.
      *
      * @param onConflict What to do if a timer with this id exists, pending or finished and retained: replace it (the
-     * default), keep it and return it, or reject the request.
+     * default), keep it and return it, or reject the request; or debounce: fire once for all creates that
+     * follow one another, delay after the latest.
      * @return a copy with it
      */
     public CreateTimer onConflict(Field<OnConflict> onConflict) {
@@ -203,6 +220,98 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * With onConflict debounce, required: the timer fires at the latest this long after the first create
+     * for which it stands. Of different values, each is kept.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer maxDelay(Duration value) {
+        return maxDelay(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param maxDelay With onConflict debounce, required: the timer fires at the latest this long after the first create
+     * for which it stands. Of different values, each is kept.
+     * @return a copy with it
+     */
+    public CreateTimer maxDelay(Field<Duration> maxDelay) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                maxDelay,
+                collect,
+                idempotencyKey,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery);
+    }
+
+    /**
+     * With onConflict debounce: the callback's payload is an array of the payloads of all creates for
+     * which it stands, at most this many, and 100 KiB. Without it, the payload is that of the latest
+     * create.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateTimer collect(long value) {
+        return collect(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param collect With onConflict debounce: the callback's payload is an array of the payloads of all creates for
+     * which it stands, at most this many, and 100 KiB. Without it, the payload is that of the latest
+     * create.
+     * @return a copy with it
+     */
+    public CreateTimer collect(Field<Long> collect) {
+        return new CreateTimer(
+                namespace,
+                callbackUrl,
+                id,
+                executeAt,
+                delay,
+                onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -245,6 +354,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -287,6 +398,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -327,6 +440,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -367,6 +482,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -407,6 +524,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -447,6 +566,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -487,6 +608,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -527,6 +650,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -569,6 +694,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -609,6 +736,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -651,6 +780,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -691,6 +822,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -731,6 +864,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -773,6 +908,8 @@ public record CreateTimer(
                 executeAt,
                 delay,
                 onConflict,
+                maxDelay,
+                collect,
                 idempotencyKey,
                 payload,
                 body,
@@ -802,6 +939,8 @@ public record CreateTimer(
         executeAt.putInto(sent, "executeAt", Values::toJson);
         delay.putInto(sent, "delay", Values::toJson);
         onConflict.putInto(sent, "onConflict", OnConflict::toJson);
+        maxDelay.putInto(sent, "maxDelay", Values::toJson);
+        collect.putInto(sent, "collect", Json::of);
         idempotencyKey.putInto(sent, "idempotencyKey", Json::of);
         payload.putInto(sent, "payload", value -> value);
         body.putInto(sent, "body", RawBody::toJson);

@@ -19,6 +19,9 @@ public record OnConflict(String value) implements OpenEnum {
     /** reject. */
     public static final OnConflict REJECT = new OnConflict("reject");
 
+    /** debounce. */
+    public static final OnConflict DEBOUNCE = new OnConflict("debounce");
+
     /**
      * Reads a value, known or not.
      *

@@ -45,6 +45,7 @@ import org.jspecify.annotations.Nullable;
  * @param onSuccess Who is notified when it has succeeded. Null if absent.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
  * its replay. Null if absent.
+ * @param debounced Only of a timer that was created with onConflict debounce. Null if absent.
  */
 public record Timer(
         String namespace,
@@ -75,7 +76,8 @@ public record Timer(
         @Nullable Explanation explanation,
         @Nullable HookAnswer onFailure,
         @Nullable HookAnswer onSuccess,
-        @Nullable HookAnswer onRecovery) {
+        @Nullable HookAnswer onRecovery,
+        @Nullable Debounced debounced) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -113,6 +115,7 @@ public record Timer(
                 source.readOptional("explanation", Explanation::fromJson),
                 source.readOptional("onFailure", HookAnswer::fromJson),
                 source.readOptional("onSuccess", HookAnswer::fromJson),
-                source.readOptional("onRecovery", HookAnswer::fromJson));
+                source.readOptional("onRecovery", HookAnswer::fromJson),
+                source.readOptional("debounced", Debounced::fromJson));
     }
 }
