@@ -19,7 +19,9 @@ import type {
   CreateNamespace,
   CreateSchedule,
   CreateTimer,
+  DeleteFlow,
   DeleteNamespace,
+  DeleteSchedule,
   Destination,
   DestinationList,
   DestinationName,
@@ -200,6 +202,11 @@ export function encodeListDestinations(source: ListDestinations): Sent {
   return encode(source);
 }
 
+/** What is sent; members that are undefined stay out. */
+export function encodeDeleteFlow(source: DeleteFlow): Sent {
+  return encode(source);
+}
+
 const ofPauseFlow: Converters<PauseFlow> = {
   until: encodeInstant,
 };
@@ -362,6 +369,11 @@ const ofListFailures: Converters<ListFailures> = {
 /** What is sent; members that are undefined stay out. */
 export function encodeListFailures(source: ListFailures): Sent {
   return encode(source, ofListFailures);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeDeleteSchedule(source: DeleteSchedule): Sent {
+  return encode(source);
 }
 
 /** What is sent; members that are undefined stay out. */
@@ -682,7 +694,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["timers", "Timer", true]],
   },
   Schedule: {
-    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "replaysWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt"],
+    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "replaysWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt", "version"],
     nested: [["body", "RawBodyAnswer", false], ["retryPolicy", "RetryPolicyAnswer", false], ["lastOccurrence", "Occurrence", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
   },
   Occurrence: {
@@ -754,7 +766,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["jobs", "Job", true]],
   },
   Namespace: {
-    required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt"],
+    required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt", "version"],
     nested: [["retryPolicy", "RetryPolicyAnswer", false], ["limits", "FlowLimitsAnswer", false], ["quotas", "QuotasAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
   },
   FlowLimitsAnswer: {

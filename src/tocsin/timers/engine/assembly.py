@@ -233,6 +233,8 @@ class Assembly:
         if kind is OpKind.UPDATE:
             return self._update(op, present)
         if kind is OpKind.DELETE:
+            if op.change is not None and (refused := recurring.unexpected(op, present.timer)) is not None:
+                return refused
             timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=self._now_us)
             self._end(op, present, timer)
             if timer.schedule is not None:

@@ -60,14 +60,15 @@ class NamespaceRequests:
             hooks=converted.hooks,
             limits=converted.limits or None,
             quotas=converted.quotas,
+            managed_by=sent.managed_by or None,
         )
         await self._audit.write(AuditAction.NAMESPACE_CREATED, actor, sent.name, _details(sent))
         return namespace
 
-    async def update(self, sent: wire.UpdateNamespace, actor: Actor) -> Namespace:
-        """Changes the fields that are sent."""
+    async def update(self, sent: wire.UpdateNamespace, actor: Actor) -> tuple[Namespace, bool]:
+        """Changes the fields that are sent. The namespace, and whether anything has changed."""
         converted = self._converted(sent)
-        namespace = await self._service.namespaces.update(
+        namespace, changed = await self._service.namespaces.update(
             sent.name,
             history=None if sent.history is UNSET else sent.history,
             retention_us=converted.retention_us,
@@ -79,9 +80,13 @@ class NamespaceRequests:
             hooks=converted.hooks,
             limits=converted.limits,
             quotas=converted.quotas,
+            managed_by=sent.managed_by,
+            expected_version=None if sent.expected_version is UNSET else sent.expected_version,
+            dry_run=sent.dry_run is True,
         )
-        await self._audit.write(AuditAction.NAMESPACE_CHANGED, actor, sent.name, _details(sent))
-        return namespace
+        if changed and sent.dry_run is not True:
+            await self._audit.write(AuditAction.NAMESPACE_CHANGED, actor, sent.name, _details(sent))
+        return namespace, changed
 
     async def rotate(self, sent: wire.RotateSecret, actor: Actor) -> tuple[Namespace, Rotation]:
         """Rotates the secret; generates one if the request has none."""
@@ -127,6 +132,7 @@ def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Det
         "secret": _whether_set(sent.secret),
         "limits": limits_detail(sent.limits),
         "quotas": UNSET if sent.quotas is UNSET else _words(sent.quotas),
+        "managedBy": "removed" if sent.managed_by is None else sent.managed_by,
         **{field_of(event): _whether_set(getattr(sent, f"on_{event}")) for event in Event},
     }
     return {name: value for name, value in given.items() if value is not UNSET}
@@ -157,11 +163,13 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
         retry_policy=retry_answer(policy_in_force(None, namespace)),
         created_at=format_instant(namespace.created_at),
         updated_at=format_instant(namespace.updated_at),
+        version=namespace.version,
         previous_secret_until=optional_instant(namespace.signing.previous_until(now_us)),
         damaged=UNSET if namespace.damaged is None else namespace.damaged,
         deleting=UNSET if namespace.deleting is None else namespace.deleting,
         limits=limits_answer(namespace.limits),
         quotas=UNSET if namespace.quotas is None else _quotas_answer(namespace.quotas),
+        managed_by=namespace.managed_by or UNSET,
     )
     set_hooks(answer, namespace.hooks)
     return answer

@@ -12,11 +12,16 @@ import java.util.Map;
 
 /**
  * A schedule to create; send exactly one of <code>cron</code> and <code>every</code>, and at most one
- * of <code>payload</code> and <code>body</code>.
+ * of <code>payload</code> and <code>body</code>. Without <code>managedBy</code> an existing schedule
+ * keeps it.
  *
  * @param namespace The namespace's name.
  * @param id The schedule's id, unique among its namespace's schedules.
  * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+ * @param managedBy The declaration that it comes from, such as the name of a repository.
+ * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+ * none.
+ * @param dryRun Writes nothing: the response shows what would be written. Default false.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
  * objects. With GET and HEAD, which send none, only null.
  * @param body The whole body of the callback, instead of the envelope with the payload.
@@ -55,6 +60,9 @@ public record CreateSchedule(
         String namespace,
         String id,
         String callbackUrl,
+        Field<String> managedBy,
+        Field<Long> expectedVersion,
+        Field<Boolean> dryRun,
         Field<Json> payload,
         Field<RawBody> body,
         Field<CallbackMethod> method,
@@ -120,7 +128,168 @@ public record CreateSchedule(
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent());
+    }
+
+    /**
+     * The declaration that it comes from, such as the name of a repository.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule managedBy(String value) {
+        return managedBy(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param managedBy The declaration that it comes from, such as the name of a repository.
+     * @return a copy with it
+     */
+    public CreateSchedule managedBy(Field<String> managedBy) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule expectedVersion(long value) {
+        return expectedVersion(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     * @return a copy with it
+     */
+    public CreateSchedule expectedVersion(Field<Long> expectedVersion) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Writes nothing: the response shows what would be written. Default false.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule dryRun(boolean value) {
+        return dryRun(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param dryRun Writes nothing: the response shows what would be written. Default false.
+     * @return a copy with it
+     */
+    public CreateSchedule dryRun(Field<Boolean> dryRun) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -146,6 +315,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -195,6 +367,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -244,6 +419,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -293,6 +471,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -342,6 +523,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -391,6 +575,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -440,6 +627,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -491,6 +681,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -540,6 +733,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -591,6 +787,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -640,6 +839,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -689,6 +891,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -740,6 +945,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -791,6 +999,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -840,6 +1051,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -889,6 +1103,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -938,6 +1155,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -987,6 +1207,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1036,6 +1259,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1085,6 +1311,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1136,6 +1365,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1187,6 +1419,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1236,6 +1471,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1285,6 +1523,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1334,6 +1575,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1383,6 +1627,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1421,6 +1668,9 @@ public record CreateSchedule(
         sent.put("namespace", Json.of(namespace));
         sent.put("id", Json.of(id));
         sent.put("callbackUrl", Json.of(callbackUrl));
+        managedBy.putInto(sent, "managedBy", Json::of);
+        expectedVersion.putInto(sent, "expectedVersion", Json::of);
+        dryRun.putInto(sent, "dryRun", Json::of);
         payload.putInto(sent, "payload", value -> value);
         body.putInto(sent, "body", RawBody::toJson);
         method.putInto(sent, "method", CallbackMethod::toJson);

@@ -14,12 +14,15 @@ import java.util.Map;
  * Changes to a schedule; absent fields stay unchanged. A new <code>cron</code> replaces
  * <code>every</code> and the other way round. Null removes <code>anchor</code>, <code>startAt</code>,
  * <code>endAt</code>, <code>maxOccurrences</code>, <code>expireAfter</code>, <code>headers</code>,
- * <code>description</code>, <code>flowKey</code> and the hooks, and restores the default of
- * <code>catchUpWindow</code> and <code>retryPolicy</code>.
+ * <code>description</code>, <code>flowKey</code>, <code>managedBy</code> and the hooks, and restores
+ * the default of <code>catchUpWindow</code> and <code>retryPolicy</code>.
  *
  * @param namespace The namespace's name.
  * @param scheduleId The schedule's id, unique among its namespace's schedules.
  * @param callbackUrl The http or https URL to call. Responses redact its secrets.
+ * @param managedBy The declaration that it comes from, such as the name of a repository.
+ * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+ * none.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
  * objects. With GET and HEAD, which send none, only null.
  * @param body The whole body of the callback, instead of the envelope with the payload.
@@ -58,6 +61,8 @@ public record UpdateSchedule(
         String namespace,
         String scheduleId,
         Field<String> callbackUrl,
+        Field<String> managedBy,
+        Field<Long> expectedVersion,
         Field<Json> payload,
         Field<RawBody> body,
         Field<CallbackMethod> method,
@@ -122,6 +127,8 @@ public record UpdateSchedule(
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent());
     }
 
@@ -146,6 +153,112 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The declaration that it comes from, such as the name of a repository.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule managedBy(String value) {
+        return managedBy(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param managedBy The declaration that it comes from, such as the name of a repository.
+     * @return a copy with it
+     */
+    public UpdateSchedule managedBy(Field<String> managedBy) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule expectedVersion(long value) {
+        return expectedVersion(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     * @return a copy with it
+     */
+    public UpdateSchedule expectedVersion(Field<Long> expectedVersion) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -197,6 +310,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -246,6 +361,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -295,6 +412,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -344,6 +463,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -393,6 +514,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -442,6 +565,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -491,6 +616,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -542,6 +669,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -591,6 +720,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -642,6 +773,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -691,6 +824,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -740,6 +875,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -791,6 +928,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -842,6 +981,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -891,6 +1032,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -940,6 +1083,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -989,6 +1134,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1038,6 +1185,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1087,6 +1236,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1136,6 +1287,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1187,6 +1340,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1238,6 +1393,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1287,6 +1444,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1336,6 +1495,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1385,6 +1546,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1434,6 +1597,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1472,6 +1637,8 @@ public record UpdateSchedule(
         sent.put("namespace", Json.of(namespace));
         sent.put("scheduleId", Json.of(scheduleId));
         callbackUrl.putInto(sent, "callbackUrl", Json::of);
+        managedBy.putInto(sent, "managedBy", Json::of);
+        expectedVersion.putInto(sent, "expectedVersion", Json::of);
         payload.putInto(sent, "payload", value -> value);
         body.putInto(sent, "body", RawBody::toJson);
         method.putInto(sent, "method", CallbackMethod::toJson);
