@@ -73,7 +73,8 @@ class Flows:
         expected_version: int | None = None,
     ) -> FlowView:
         """Creates the rule, or replaces its limits; one that is paused stays so, and its mark of who manages it stays if none
-        is given. Raises TooManyFlows, and VersionConflict if the rule has not the version that is expected (0: there is none)."""
+        is given. Raises TooManyFlows, and VersionConflict if the rule has not the version that is expected (0: there is
+        none)."""
         unchanged = False
 
         def change(known: Flow | None) -> Flow:

@@ -214,6 +214,20 @@ def read_limits(
     return model.FlowLimits(rate, 1 if sent.burst is UNSET else sent.burst, parallelism)
 
 
+def rule_in(sent: FlowFields, rules: InputRules) -> tuple[model.FlowLimits | None, model.FlowLimits | None, bool]:
+    """The limits of each key and of all keys, and whether Retry-After closes a key. Raises InvalidInput with all bad
+    fields."""
+    errors = bad_fields(sent, rules)
+    per_key = read_limits(sent.per_key, "perKey", rules, errors) or None
+    total = read_limits(sent.total, "total", rules, errors) or None
+    closes = sent.close_on_retry_after is True
+    if not (per_key or total or closes or errors):
+        errors.append(FieldError("", "the rule limits nothing; send perKey, total or closeOnRetryAfter"))
+    if errors:
+        raise InvalidInput(*errors)
+    return per_key, total, closes
+
+
 def limits_answer(found: model.FlowLimits | None) -> FlowLimitsAnswer | UnsetType:
     """Limits as clients see them."""
     if found is None:
@@ -268,14 +282,7 @@ class FlowRequests:
 
     async def put(self, sent: PutFlow, actor: Actor) -> FlowView:
         """Creates a rule or replaces its limits."""
-        errors = bad_fields(sent, self._rules)
-        per_key = read_limits(sent.per_key, "perKey", self._rules, errors) or None
-        total = read_limits(sent.total, "total", self._rules, errors) or None
-        closes = sent.close_on_retry_after is True
-        if not (per_key or total or closes or errors):
-            errors.append(FieldError("", "the rule limits nothing; send perKey, total or closeOnRetryAfter"))
-        if errors:
-            raise InvalidInput(*errors)
+        per_key, total, closes = rule_in(sent, self._rules)
         view = await self._flows.put(
             sent.namespace,
             sent.match,

@@ -27,7 +27,7 @@ from tocsin.web.http.flows import limits_answer, limits_detail, read_limits
 from tocsin.web.http.instants import format_instant, optional_instant, read_duration
 
 
-class _Converted(NamedTuple):
+class NamespaceSettings(NamedTuple):
     """The retention, None if it is absent; the policy: UNSET if it is absent, None to remove the namespace's; the hooks and
     the quotas that are set or removed, None to remove all quotas; and the limits, like the policy."""
 
@@ -48,7 +48,7 @@ class NamespaceRequests:
 
     async def create(self, sent: wire.CreateNamespace, actor: Actor) -> Namespace:
         """Creates a namespace."""
-        converted = self._converted(sent)
+        converted = settings_in(sent, self._parser)
         namespace = await self._service.namespaces.create(
             sent.name,
             num_shards=None if sent.num_shards is UNSET else sent.num_shards,
@@ -67,7 +67,7 @@ class NamespaceRequests:
 
     async def update(self, sent: wire.UpdateNamespace, actor: Actor) -> tuple[Namespace, bool]:
         """Changes the fields that are sent. The namespace, and whether anything has changed."""
-        converted = self._converted(sent)
+        converted = settings_in(sent, self._parser)
         namespace, changed = await self._service.namespaces.update(
             sent.name,
             history=None if sent.history is UNSET else sent.history,
@@ -97,19 +97,21 @@ class NamespaceRequests:
         await self._audit.write(AuditAction.SECRET_ROTATED, actor, sent.name, rotation_details("namespace", rotation))
         return namespace, rotation
 
-    def _converted(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> _Converted:
-        rules = self._parser.rules
-        errors = bad_fields(sent, rules)
-        retention_us = read_duration("retention", sent.retention, errors)
-        if retention_us is not None and (reason := rules.retention(retention_us)):
-            errors.append(FieldError("retention", reason))
-        retry, hooks = self._parser.policy(sent.retry_policy, errors), self._parser.hooks(sent, errors)
-        limits = read_limits(sent.limits, "limits", rules, errors)
-        if isinstance(sent.quotas, wire.Quotas):
-            errors += [FieldError(f"quotas.{each.path}", each.reason) for each in bad_fields(sent.quotas, rules)]
-        if errors:
-            raise InvalidInput(*errors)
-        return _Converted(retention_us, retry, {} if hooks is UNSET else hooks, _quotas(sent.quotas), limits)
+
+def settings_in(sent: wire.NamespaceFields | wire.UpdateNamespace, parser: RequestParser) -> NamespaceSettings:
+    """The settings that a request has. Raises InvalidInput with all bad fields."""
+    rules = parser.rules
+    errors = bad_fields(sent, rules)
+    retention_us = read_duration("retention", sent.retention, errors)
+    if retention_us is not None and (reason := rules.retention(retention_us)):
+        errors.append(FieldError("retention", reason))
+    retry, hooks = parser.policy(sent.retry_policy, errors), parser.hooks(sent, errors)
+    limits = read_limits(sent.limits, "limits", rules, errors)
+    if isinstance(sent.quotas, wire.Quotas):
+        errors += [FieldError(f"quotas.{each.path}", each.reason) for each in bad_fields(sent.quotas, rules)]
+    if errors:
+        raise InvalidInput(*errors)
+    return NamespaceSettings(retention_us, retry, {} if hooks is UNSET else hooks, _quotas(sent.quotas), limits)
 
 
 def _quotas(sent: wire.Quotas | UnsetType | None) -> Mapping[str, int | None] | None:
