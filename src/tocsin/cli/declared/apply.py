@@ -12,6 +12,7 @@ from tocsin.cli import output
 from tocsin.cli.command import EXIT_CHANGES, Refused, WrongUsage
 from tocsin.cli.options import LOCAL_SERVER, AsJson, ServerOptions
 from tocsin.cli.transfer import opened_for_reading, opened_for_writing
+from tocsin.model.errors import InvalidInput
 from tocsin.model.visible import visible
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 _MARKS = {"create": ("+", typer.colors.GREEN), "change": ("~", typer.colors.YELLOW), "delete": ("-", typer.colors.RED)}
 #: Characters of a value that are shown.
 _VALUE_CHARS_MAX = 200
-#: Refusals that are printed.
-_REFUSALS_SHOWN_MAX = 20
 
 
 def apply(
@@ -66,7 +65,10 @@ def apply(
     with server.client() as client:
         made = plan.plan(client, declared, prune=prune, take_over=take_over)
         if made.errors:
-            raise document.refused(source, made.errors)
+            raise document.invalid(source, InvalidInput(*made.errors))
+        if made.refused:
+            reasons = document.in_lines(made.refused)
+            raise Refused("\n".join([f"{source} can't be applied, and nothing was changed:", *reasons]))
         if not as_json:
             _show(made)
         if made.changes and not dry_run:
@@ -89,11 +91,7 @@ def _show(made: Plan) -> None:
         mark, colour = _MARKS[change.action]
         title = f"{mark} {visible(change.title)}"
         lines.append(typer.style(title, fg=colour, bold=True) if coloured else title)
-        shown = [(name, *both) for name, both in change.fields.items()]
-        if change.action == "change" and not shown:
-            lines.append("    a secret, which is not shown")
-        for name, before, after in shown:
-            lines.append(f"    {name}: {_value(before, after)}")
+        lines += [f"    {name}: {_value(*both)}" for name, both in change.fields.items()]
     counts = (made.count("create"), made.count("change"), made.count("delete"))
     summary = "{:,} to create, {:,} to change, {:,} to delete".format(*counts)
     lines.append(
@@ -103,6 +101,8 @@ def _show(made: Plan) -> None:
 
 
 def _value(before: msgspec.Raw | None, after: msgspec.Raw | None) -> str:
+    if before is not None and before == after:
+        return f"{_clipped(before)} (a secret in it differs)"
     parts = [_clipped(each) for each in (before, after) if each is not None]
     if before is not None and after is None:
         parts.append("(none)")
@@ -135,10 +135,12 @@ def _change_as_json(change: Change, done: bool, refused: str | None) -> dict[str
 
 
 def _conclude(outcome: Outcome, changes: int) -> None:
+    from tocsin.cli.declared.document import ERRORS_SHOWN_MAX
+
     output.note(f"Made {len(outcome.done):,} of {changes:,} changes.")
     lines = [f"{change.title}: {reason}" for change, reason in outcome.refused]
-    if len(lines) > _REFUSALS_SHOWN_MAX:
-        lines = [*lines[:_REFUSALS_SHOWN_MAX], f"… and {len(lines) - _REFUSALS_SHOWN_MAX:,} more"]
+    if len(lines) > ERRORS_SHOWN_MAX:
+        lines = [*lines[:ERRORS_SHOWN_MAX], f"… and {len(lines) - ERRORS_SHOWN_MAX:,} more"]
     again = "Run apply again to make what is left."
     if outcome.stopped_by is not None:
         raise type(outcome.stopped_by)("\n".join([*lines, str(outcome.stopped_by), again]))

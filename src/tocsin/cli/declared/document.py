@@ -104,6 +104,8 @@ class Document(NamedTuple):
     entries: Mapping[str, Sequence[Entry]]
 
 
+#: Errors that are printed.
+ERRORS_SHOWN_MAX = 20
 #: Whatever a server may be set to accept; it refuses what it does not.
 _ANY_US = 2**62
 RULES = InputRules(
@@ -135,7 +137,7 @@ def read(text: str, source: str) -> Document:
     try:
         outline = JsonReader(_Outline).read(_json(text, source))
     except TocsinError as error:
-        raise _wrong(source, error) from None
+        raise invalid(source, error) from None
     namespace = DEFAULT_NAMESPACE if outline.namespace is UNSET else outline.namespace
     declared = Declaration(managed_by=outline.managed_by, namespace=outline.namespace)
     errors, entries = bad_fields(declared, RULES), {}
@@ -154,7 +156,7 @@ def read(text: str, source: str) -> Document:
                 sent.namespace = namespace
             entries[name].append(Entry(path, sent, fields))
     if errors:
-        raise _wrong(source, InvalidInput(*errors))
+        raise invalid(source, InvalidInput(*errors))
     return Document(None if outline.managed_by is UNSET else outline.managed_by, namespace, entries)
 
 
@@ -163,15 +165,18 @@ def _members(raw: msgspec.Raw) -> dict[str, msgspec.Raw]:
     return msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
 
 
-def refused(source: str, errors: Sequence[FieldError]) -> WrongUsage:
-    """The refusal of a file, with a line for each field."""
+def in_lines(errors: Sequence[FieldError]) -> list[str]:
+    """A line for each error, up to a number."""
     lines = [f"  {error.path}: {error.reason}" if error.path else f"  {error.reason}" for error in errors]
-    return WrongUsage("\n".join([f"{source} is no valid declaration:", *lines]))
+    if len(lines) > ERRORS_SHOWN_MAX:
+        lines = [*lines[:ERRORS_SHOWN_MAX], f"  … and {len(lines) - ERRORS_SHOWN_MAX:,} more"]
+    return lines
 
 
-def _wrong(source: str, error: TocsinError) -> WrongUsage:
+def invalid(source: str, error: TocsinError) -> WrongUsage:
+    """The refusal of a file because of its contents."""
     if isinstance(error, InvalidInput):
-        return refused(source, error.errors)
+        return WrongUsage("\n".join([f"{source} is no valid declaration:", *in_lines(error.errors)]))
     return WrongUsage(f"{source} is no valid declaration: {error}")
 
 
@@ -190,7 +195,11 @@ def _json(text: str, source: str) -> bytes:
     found = load(text, source)
     if not isinstance(found, dict):
         raise WrongUsage(f"{source} is no valid declaration: it must be a mapping with schedules, flows or namespaces")
-    return json.dumps({name: found[name] for name in found if not _is_ignored(name)}, ensure_ascii=False).encode()
+    try:
+        return json.dumps({name: found[name] for name in found if not _is_ignored(name)}, ensure_ascii=False).encode()
+    except TypeError as error:
+        # By a tag of YAML, such as !!binary.
+        raise WrongUsage(f"{source} is no valid declaration: it has a value that JSON does not have: {error}") from None
 
 
 def _is_ignored(name: object) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -42,6 +43,8 @@ Key = tuple[str, ...]
 Differences = dict[str, tuple[msgspec.Raw | None, msgspec.Raw | None]]
 
 _PAGE_ROWS = 1_000
+#: Fields that are shown as they are.
+_FREE_FORM = frozenset({"payload", "body", "description"})
 _YES, _NO = msgspec.Raw(b"true"), msgspec.Raw(b"false")
 _encode = msgspec.json.encode
 
@@ -143,6 +146,12 @@ class Kind(ABC):
         neither secrets nor what has ended, so the server may have to be asked."""
         return stored is not None
 
+    def secrets(self, entry: Entry, wanted: Fields) -> list[str]:
+        """The entry's fields with secrets, which responses don't show."""
+        mark = REDACTED.encode()
+        names = (name for name in entry.fields if name in wanted and name not in _FREE_FORM)
+        return [name for name in names if mark in bytes(wanted[name])]
+
     def forbidden(self, change: Change) -> FieldError | None:
         """Why the change can't be made."""
         return None
@@ -156,24 +165,27 @@ class Kind(ABC):
         """Deletes the object, if it still has its version. Raises ServerRefused."""
 
     def pulled(self, stored: Stored) -> Fields:
-        """The entry that declares the object: without what is as by default."""
-        usual = self._usual()
-        shown = {name: value for name, value in stored.fields.items() if value != usual.get(name)}
-        shown.update(stored.implied)
-        if shown.get("paused") == _NO:
-            del shown["paused"]
-        names = [field.encode_name for field in msgspec.structs.fields(self.struct)]
+        """The entry that declares the object: without what is as by default, and without a number of shards, since servers
+        differ in how many they have."""
+        shown = self.unusual(stored.fields) | dict(stored.implied)
+        shown.pop("numShards", None)
+        names = self.struct.__struct_encode_fields__
         return {name: _encoded(part) for name, part in zip(self.key_fields, stored.key, strict=True)} | {
             name: shown[name] for name in names if name in shown
         }
 
+    def unusual(self, fields: Fields) -> Fields:
+        """Those that are not as by default."""
+        return {name: value for name, value in fields.items() if value != self._usual.get(name)}
+
+    @property
     @abstractmethod
     def _usual(self) -> Fields:
         """The fields that an entry may leave out, with their defaults."""
 
     def _picked(self, shown: Mapping[str, msgspec.Raw]) -> Fields:
         """Of an object as the server shows it, what a file declares."""
-        names = [field.encode_name for field in msgspec.structs.fields(self.struct)]
+        names = self.struct.__struct_encode_fields__
         return {name: shown[name] for name in names if name in shown and name not in self.key_fields}
 
 
@@ -216,8 +228,8 @@ class Namespaces(Kind):
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
         if stored is None:
             return False
-        hooks = {name: entry.fields[name] for name in entry.fields if name.startswith("on")}
-        if not _has_secret(wanted, hooks):
+        hooks = {name: entry.fields[name] for name in self.secrets(entry, wanted)}
+        if not hooks:
             return True
         return client.written("/namespaces/update", {"name": stored.key[0], **hooks, "dryRun": True})[1] != ""
 
@@ -250,8 +262,9 @@ class Namespaces(Kind):
     def delete(self, client: Client, stored: Stored) -> None:
         client.post("/namespaces/delete", {"name": stored.key[0], "expectedVersion": stored.version})
 
+    @cached_property
     def _usual(self) -> Fields:
-        return self.wanted(DeclaredNamespace(name="any"))
+        return self.wanted(DeclaredNamespace(name="any")) | {"paused": _NO}
 
 
 #: What an update sends for a field that is no longer in the file; null for others.
@@ -290,8 +303,9 @@ class Flows(Kind):
         name = dict(zip(self.key_fields, stored.key, strict=True))
         client.post("/flows/delete", {**name, "expectedVersion": stored.version})
 
+    @property
     def _usual(self) -> Fields:
-        return {"closeOnRetryAfter": _NO}
+        return {"closeOnRetryAfter": _NO, "paused": _NO}
 
 
 class Schedules(Kind):
@@ -336,7 +350,7 @@ class Schedules(Kind):
         sent: DeclaredSchedule = entry.sent
         if stored is None and sent.end_at is UNSET and sent.max_occurrences is UNSET:
             return False
-        if stored is not None and not _has_secret(wanted, entry.fields):
+        if stored is not None and not self.secrets(entry, wanted):
             return True
         try:
             return client.written("/schedules/create", {**self._request(entry, stored), "dryRun": True})[1] != ""
@@ -371,9 +385,10 @@ class Schedules(Kind):
             "namespace": entry.sent.namespace,
         }
 
+    @cached_property
     def _usual(self) -> Fields:
         usual = self.wanted(DeclaredSchedule(namespace="any", id="any", callback_url="http://any", cron="@daily"))
-        return {name: usual[name] for name in usual if name not in ("cron", "callbackUrl")}
+        return {name: usual[name] for name in usual if name not in ("cron", "callbackUrl")} | {"paused": _NO}
 
 
 #: All kinds, in the order in which they are created; deletes go the other way.
@@ -419,12 +434,6 @@ def _why_held(shown: Fields) -> str | None:
     if "damaged" in shown:
         return "can't be read, because its stored record is damaged; restore it from a backup"
     return None
-
-
-def _has_secret(wanted: Fields, fields: Mapping[str, msgspec.Raw]) -> bool:
-    """Whether one of these fields has a secret, which responses don't show."""
-    mark = REDACTED.encode()
-    return any(mark in bytes(wanted[name]) for name in fields if name in wanted and name not in ("payload", "body"))
 
 
 def _members(answer: msgspec.Struct) -> Fields:

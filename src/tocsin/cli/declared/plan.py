@@ -23,11 +23,12 @@ _OVERTAKEN = frozenset({"VERSION_CONFLICT", "NAMESPACE_EXISTS", "SCHEDULE_NOT_FO
 @dataclass
 class Plan:
     """The changes in the order in which they are made, and how many objects are as the file declares them. `errors` are those
-    of the file: with any, nothing is changed."""
+    of the file, `refused` is what stands in the way on the server: with any of them, nothing is changed."""
 
     changes: list[Change] = field(default_factory=list)
     unchanged: int = 0
     errors: list[FieldError] = field(default_factory=list)
+    refused: list[FieldError] = field(default_factory=list)
 
     def count(self, action: str) -> int:
         """How many changes create, change or delete."""
@@ -51,7 +52,7 @@ def plan(client: Client, document: Document, *, prune: bool, take_over: bool) ->
         if prune and document.managed_by is not None:
             gone = (each for each in kind.managed(client, existing, document.managed_by) if each.key not in wanted)
             deletes = [Change(kind, each.key, None, each, {}) for each in gone if each.held is None] + deletes
-    _refuse_unknown_namespaces(entries, known, made.errors)
+    _refuse_unknown_namespaces(entries, known, made.refused)
     made.changes += deletes
     return made
 
@@ -78,10 +79,6 @@ def _by_key(stored: Iterable[Stored]) -> dict[Key, Stored]:
     return {each.key: each for each in stored}
 
 
-def _new(fields: Fields) -> Differences:
-    return {name: (None, value) for name, value in fields.items()}
-
-
 def _compare(
     client: Client,
     kind: Kind,
@@ -95,15 +92,15 @@ def _compare(
     for key, (entry, fields) in wanted.items():
         present = stored.get(key)
         if present is not None and (refused := _refusal(present, managed_by, take_over)) is not None:
-            made.errors.append(FieldError(entry.path, f"{kind.title} {'/'.join(key)} {refused}"))
+            made.refused.append(FieldError(entry.path, f"{kind.title} {'/'.join(key)} {refused}"))
             continue
-        differing = _new(fields) if present is None else differences(kind, fields, present)
+        differing = {} if present is None else differences(kind, fields, present)
         if present is not None and managed_by not in (None, present.managed_by):
             differing["managedBy"] = (_text(present.managed_by), _text(managed_by))
         change = Change(kind, key, entry, present, differing)
         if (reason := kind.forbidden(change)) is not None:
-            made.errors.append(FieldError(f"{entry.path}.{reason.path}", reason.reason))
-        elif differing and present is not None:
+            made.refused.append(FieldError(f"{entry.path}.{reason.path}", reason.reason))
+        elif differing:
             made.changes.append(change)
         else:
             alike.append(key)
@@ -114,7 +111,10 @@ def _compare(
                 made.unchanged += 1
             else:
                 (entry, fields), present = wanted[key], stored.get(key)
-                made.changes.append(Change(kind, key, entry, present, {} if present else _new(fields)))
+                names = kind.unusual(fields) if present is None else kind.secrets(entry, fields)
+                shown = {} if present is None else present.fields
+                both: Differences = {name: (shown.get(name), fields[name]) for name in names}
+                made.changes.append(Change(kind, key, entry, present, both))
 
 
 def _refusal(present: Stored, managed_by: str | None, take_over: bool) -> str | None:
@@ -130,14 +130,14 @@ def _refusal(present: Stored, managed_by: str | None, take_over: bool) -> str | 
 
 
 def _refuse_unknown_namespaces(
-    entries: Mapping[Kind, Mapping[Key, tuple[Entry, Fields]]], known: Mapping[Key, Stored], errors: list[FieldError]
+    entries: Mapping[Kind, Mapping[Key, tuple[Entry, Fields]]], known: Mapping[Key, Stored], refused: list[FieldError]
 ) -> None:
     declared = entries[KINDS[0]]
     for kind in KINDS[1:]:
         for key, (entry, _) in entries[kind].items():
             if key[:1] not in known and key[:1] not in declared:
                 reason = f"there is no namespace {key[0]!r}; declare it under namespaces, or correct the name"
-                errors.append(FieldError(f"{entry.path}.namespace", reason))
+                refused.append(FieldError(f"{entry.path}.namespace", reason))
 
 
 def _text(value: str | None) -> msgspec.Raw | None:
