@@ -43,8 +43,9 @@ Key = tuple[str, ...]
 Differences = dict[str, tuple[msgspec.Raw | None, msgspec.Raw | None]]
 
 _PAGE_ROWS = 1_000
-#: Fields that are shown as they are.
-_FREE_FORM = frozenset({"payload", "body", "description"})
+#: Fields that the server keeps as the very text that was sent; and fields that it shows as they are.
+_TEXTS = ("payload", "body")
+_FREE_FORM = frozenset({*_TEXTS, "description"})
 _YES, _NO = msgspec.Raw(b"true"), msgspec.Raw(b"false")
 _encode = msgspec.json.encode
 
@@ -352,8 +353,10 @@ class Schedules(Kind):
             return False
         if stored is not None and not self.secrets(entry, wanted):
             return True
+        # Their meaning is the same, their text may not be.
+        alike = {} if stored is None else {name: stored.fields[name] for name in _TEXTS if name in stored.fields}
         try:
-            return client.written("/schedules/create", {**self._request(entry, stored), "dryRun": True})[1] != ""
+            return client.written("/schedules/create", {**self._request(entry), **alike, "dryRun": True})[1] != ""
         except ServerRefused as refusal:
             # Lists have no ended schedules, and one whose last instant has passed is not created again.
             ended = refusal.code == "SCHEDULE_ENDED" or {path for path, _ in refusal.errors} == {"endAt"}
@@ -367,7 +370,7 @@ class Schedules(Kind):
         assert change.entry is not None
         if change.defines:
             marked = {} if managed_by is None else {"managedBy": managed_by}
-            request = self._request(change.entry, change.stored) | marked
+            request = self._request(change.entry) | marked
             client.post("/schedules/create", request | {"expectedVersion": change.expected_version})
         if change.pauses is not None:
             namespace, schedule_id = change.key
@@ -379,7 +382,7 @@ class Schedules(Kind):
         expected = {"expectedVersion": stored.version}
         client.post("/schedules/delete", {"namespace": namespace, "scheduleId": schedule_id} | expected)
 
-    def _request(self, entry: Entry, stored: Stored | None) -> dict[str, Any]:
+    def _request(self, entry: Entry) -> dict[str, Any]:
         return {
             **{name: entry.fields[name] for name in entry.fields if name != "paused"},
             "namespace": entry.sent.namespace,
