@@ -1,5 +1,4 @@
-"""`export` and `import` of timers and of schedules: files of any size, written page by page, and sent in large batches or
-several at once."""
+"""`export` and `import` of timers: files of any size, written page by page, and sent in large batches."""
 
 from __future__ import annotations
 
@@ -57,39 +56,37 @@ def export_timers(
 
     writer = CsvWriter if format_of(form, "" if target is None else target.name) == "csv" else JsonLinesWriter
     started = time.monotonic()
-    count = _export(server, "timers", filters.query(limit=PAGE_ROWS), all_namespaces, target, writer)
+    count = _export(server, filters.query(limit=PAGE_ROWS), all_namespaces, target, writer)
     took_s = max(1e-6, time.monotonic() - started)
     output.note(f"Exported {count:,} timers in {took_s:.1f} s ({count / took_s:,.0f}/s).")
 
 
 def _export(
     server: ServerOptions,
-    kind: str,
     body: Mapping[str, Any],
     all_namespaces: bool,
     target: Path | None,
     writer_of: Callable[[TextIO], CsvWriter | JsonLinesWriter],
 ) -> int:
-    """Writes all pages of `/<kind>/list`. The number of rows."""
+    """Writes all pages of the list. The number of rows."""
     if all_namespaces and body["namespace"] != "default":
         raise WrongUsage("--namespace and --all-namespaces conflict; give only one of them")
     count = 0
     with server.client() as client:
-        pages = _pages(client, kind, body, all_namespaces)
+        pages = _pages(client, body, all_namespaces)
         # The first page before the file: a refused request must not leave an empty file behind.
         page = next(pages, None)
         with opened_for_writing(target) as stream, output.progress("exporting", shown=target is not None) as advance:
             writer = writer_of(stream)
             while page is not None:
-                rows = page.timers or page.schedules
-                writer.write(rows)
-                count += len(rows)
-                advance(len(rows))
+                writer.write(page.timers)
+                count += len(page.timers)
+                advance(len(page.timers))
                 page = next(pages, None)
     return count
 
 
-def _pages(client: Client, kind: str, body: Mapping[str, Any], all_namespaces: bool) -> Iterator[Page]:
+def _pages(client: Client, body: Mapping[str, Any], all_namespaces: bool) -> Iterator[Page]:
     """The pages of the list, or of the lists of all namespaces but the server's own, into which nothing can be imported."""
     from tocsin.cli.rows import Page
     from tocsin.model.namespace import RESERVED_PREFIX
@@ -101,7 +98,7 @@ def _pages(client: Client, kind: str, body: Mapping[str, Any], all_namespaces: b
     for name in names:
         cursor: dict[str, str] = {}
         while True:
-            page = client.post_for(Page, f"/{kind}/list", {**body, "namespace": name, **cursor})
+            page = client.post_for(Page, "/timers/list", {**body, "namespace": name, **cursor})
             yield page
             if not page.cursor:
                 break
