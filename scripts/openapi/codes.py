@@ -107,7 +107,7 @@ CODES: dict[str, ErrorCode] = {
     "VERSION_CONFLICT": ErrorCode(
         "The object has not the version in the request's `expectedVersion`: somebody else has changed, created or deleted it "
         "since it was read. Nothing was written.",
-        "Read the object, decide anew, and send its present version; `tocsin apply` does so when it is run again.",
+        "Read the object, decide again, and send its present version; `tocsin apply` does so when it is run again.",
         "schedule 'nightly-report' has version 4, but version 3 is expected",
     ),
     "TIMER_NOT_PENDING": ErrorCode(

@@ -282,7 +282,7 @@ class TestOthers:
         flows = cli("flows", "list", "-n", "at-once", "--json").json()["flows"]
         assert (flows[0]["total"]["parallelism"], flows[0]["managedBy"]) == (1, "at-once")
 
-    def test_another_file_takes_over_only_if_it_is_told_to(self, cli: Callable[..., Ran], file: Any) -> None:
+    def test_another_file_takes_over_only_if_asked_to(self, cli: Callable[..., Ran], file: Any) -> None:
         assert cli("apply", "-f", file(schedules("former", "a"))).code == 0
         path = file({**schedules("former", "a"), "managedBy": "latter"})
         refused = cli("apply", "-f", path)

@@ -200,7 +200,5 @@ def _together(changes: Sequence[Change]) -> Iterator[list[Change]]:
 
 def _reason(refusal: Refused) -> str:
     if isinstance(refusal, ServerRefused) and refusal.code in _OVERTAKEN:
-        return (
-            f"{refusal}\n  Somebody else has changed it since it was read. That stands; run apply again to plan anew."
-        )
+        return f"{refusal}\n  Somebody else has changed it since it was read. That stands; run apply again, for a new plan."
     return str(refusal)

@@ -409,10 +409,13 @@ def change(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinErr
 def unexpected(op: WriteOp, live: Timer | None) -> VersionConflict | None:
     """Why the change is not for the schedule of this live row; None if it is."""
     expected = op.change.expected_version if isinstance(op.change, Put | Edit | Remove) else None
-    present = 0 if live is None else _of(live)[1].version
-    if expected in (None, present):
+    if expected is None:
         return None
-    if live is None:
+    # One that can't be read has none.
+    present = 0 if live is None or live.schedule is None else live.schedule.state.version
+    if expected == present:
+        return None
+    if live is None or not present:
         return VersionConflict(f"there is no such schedule any more, but version {expected} of it is expected")
     if expected == 0:
         return VersionConflict(f"schedule {live.id!r} exists, in version {present}, but none is expected")
