@@ -797,7 +797,7 @@ type CreateSchedule struct {
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy string
 	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
-	ExpectedVersion int
+	ExpectedVersion Opt[int]
 	// Writes nothing: the response shows what would be written. Default false.
 	DryRun bool
 	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
@@ -1230,7 +1230,7 @@ type DeleteSchedule struct {
 	// The schedule's id, unique among its namespace's schedules.
 	ScheduleID string
 	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
-	ExpectedVersion int
+	ExpectedVersion Opt[int]
 }
 
 func (v *DeleteSchedule) members(to []member) []member {
@@ -1800,7 +1800,7 @@ type DeleteNamespace struct {
 	// Rows a second that the job changes at most, in the whole cluster. Default 500.
 	RatePerSecond int
 	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
-	ExpectedVersion int
+	ExpectedVersion Opt[int]
 	// Makes the request safe to repeat: the same key answers the same job.
 	IdempotencyKey string
 }
@@ -1872,7 +1872,7 @@ type PutFlow struct {
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy Opt[string]
 	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
-	ExpectedVersion int
+	ExpectedVersion Opt[int]
 }
 
 func (v *PutFlow) members(to []member) []member {
@@ -1985,7 +1985,7 @@ type DeleteFlow struct {
 	// The flow key that the rule is for, or a prefix of keys, which ends with a colon.
 	Match string
 	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
-	ExpectedVersion int
+	ExpectedVersion Opt[int]
 }
 
 func (v *DeleteFlow) members(to []member) []member {
