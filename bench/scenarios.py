@@ -301,22 +301,22 @@ def schedules(count: int, minutes: int = 2) -> Results:
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
         # They begin together, once all exist.
         start = processes.now_us() + 20_000_000 + count * 4_000
-        definitions = Path(data) / "schedules.jsonl"
-        with definitions.open("w") as file:
-            for number in range(count):
-                definition = {
-                    "namespace": "default",
-                    "id": f"schedule-{number:07}",
-                    "callbackUrl": f"http://127.0.0.1:{receiver.port}/hook",
-                    "every": "1m",
-                    "anchor": format_instant(start + number * 60_000_000 // count),
-                    "startAt": format_instant(start),
-                }
-                file.write(json.dumps(definition) + "\n")
+        declared = [
+            {
+                "id": f"schedule-{number:07}",
+                "callbackUrl": f"http://127.0.0.1:{receiver.port}/hook",
+                "every": "1m",
+                "anchor": format_instant(start + number * 60_000_000 // count),
+                "startAt": format_instant(start),
+            }
+            for number in range(count)
+        ]
+        definitions = Path(data) / "schedules.json"
+        definitions.write_text(json.dumps({"schedules": declared}), encoding="utf-8")
         began = time.monotonic()
         address = f"http://127.0.0.1:{server.port}"
-        importing = [sys.executable, "-m", "tocsin", "schedules", "import", str(definitions), "--server", address]
-        subprocess.run(importing, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        applying = [sys.executable, "-m", "tocsin", "apply", "-f", str(definitions), "--server", address]
+        subprocess.run(applying, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         created_s = time.monotonic() - began
         one_shot = 200 * 60 * minutes
         processes.load(

@@ -15,6 +15,7 @@ from reference_api import api_page, errors_page
 from reference_mcp import mcp_page
 from reference_settings import example_file, settings_page
 from reference_telemetry import events_page, metrics_page
+from scripts.openapi.declaration import declaration_schema
 from scripts.openapi.document import describe
 
 from tocsin.cli.app import app
@@ -22,6 +23,8 @@ from tocsin.cli.app import app
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 #: The file that every server returns, to which docs/reference/openapi.json is a link.
 SERVED = Path(__file__).parent.parent / "src" / "tocsin" / "web" / "api" / "openapi.json"
+#: What `tocsin apply --schema` prints, to which docs/reference/declaration.schema.json is a link.
+DECLARATION = Path(__file__).parent.parent / "src" / "tocsin" / "cli" / "declared" / "schema.json"
 GENERATED = "<!-- Made by scripts/reference.py from the code; edit that, then run `make docs`. -->\n"
 HELP_WIDTH = 96
 
@@ -62,6 +65,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "mcp.md": mcp_page(GENERATED),
         REFERENCE / "metrics.md": metrics_page(GENERATED),
         SERVED: describe().decode(),
+        DECLARATION: declaration_schema().decode(),
         REFERENCE / "settings.md": settings_page(GENERATED),
         REFERENCE / "tocsin.toml": example_file(),
     }

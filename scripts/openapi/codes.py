@@ -104,6 +104,12 @@ CODES: dict[str, ErrorCode] = {
         "Read the object, then send the change again.",
         "namespace 'orders' was changed by others 10 times meanwhile; try again",
     ),
+    "VERSION_CONFLICT": ErrorCode(
+        "The object has not the version in the request's `expectedVersion`: somebody else has changed, created or deleted it "
+        "since it was read. Nothing was written.",
+        "Read the object, decide again, and send its present version; `tocsin apply` does so when it is run again.",
+        "schedule 'nightly-report' has version 4, but version 3 is expected",
+    ),
     "TIMER_NOT_PENDING": ErrorCode(
         "The timer has finished: it can no longer be changed or canceled.",
         "To fire it again, replay it (`timers/replay`), or create a timer with the same id; the id is free.",

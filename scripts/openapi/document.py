@@ -272,8 +272,8 @@ def _errors(operation: Operation, about: About, is_open: bool) -> dict[int, list
     return found
 
 
-def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
-    """Adds to the schemas the limits, and which fields exclude one another."""
+def limit(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
+    """Adds to the schemas what each of their fields accepts."""
     for schema in schemas.values():
         for name, field in schema.get("properties", {}).items():
             if name in _INSTANTS:
@@ -282,13 +282,28 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
                 field["items"]["format"] = "date-time"
             elif name in _DURATIONS:
                 target(field).update(DURATION_SCHEMA)
+    for struct in sent:
+        for name, constraint in {**constraints_of(struct), **OF_API.get(struct.__name__, {})}.items():
+            _apply(schemas[struct.__name__]["properties"][name], constraint)
+
+
+#: Exactly one of two rules of a schedule. In a form that validators understand and generators ignore: they make no class of a
+#: choice of objects.
+_ONE_RULE: Json = {
+    "if": {"required": ["cron"]},
+    "then": {"not": {"anyOf": [{"required": ["every"]}, {"required": ["anchor"]}]}},
+    "else": {"required": ["every"], "not": {"required": ["timeZone"]}},
+}
+ONE_SCHEDULE: Json = {**_ONE_RULE, "not": {"required": ["payload", "body"]}}
+
+
+def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
+    """Adds to the schemas the limits, and which fields exclude one another."""
+    limit(schemas, sent)
     # For generators of clients, which make an error class of each code.
     schemas["ErrorCode"]["x-tocsin-codes"] = {
         code: {"status": kind_of_code(code).status, "description": about.when} for code, about in CODES.items()
     }
-    for struct in sent:
-        for name, constraint in {**constraints_of(struct), **OF_API.get(struct.__name__, {})}.items():
-            _apply(schemas[struct.__name__]["properties"][name], constraint)
     # Each request is described with one name of the id; the alias is accepted as well.
     for struct, described, other in (
         ("CreateTimer", "id", "timerId"),
@@ -309,20 +324,14 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
         "minProperties": 3,
         "allOf": [{"not": {"required": ["executeAt", "delay"]}}, {"not": {"required": ["payload", "body"]}}],
     }
-    # Exactly one of two rules.
-    one_rule: Json = {
-        "if": {"required": ["cron"]},
-        "then": {"not": {"anyOf": [{"required": ["every"]}, {"required": ["anchor"]}]}},
-        "else": {"required": ["every"], "not": {"required": ["timeZone"]}},
-    }
-    schemas["CreateSchedule"] |= {**one_rule, "not": {"required": ["payload", "body"]}}
+    schemas["CreateSchedule"] |= ONE_SCHEDULE
     schemas["PreviewSchedule"] |= {
         "if": {"required": ["scheduleId"]},
         "then": {
             "required": ["namespace"],
             "not": {"anyOf": [{"required": [name]} for name in ("cron", "timeZone", *_OF_RULE)]},
         },
-        "else": {**one_rule, "not": {"required": ["namespace"]}},
+        "else": {**_ONE_RULE, "not": {"required": ["namespace"]}},
     }
     schemas["UpdateSchedule"] |= {
         "minProperties": 3,

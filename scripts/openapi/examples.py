@@ -85,6 +85,8 @@ _SCHEDULE = schedule_wire.Schedule(
     tags=["team"],
     created_at=_CREATED,
     updated_at=_CREATED,
+    version=1,
+    managed_by="shop",
     cron="0 9 * * MON-FRI",
     time_zone="Europe/Berlin",
     payload=msgspec.Raw(b'{"room":"blue"}'),
@@ -126,6 +128,7 @@ _NAMESPACE = administration.Namespace(
     retry_policy=wire.RetryPolicyAnswer(10, "5s", 3, "4h"),
     created_at=_CREATED,
     updated_at=_CREATED,
+    version=1,
     quotas=administration.QuotasAnswer(pending=100_000, creates_per_second=50),
 )
 _FLOW = flows.Flow(

@@ -89,6 +89,7 @@ _TIMER_ANSWER_HEADERS = {
     **_FORWARDED,
 }
 _SCHEDULE_ANSWER_HEADERS = {"tocsin-existing": "`true`: nothing was written; the schedule already had this definition."}
+_NAMESPACE_ANSWER_HEADERS = {"tocsin-existing": "`true`: the change changes nothing, so nothing was written."}
 _TIMER_NAME = {"namespace": "default", "timerId": "order-17-reminder"}
 _FAILURE_GROUP = {"destination": "https://shop.example/hooks/reminder", "error": "HTTP 500"}
 _SCHEDULE_NAME = {"namespace": "default", "scheduleId": "nightly-report"}
@@ -152,7 +153,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
     "Schedules": {
         "createSchedule": About(
             "Create a schedule",
-            errors=("SCHEDULE_ENDED", "QUOTA_EXCEEDED", *_SCHEDULE_WRITE_ERRORS),
+            errors=("SCHEDULE_ENDED", "QUOTA_EXCEEDED", "VERSION_CONFLICT", *_SCHEDULE_WRITE_ERRORS),
             example={
                 "namespace": "default",
                 "id": "nightly-report",
@@ -166,7 +167,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
         "getSchedule": About("Get a schedule", errors=_SCHEDULE_READ_ERRORS, example=_SCHEDULE_NAME),
         "updateSchedule": About(
             "Change a schedule",
-            errors=("QUOTA_EXCEEDED", *_SCHEDULE_CHANGE_ERRORS),
+            errors=("QUOTA_EXCEEDED", "VERSION_CONFLICT", *_SCHEDULE_CHANGE_ERRORS),
             example={**_SCHEDULE_NAME, "cron": "30 2 * * *"},
             answer_headers=_SCHEDULE_ANSWER_HEADERS,
         ),
@@ -213,7 +214,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
         ),
         "deleteSchedule": About(
             "Delete a schedule",
-            errors=("SCHEDULE_NOT_FOUND", "SCHEDULE_ENDED", "NAMESPACE_NOT_FOUND", *_WRITE_ERRORS),
+            errors=("SCHEDULE_NOT_FOUND", "SCHEDULE_ENDED", "VERSION_CONFLICT", "NAMESPACE_NOT_FOUND", *_WRITE_ERRORS),
             example=_SCHEDULE_NAME,
         ),
     },
@@ -246,8 +247,9 @@ OPERATIONS: dict[str, dict[str, About]] = {
         "listNamespaces": About("List namespaces", errors=("SHARD_UNAVAILABLE",)),
         "updateNamespace": About(
             "Change a namespace",
-            errors=("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", "CONFLICT", "SHARD_UNAVAILABLE"),
+            errors=("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", "VERSION_CONFLICT", "CONFLICT", "SHARD_UNAVAILABLE"),
             example={"name": "orders", "paused": True},
+            answer_headers=_NAMESPACE_ANSWER_HEADERS,
         ),
         "deleteNamespace": About(
             "Delete a namespace with all that is in it",
@@ -257,6 +259,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
                 "NAMESPACE_DELETING",
                 "JOB_RUNNING",
                 "IDEMPOTENCY_CONFLICT",
+                "VERSION_CONFLICT",
                 "CONFLICT",
                 *_JOB_ERRORS,
             ),
@@ -271,7 +274,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
     "Flows": {
         "putFlow": About(
             "Create or replace the rule of a flow",
-            errors=("TOO_MANY_FLOWS", *_FLOW_CHANGE_ERRORS),
+            errors=("TOO_MANY_FLOWS", "VERSION_CONFLICT", *_FLOW_CHANGE_ERRORS),
             example={**_FLOW, "perKey": {"rate": {"count": 100, "per": "1m"}, "burst": 10, "parallelism": 2}},
         ),
         "getFlow": About("Get the rule of a flow", errors=_FLOW_READ_ERRORS, example=_FLOW),
@@ -287,7 +290,9 @@ OPERATIONS: dict[str, dict[str, About]] = {
         ),
         "resumeFlow": About("Resume a flow", errors=("FLOW_NOT_FOUND", *_FLOW_CHANGE_ERRORS), example=_FLOW),
         "deleteFlow": About(
-            "Delete the rule of a flow", errors=("FLOW_NOT_FOUND", *_FLOW_CHANGE_ERRORS), example=_FLOW
+            "Delete the rule of a flow",
+            errors=("FLOW_NOT_FOUND", "VERSION_CONFLICT", *_FLOW_CHANGE_ERRORS),
+            example=_FLOW,
         ),
     },
     "Destinations": {

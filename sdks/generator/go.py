@@ -63,7 +63,9 @@ def _is_optional(struct: Struct, field: Field, request: bool) -> bool:
         return False  # where these can be null, null means the same as absence
     if field.type.kind == "duration":
         return field.type.nullable or field.name not in _DURATIONS_OF_WHICH_ZERO_IS_ABSENT
-    return field.type.nullable or field.type.kind not in _ZERO_IS_ABSENT_IN_REQUESTS
+    # Version 0 states that there must be none.
+    means_zero = field.name == "expectedVersion"
+    return field.type.nullable or means_zero or field.type.kind not in _ZERO_IS_ABSENT_IN_REQUESTS
 
 
 def field_type(struct: Struct, field: Field, request: bool) -> str:

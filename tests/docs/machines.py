@@ -200,8 +200,8 @@ NOT_TRIED = {
     "js": "a program of the TypeScript SDK's page or of a guide, which the tests of the SDKs run",
     "nginx": "nginx is not among what tests may expect on a machine",
     "python": "a fragment, or a program of an SDK's page, which the SDK's tests run",
-    "yaml": "settings for a server of Cassandra, a certificate, a scrape that promtool checks, or values with which "
-    "tests/deploy/test_helm.py renders the chart",
+    "yaml": "settings for a server of Cassandra, a certificate, a workflow of a forge, a scrape that promtool checks, or "
+    "values with which tests/deploy/test_helm.py renders the chart",
     "go": "a program of the Go SDK's page, which sdks/go/tests runs",
     "java": "a program of the Java SDK's page, which sdks/java/tests runs",
     "xml": "a fragment of a Maven project, which sdks/java/tests builds",

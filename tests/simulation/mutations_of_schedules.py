@@ -114,4 +114,22 @@ MUTATIONS = [
         drop("tocsin.timers.engine.committer:CommitLane._committed", "note_recorded"),
         caught_by=_UPKEEP + "test_history_keeps_the_newest_occurrences_of_each_schedule",
     ),
+    _mutation(
+        "a change overwrites a version that it does not expect",
+        0,
+        always(RECURRING + "unexpected", "expected == present"),
+        caught_by="test_a_change_applies_only_to_the_version_that_it_expects",
+    ),
+    _mutation(
+        "a delete takes a version that it does not expect",
+        0,
+        never(ASSEMBLY + "_resolve", "recurring.unexpected"),
+        caught_by="test_a_delete_applies_only_to_the_version_that_it_expects",
+    ),
+    _mutation(
+        "a new definition forgets who manages the schedule",
+        0,
+        always(RECURRING + "_marked", "managed_by"),
+        caught_by="test_who_manages_a_schedule_stays_unless_another_is_named",
+    ),
 ]

@@ -150,7 +150,7 @@ async def test_counts_are_those_of_all_nodes_and_incomplete_if_one_does_not_answ
     ]
     assert not more
     service.namespaces.peers = Others({})  # type: ignore[assignment]
-    assert (await rules.get("default", "a"))[1:] == (FlowCounts(0, 0), False)
+    assert (await rules.get("default", "a"))[1:3] == (FlowCounts(0, 0), False)
 
 
 async def test_a_rule_that_is_not_there_is_not_found(rules: Flows) -> None:

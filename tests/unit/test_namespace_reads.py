@@ -126,7 +126,7 @@ async def test_concurrent_changes_on_two_nodes_both_apply() -> None:
     store.writing = None
     await other.service.namespaces.update("default", history=HistoryMode.NONE)
     gate.let.set()
-    changed = await pausing
+    changed, _ = await pausing
     assert (changed.paused, changed.history) == (True, HistoryMode.NONE)
     assert await namespaces(store) == [changed]
 

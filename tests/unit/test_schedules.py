@@ -8,7 +8,14 @@ import msgspec
 import pytest
 from tests.support.window_bench import Bench, at_once
 
-from tocsin.model.errors import BacklogFull, InvalidInput, ScheduleEnded, TocsinError, Unavailable
+from tocsin.model.errors import (
+    BacklogFull,
+    InvalidInput,
+    ScheduleEnded,
+    TocsinError,
+    Unavailable,
+    VersionConflict,
+)
 from tocsin.model.run import source_of
 from tocsin.model.schedule import (
     REPLAYS_MAX,
@@ -22,6 +29,7 @@ from tocsin.model.schedule import (
     Pause,
     Put,
     Refill,
+    Remove,
     Replay,
     Resume,
     Schedule,
@@ -526,3 +534,43 @@ def test_no_attempt_begins_while_a_client_changes_its_schedule() -> None:
     changed = bench.window.due(2 * SECOND)
     assert changed is not None
     assert not Dispatcher._waits(object.__new__(Dispatcher), shard, changed, 2 * SECOND)  # type: ignore[arg-type]
+
+
+def test_a_change_applies_only_to_the_version_that_it_expects() -> None:
+    plan = Plan()
+    assert plan.state.version == 1
+    for change in (Put(0), Put(2), Edit(expected_version=2)):
+        assert isinstance(plan.ask(change, timer=template(every_us=SECOND)), VersionConflict)
+    assert isinstance(plan.ask(Put(1), timer=template(every_us=SECOND)), Turn)
+    plan.ask(Pause())
+    # Triggers are no changes of what is declared.
+    plan.ask(Fire())
+    assert plan.state.version == 3
+
+
+def test_a_delete_applies_only_to_the_version_that_it_expects() -> None:
+    bench = ScheduleBench()
+    for version in (2, 0):
+        bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", change=Remove(version), completion=bench.answered))
+        bench.commit(bench.assemble())
+        assert isinstance(bench.answers[-1], VersionConflict)
+    assert UUID in bench.stored()
+    bench.window.accept(WriteOp(OpKind.DELETE, UUID, "n", change=Remove(1), completion=bench.answered))
+    bench.commit(bench.assemble())
+    assert bench.answers[-1] is None
+
+
+def test_who_manages_a_schedule_stays_unless_another_is_named() -> None:
+    plan = Plan(managed_by="shop")
+
+    def mark() -> str | None:
+        assert plan.timer is not None
+        assert plan.timer.schedule is not None
+        return plan.timer.schedule.definition.managed_by
+
+    plan.ask(Put(), timer=template(every_us=SECOND))
+    assert mark() == "shop"
+    plan.ask(Put(), timer=template(every_us=SECOND, managed_by="other"))
+    assert mark() == "other"
+    plan.ask(Edit(DefinitionChanges(managed_by=None)))
+    assert mark() is None

@@ -34,6 +34,9 @@ var (
 	// ErrRequestTimeout is REQUEST_TIMEOUT: The request did not arrive completely within the time limit. The server
 	// closes the connection.
 	ErrRequestTimeout error = &class{name: "RequestTimeout", above: ErrUnavailable}
+	// ErrVersionConflict is VERSION_CONFLICT: The object has not the version in the request's expectedVersion:
+	// somebody else has changed, created or deleted it since it was read. Nothing was written.
+	ErrVersionConflict error = &class{name: "VersionConflict", above: ErrConflict}
 	// ErrTimerNotPending is TIMER_NOT_PENDING: The timer has finished: it can no longer be changed or canceled.
 	ErrTimerNotPending error = &class{name: "TimerNotPending", above: ErrConflict}
 	// ErrTimerPending is TIMER_PENDING: The timer has not finished, so there is nothing to replay. Nothing was
@@ -149,6 +152,7 @@ var errorsByCode = map[string]error{
 	"METHOD_NOT_ALLOWED":         ErrMethodNotAllowed,
 	"REQUEST_TIMEOUT":            ErrRequestTimeout,
 	"CONFLICT":                   ErrConflict,
+	"VERSION_CONFLICT":           ErrVersionConflict,
 	"TIMER_NOT_PENDING":          ErrTimerNotPending,
 	"TIMER_PENDING":              ErrTimerPending,
 	"TIMER_NOT_REPLAYABLE":       ErrTimerNotReplayable,

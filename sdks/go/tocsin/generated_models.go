@@ -803,6 +803,7 @@ func (v *BatchCreateTimers) UnmarshalJSON(data []byte) error {
 }
 
 // CreateSchedule: A schedule to create; send exactly one of cron and every, and at most one of payload and body.
+// Without managedBy an existing schedule keeps it.
 type CreateSchedule struct {
 	// The namespace's name.
 	Namespace string
@@ -810,6 +811,12 @@ type CreateSchedule struct {
 	ID string
 	// The http or https URL to call, or nats://subject to publish to. Responses redact its secrets.
 	CallbackURL string
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
+	// Writes nothing: the response shows what would be written. Default false.
+	DryRun bool
 	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
 	// and HEAD, which send none, only null.
 	Payload json.RawMessage
@@ -875,6 +882,9 @@ func (v *CreateSchedule) members(to []member) []member {
 		member{"namespace", &v.Namespace, true},
 		member{"id", &v.ID, true},
 		member{"callbackUrl", &v.CallbackURL, true},
+		member{"managedBy", &v.ManagedBy, false},
+		member{"expectedVersion", &v.ExpectedVersion, false},
+		member{"dryRun", &v.DryRun, false},
 		member{"payload", &v.Payload, false},
 		member{"body", &v.Body, false},
 		member{"method", &v.Method, false},
@@ -940,8 +950,8 @@ func (v *ScheduleName) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateSchedule: Changes to a schedule; absent fields stay unchanged. A new cron replaces every and the other way
-// round. Null removes anchor, startAt, endAt, maxOccurrences, expireAfter, headers, description, flowKey and the
-// hooks, and restores the default of catchUpWindow and retryPolicy.
+// round. Null removes anchor, startAt, endAt, maxOccurrences, expireAfter, headers, description, flowKey,
+// managedBy and the hooks, and restores the default of catchUpWindow and retryPolicy.
 type UpdateSchedule struct {
 	// The namespace's name.
 	Namespace string
@@ -949,6 +959,10 @@ type UpdateSchedule struct {
 	ScheduleID string
 	// The http or https URL to call, or nats://subject to publish to. Responses redact its secrets.
 	CallbackURL Opt[string]
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy Opt[string]
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
 	// Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
 	// and HEAD, which send none, only null.
 	Payload json.RawMessage
@@ -1014,6 +1028,8 @@ func (v *UpdateSchedule) members(to []member) []member {
 		member{"namespace", &v.Namespace, true},
 		member{"scheduleId", &v.ScheduleID, true},
 		member{"callbackUrl", &v.CallbackURL, false},
+		member{"managedBy", &v.ManagedBy, false},
+		member{"expectedVersion", &v.ExpectedVersion, false},
 		member{"payload", &v.Payload, false},
 		member{"body", &v.Body, false},
 		member{"method", &v.Method, false},
@@ -1059,6 +1075,8 @@ type ListSchedules struct {
 	Namespace string
 	// active, paused, or both: schedules with any of them match. Ended ones are not listed.
 	Status LiveScheduleStatus
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
 	// Maximum number of schedules on the page. Default 100.
 	Limit int
 	// nextCursor of the previous page.
@@ -1069,6 +1087,7 @@ func (v *ListSchedules) members(to []member) []member {
 	return append(to,
 		member{"namespace", &v.Namespace, true},
 		member{"status", &v.Status, false},
+		member{"managedBy", &v.ManagedBy, false},
 		member{"limit", &v.Limit, false},
 		member{"cursor", &v.Cursor, false},
 	)
@@ -1218,6 +1237,34 @@ func (v ScheduleHistory) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *ScheduleHistory) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// DeleteSchedule: A schedule to delete.
+type DeleteSchedule struct {
+	// The namespace's name.
+	Namespace string
+	// The schedule's id, unique among its namespace's schedules.
+	ScheduleID string
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
+}
+
+func (v *DeleteSchedule) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"scheduleId", &v.ScheduleID, true},
+		member{"expectedVersion", &v.ExpectedVersion, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeleteSchedule) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *DeleteSchedule) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -1529,8 +1576,6 @@ type CreateNamespace struct {
 	History HistoryMode
 	// How long finished timers stay visible; at most 3653d.
 	Retention Opt[time.Duration]
-	// Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
-	Secret string
 	// What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
 	// nextExecuteAt. strict: success only with an empty body or ok: true.
 	Answers CallbackAnswers
@@ -1550,6 +1595,10 @@ type CreateNamespace struct {
 	OnMissed *Hook
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused *Hook
+	// Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
+	Secret string
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
 }
 
 func (v *CreateNamespace) members(to []member) []member {
@@ -1558,7 +1607,6 @@ func (v *CreateNamespace) members(to []member) []member {
 		member{"numShards", &v.NumShards, false},
 		member{"history", &v.History, false},
 		member{"retention", &v.Retention, false},
-		member{"secret", &v.Secret, false},
 		member{"answers", &v.Answers, false},
 		member{"retryPolicy", &v.RetryPolicy, false},
 		member{"limits", &v.Limits, false},
@@ -1568,6 +1616,8 @@ func (v *CreateNamespace) members(to []member) []member {
 		member{"onRecovery", &v.OnRecovery, false},
 		member{"onMissed", &v.OnMissed, false},
 		member{"onPaused", &v.OnPaused, false},
+		member{"secret", &v.Secret, false},
+		member{"managedBy", &v.ManagedBy, false},
 	)
 }
 
@@ -1686,8 +1736,8 @@ func (v *GetNamespace) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateNamespace: Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and
-// schedules without their own for the same event; null removes one, and null removes limits, which are otherwise
-// replaced as a whole.
+// schedules without their own for the same event; null removes one, and null removes managedBy and limits, which
+// are otherwise replaced as a whole.
 type UpdateNamespace struct {
 	// The namespace's name.
 	Name string
@@ -1718,6 +1768,12 @@ type UpdateNamespace struct {
 	OnMissed Opt[Hook]
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused Opt[Hook]
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy Opt[string]
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
+	// Writes nothing: the response shows what would be written. Default false.
+	DryRun Opt[bool]
 }
 
 func (v *UpdateNamespace) members(to []member) []member {
@@ -1736,6 +1792,9 @@ func (v *UpdateNamespace) members(to []member) []member {
 		member{"onRecovery", &v.OnRecovery, false},
 		member{"onMissed", &v.OnMissed, false},
 		member{"onPaused", &v.OnPaused, false},
+		member{"managedBy", &v.ManagedBy, false},
+		member{"expectedVersion", &v.ExpectedVersion, false},
+		member{"dryRun", &v.DryRun, false},
 	)
 }
 
@@ -1757,6 +1816,8 @@ type DeleteNamespace struct {
 	CancelPending bool
 	// Rows a second that the job changes at most, in the whole cluster. Default 500.
 	RatePerSecond int
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
 	// Makes the request safe to repeat: the same key answers the same job.
 	IdempotencyKey string
 }
@@ -1766,6 +1827,7 @@ func (v *DeleteNamespace) members(to []member) []member {
 		member{"name", &v.Name, true},
 		member{"cancelPending", &v.CancelPending, false},
 		member{"ratePerSecond", &v.RatePerSecond, false},
+		member{"expectedVersion", &v.ExpectedVersion, false},
 		member{"idempotencyKey", &v.IdempotencyKey, false},
 	)
 }
@@ -1811,7 +1873,8 @@ func (v *RotateSecret) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// PutFlow: A rule with all its limits; send at least one of perKey, total and a true closeOnRetryAfter.
+// PutFlow: A rule with all its limits; send at least one of perKey, total and a true closeOnRetryAfter. Without
+// managedBy the rule keeps it; null removes it.
 type PutFlow struct {
 	// The namespace's name.
 	Namespace string
@@ -1823,6 +1886,10 @@ type PutFlow struct {
 	Total *FlowLimits
 	// Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then. Default false.
 	CloseOnRetryAfter bool
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy Opt[string]
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
 }
 
 func (v *PutFlow) members(to []member) []member {
@@ -1832,6 +1899,8 @@ func (v *PutFlow) members(to []member) []member {
 		member{"perKey", &v.PerKey, false},
 		member{"total", &v.Total, false},
 		member{"closeOnRetryAfter", &v.CloseOnRetryAfter, false},
+		member{"managedBy", &v.ManagedBy, false},
+		member{"expectedVersion", &v.ExpectedVersion, false},
 	)
 }
 
@@ -1923,6 +1992,34 @@ func (v PauseFlow) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *PauseFlow) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// DeleteFlow: A rule to delete.
+type DeleteFlow struct {
+	// The namespace's name.
+	Namespace string
+	// The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+	Match string
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
+}
+
+func (v *DeleteFlow) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"match", &v.Match, true},
+		member{"expectedVersion", &v.ExpectedVersion, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeleteFlow) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *DeleteFlow) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -2757,6 +2854,8 @@ type Schedule struct {
 	CreatedAt time.Time
 	// An RFC 3339 instant with a time zone.
 	UpdatedAt time.Time
+	// 1, and one more with each change by a client.
+	Version int
 	// A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
 	// first, or @hourly, @daily, @weekly, @monthly, @yearly.
 	Cron string
@@ -2812,6 +2911,8 @@ type Schedule struct {
 	OnMissed *HookAnswer
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused *HookAnswer
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
 }
 
 func (v *Schedule) members(to []member) []member {
@@ -2838,6 +2939,7 @@ func (v *Schedule) members(to []member) []member {
 		member{"tags", &v.Tags, true},
 		member{"createdAt", &v.CreatedAt, true},
 		member{"updatedAt", &v.UpdatedAt, true},
+		member{"version", &v.Version, true},
 		member{"cron", &v.Cron, false},
 		member{"timeZone", &v.TimeZone, false},
 		member{"every", &v.Every, false},
@@ -2864,6 +2966,7 @@ func (v *Schedule) members(to []member) []member {
 		member{"onRecovery", &v.OnRecovery, false},
 		member{"onMissed", &v.OnMissed, false},
 		member{"onPaused", &v.OnPaused, false},
+		member{"managedBy", &v.ManagedBy, false},
 	)
 }
 
@@ -3502,6 +3605,8 @@ type Namespace struct {
 	CreatedAt time.Time
 	// An RFC 3339 instant with a time zone.
 	UpdatedAt time.Time
+	// 1, and one more with each change.
+	Version int
 	// Until when the previous secret keeps signing; absent if none does.
 	PreviousSecretUntil time.Time
 	// Why the stored record can't be read; absent if it can. The fields besides name are then placeholders. Timers of
@@ -3523,6 +3628,8 @@ type Namespace struct {
 	OnMissed *HookAnswer
 	// Who is notified when the schedule has paused itself after failures in a row.
 	OnPaused *HookAnswer
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
 }
 
 func (v *Namespace) members(to []member) []member {
@@ -3537,6 +3644,7 @@ func (v *Namespace) members(to []member) []member {
 		member{"retryPolicy", &v.RetryPolicy, true},
 		member{"createdAt", &v.CreatedAt, true},
 		member{"updatedAt", &v.UpdatedAt, true},
+		member{"version", &v.Version, true},
 		member{"previousSecretUntil", &v.PreviousSecretUntil, false},
 		member{"damaged", &v.Damaged, false},
 		member{"deleting", &v.Deleting, false},
@@ -3547,6 +3655,7 @@ func (v *Namespace) members(to []member) []member {
 		member{"onRecovery", &v.OnRecovery, false},
 		member{"onMissed", &v.OnMissed, false},
 		member{"onPaused", &v.OnPaused, false},
+		member{"managedBy", &v.ManagedBy, false},
 	)
 }
 
@@ -3717,6 +3826,8 @@ type Flow struct {
 	Total *FlowLimitsAnswer
 	// When it goes on; absent unless it is paused until an instant.
 	PausedUntil string
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
 }
 
 func (v *Flow) members(to []member) []member {
@@ -3734,6 +3845,7 @@ func (v *Flow) members(to []member) []member {
 		member{"perKey", &v.PerKey, false},
 		member{"total", &v.Total, false},
 		member{"pausedUntil", &v.PausedUntil, false},
+		member{"managedBy", &v.ManagedBy, false},
 	)
 }
 

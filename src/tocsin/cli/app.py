@@ -27,6 +27,7 @@ from tocsin.cli import (
     timers,
 )
 from tocsin.cli.command import EXIT_INTERRUPTED, EXIT_REFUSED, EXIT_USAGE, Failure, SettingFlags, command
+from tocsin.cli.declared import apply
 from tocsin.model.visible import visible
 from tocsin.private_files import OTHERS
 
@@ -64,6 +65,8 @@ app.add_typer(operations.clock, name="clock")
 command(app, "echo", example="echo --port 9000 --fail-rate 0.2 --delay 50ms")(serving.echo)
 app.add_typer(timers.app, name="timers")
 app.add_typer(schedules.app, name="schedules")
+command(app, "apply", example="apply -f tocsin.yaml --prune")(apply.apply)
+command(app, "pull", example="pull --namespace billing --output tocsin.yaml")(apply.pull)
 app.add_typer(failures.app, name="failures")
 app.add_typer(destinations.app, name="destinations")
 app.add_typer(calls.app, name="calls")

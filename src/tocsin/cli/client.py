@@ -85,7 +85,11 @@ class Client:
 
     def create(self, body: Mapping[str, Any], kind: str = "timers") -> tuple[Any, str]:
         """The timer or schedule, and "" if something was written, else "existing" or "replayed"."""
-        response = self._call("POST", f"/api/v1/{kind}/create", msgspec.json.encode(body))
+        return self.written(f"/{kind}/create", body)
+
+    def written(self, path: str, body: Mapping[str, Any]) -> tuple[Any, str]:
+        """The decoded response to a write, and, as in `create`, whether something was written."""
+        response = self._call("POST", "/api/v1" + path, msgspec.json.encode(body))
         found = [word for header, word in _FOUND.items() if response.headers.get(header) == "true"]
         return self._decoded(response, Any), "".join(found)
 

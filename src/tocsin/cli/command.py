@@ -17,6 +17,8 @@ from typer.core import TyperCommand
 EXIT_REFUSED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
+#: Of `tocsin apply --detailed-exitcode`: something differed, and nothing went wrong.
+EXIT_CHANGES = 4
 #: The exit code that shells report for a program ended by SIGINT.
 EXIT_INTERRUPTED = 130
 

@@ -1,4 +1,4 @@
-"""Timers as rows of a CSV file, and timers and schedules as JSON Lines: what `export` writes and `import` reads."""
+"""Timers as rows of a CSV file and as JSON Lines: what `export` writes and `import` reads."""
 
 from __future__ import annotations
 
@@ -109,10 +109,9 @@ class BatchResults(msgspec.Struct):
 
 
 class Page(msgspec.Struct):
-    """A page of a list, of timers or of schedules. A page without a cursor is the last."""
+    """A page of a list. A page without a cursor is the last."""
 
-    timers: list[RawTimer] = msgspec.field(default_factory=list)
-    schedules: list[RawTimer] = msgspec.field(default_factory=list)
+    timers: list[RawTimer]
     cursor: str | None = msgspec.field(default=None, name="nextCursor")
 
 

@@ -1,4 +1,4 @@
-"""`tocsin schedules`: `import` and `export` are in `transfer`."""
+"""`tocsin schedules`: many at once are declared in a file (`tocsin.cli.declared`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tocsin.cli import output, transfer
+from tocsin.cli import output
 from tocsin.cli.command import WrongUsage, command, group
 from tocsin.cli.options import (
     LOCAL_SERVER,
@@ -29,11 +29,9 @@ from tocsin.cli.options import (
 )
 
 app = group(
-    "Create, show, change, import and export schedules: callbacks that repeat.",
+    "Create, show and change schedules: callbacks that repeat. `tocsin apply` creates all that a file declares.",
     example='schedules create nightly-report http://127.0.0.1:9000/ --cron "0 2 * * *"',
 )
-command(app, "import", example="schedules import schedules.jsonl --namespace billing")(transfer.import_schedules)
-command(app, "export", example="schedules export --output schedules.jsonl")(transfer.export_schedules)
 
 #: The options that `--clear` names, and the fields that it sets to null.
 _CLEARED = {

@@ -1,5 +1,4 @@
-"""`export` and `import` of timers and of schedules: files of any size, written page by page, and sent in large batches or
-several at once."""
+"""`export` and `import` of timers: files of any size, written page by page, and sent in large batches."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import Interrupted, Refused, Unreachable, WrongUsage
-from tocsin.cli.options import ALL_TIMERS, LOCAL_SERVER, AsJson, Format, Namespace, ServerOptions, TimerFilterOptions
+from tocsin.cli.options import ALL_TIMERS, LOCAL_SERVER, AsJson, Format, ServerOptions, TimerFilterOptions
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -31,18 +30,6 @@ BATCH_BYTES_MAX = 4 * 1024 * 1024
 IN_FLIGHT_DEFAULT = 4
 #: Errors that are printed; the report has all.
 ERRORS_SHOWN_MAX = 5
-#: The same for schedules.
-SCHEDULE_ERRORS_SHOWN_MAX = 20
-#: Creates of schedules in flight at once, and lines of which all results are awaited together.
-IN_FLIGHT, CHUNK_ROWS = 16, 256
-#: Fields of schedules that only the server sets; import sends none of them.
-SCHEDULE_READ_ONLY = frozenset(
-    {
-        "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting",
-        "backfillsWaiting", "replaysWaiting", "createdAt", "updatedAt", "pausedReason", "occurrenceAt", "attempts",
-        "nextAttemptAt", "lastError", "lastOccurrence", "suspended",
-    }
-)  # fmt: skip
 
 
 AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", help="Those of every namespace that the key reaches.")]
@@ -69,55 +56,37 @@ def export_timers(
 
     writer = CsvWriter if format_of(form, "" if target is None else target.name) == "csv" else JsonLinesWriter
     started = time.monotonic()
-    count = _export(server, "timers", filters.query(limit=PAGE_ROWS), all_namespaces, target, writer)
+    count = _export(server, filters.query(limit=PAGE_ROWS), all_namespaces, target, writer)
     took_s = max(1e-6, time.monotonic() - started)
     output.note(f"Exported {count:,} timers in {took_s:.1f} s ({count / took_s:,.0f}/s).")
 
 
-def export_schedules(
-    namespace: Namespace = "default",
-    all_namespaces: AllNamespaces = False,
-    target: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file.", show_default="standard output")
-    ] = None,
-    server: ServerOptions = LOCAL_SERVER,
-) -> None:
-    """Write all active and paused schedules of a namespace as JSON Lines, ordered by id."""
-    from tocsin.cli.rows import JsonLinesWriter
-
-    body = {"namespace": namespace, "limit": PAGE_ROWS}
-    count = _export(server, "schedules", body, all_namespaces, target, JsonLinesWriter)
-    output.note(f"Exported {count:,} schedules.")
-
-
 def _export(
     server: ServerOptions,
-    kind: str,
     body: Mapping[str, Any],
     all_namespaces: bool,
     target: Path | None,
     writer_of: Callable[[TextIO], CsvWriter | JsonLinesWriter],
 ) -> int:
-    """Writes all pages of `/<kind>/list`. The number of rows."""
+    """Writes all pages of the list. The number of rows."""
     if all_namespaces and body["namespace"] != "default":
         raise WrongUsage("--namespace and --all-namespaces conflict; give only one of them")
     count = 0
     with server.client() as client:
-        pages = _pages(client, kind, body, all_namespaces)
+        pages = _pages(client, body, all_namespaces)
         # The first page before the file: a refused request must not leave an empty file behind.
         page = next(pages, None)
         with opened_for_writing(target) as stream, output.progress("exporting", shown=target is not None) as advance:
             writer = writer_of(stream)
             while page is not None:
-                rows = page.timers or page.schedules
-                writer.write(rows)
-                count += len(rows)
-                advance(len(rows))
+                writer.write(page.timers)
+                count += len(page.timers)
+                advance(len(page.timers))
                 page = next(pages, None)
     return count
 
 
-def _pages(client: Client, kind: str, body: Mapping[str, Any], all_namespaces: bool) -> Iterator[Page]:
+def _pages(client: Client, body: Mapping[str, Any], all_namespaces: bool) -> Iterator[Page]:
     """The pages of the list, or of the lists of all namespaces but the server's own, into which nothing can be imported."""
     from tocsin.cli.rows import Page
     from tocsin.model.namespace import RESERVED_PREFIX
@@ -129,7 +98,7 @@ def _pages(client: Client, kind: str, body: Mapping[str, Any], all_namespaces: b
     for name in names:
         cursor: dict[str, str] = {}
         while True:
-            page = client.post_for(Page, f"/{kind}/list", {**body, "namespace": name, **cursor})
+            page = client.post_for(Page, "/timers/list", {**body, "namespace": name, **cursor})
             yield page
             if not page.cursor:
                 break
@@ -379,89 +348,6 @@ def _conclude(tally: ImportTally, report: Path, took_s: float, as_json: bool) ->
         raise type(tally.stopped_by)("\n".join(lines))
     if tally.failed:
         raise Refused("\n".join(lines))
-
-
-def import_schedules(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="JSON Lines; - for standard input.")],
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of rows that don't name one.")
-    ] = "default",
-    server: ServerOptions = LOCAL_SERVER,
-    as_json: AsJson = False,
-) -> None:
-    """Create the schedules of a file. Existing ones keep their counts and history, so an import can be repeated.
-
-    Paused schedules are created and paused at once. An interval without an anchor counts from the creation that the file
-    shows.
-    """
-    created, unchanged, failures = 0, 0, []
-    with opened_for_reading(source) as stream, server.client() as client:
-        for line, outcome in _outcomes(
-            _parsed(stream, "jsonl"), lambda row: _create_schedule(client, {"namespace": namespace, **row})
-        ):
-            if isinstance(outcome, Refused):
-                failures.append(f"line {line}: {outcome}")
-            else:
-                unchanged += outcome
-                created += not outcome
-    if as_json:
-        output.print_json({"created": created, "unchanged": unchanged, "failed": len(failures)})
-    else:
-        output.note(f"Created or changed {created:,} schedules; {unchanged:,} were unchanged.")
-    if failures:
-        shown = failures[:SCHEDULE_ERRORS_SHOWN_MAX]
-        more = f" The first {len(shown)}:" if len(failures) > len(shown) else ""
-        raise Refused("\n".join([f"{len(failures):,} lines failed.{more}", *shown]))
-
-
-def _outcomes(
-    rows: Iterable[tuple[int, dict[str, Any] | BadRow]], create: Callable[[dict[str, Any]], bool]
-) -> Iterator[tuple[int, bool | Refused]]:
-    """What `create` returned or refused for each line, in their order; several run at once. Raises Unreachable."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from tocsin.cli.rows import BadRow
-
-    with ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="tocsin-import") as threads:
-        for chunk in _chunks(rows):
-            begun = [(line, row if isinstance(row, BadRow) else threads.submit(create, row)) for line, row in chunk]
-            for line, made in begun:
-                try:
-                    yield line, Refused(str(made)) if isinstance(made, BadRow) else made.result()
-                except Refused as refusal:
-                    yield line, refusal
-                except Unreachable as error:
-                    raise Unreachable(f"{error}\nLines from {line} on may be missing; import the file again") from error
-
-
-def _chunks(rows: Iterable[tuple[int, dict[str, Any] | BadRow]]) -> Iterator[list[tuple[int, dict[str, Any] | BadRow]]]:
-    """The rows in lists that may be created in any order: none has two rows with the same id."""
-    from tocsin.cli.rows import BadRow
-
-    chunk: list[tuple[int, dict[str, Any] | BadRow]] = []
-    ids: set[object] = set()
-    for line, row in rows:
-        name = line if isinstance(row, BadRow) else bytes(row.get("id", b""))
-        if len(chunk) >= CHUNK_ROWS or name in ids:
-            yield chunk
-            chunk, ids = [], set()
-        chunk.append((line, row))
-        ids.add(name)
-    yield chunk
-
-
-def _create_schedule(client: Client, row: dict[str, Any]) -> bool:
-    """Creates the schedule of a row; whether it was unchanged."""
-    import msgspec
-
-    request = {name: value for name, value in row.items() if name not in SCHEDULE_READ_ONLY}
-    if "every" in row and "anchor" not in row and "createdAt" in row:
-        request["anchor"] = row["createdAt"]
-    schedule, found = client.create(request, "schedules")
-    if "status" in row and msgspec.json.decode(row["status"]) == "paused" and schedule["status"] != "paused":
-        client.post("/schedules/pause", {"namespace": schedule["namespace"], "scheduleId": schedule["id"]})
-        return False
-    return found == "existing"
 
 
 @contextlib.contextmanager

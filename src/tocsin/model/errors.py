@@ -100,6 +100,12 @@ class Conflict(TocsinError):
     code = "CONFLICT"
 
 
+class VersionConflict(Conflict):
+    """The object has not the version that the request expects: another change came first. Nothing was written."""
+
+    code = "VERSION_CONFLICT"
+
+
 class TimerNotPending(Conflict):
     """The timer has finished, so it can't be updated or deleted. It can be created again."""
 

@@ -56,7 +56,7 @@ class Flow(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `match` is a key, or a prefix of keys that ends with a colon. `paused`: nothing of it begins, until `paused_until` (in
     microseconds) if that is not None. `close_on_retry_after`: an answer 429 or 503 with Retry-After closes its key until
-    then. `version` is its record's."""
+    then. `version` is its record's. `managed_by` names the declaration that it comes from."""
 
     namespace: str
     match: str
@@ -68,6 +68,7 @@ class Flow(msgspec.Struct, frozen=True, omit_defaults=True):
     paused: bool = False
     paused_until: int | None = None
     version: int = 1
+    managed_by: str | None = None
 
     @property
     def is_prefix(self) -> bool:

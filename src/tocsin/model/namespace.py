@@ -47,7 +47,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     the policy of timers without one of their own; None: the default policy. `answers` is how responses to callbacks are
     judged. `hooks` are those of timers and schedules without their own. `deleting` is the id of the job that deletes the
     namespace: while it is set, nothing of the namespace fires, is created or changed. `limits` are those of all of its
-    attempts together, `quotas` those of what its clients create."""
+    attempts together, `quotas` those of what its clients create. `managed_by` names the declaration that it comes from."""
 
     name: str
     num_shards: int
@@ -65,6 +65,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     deleting: str | None = None
     limits: FlowLimits | None = None
     quotas: Quotas | None = None
+    managed_by: str | None = None
 
     @property
     def held(self) -> bool:

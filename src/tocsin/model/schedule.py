@@ -81,7 +81,8 @@ class Definition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     Intervals count from `anchor`, or from the schedule's creation. `start_at` is inclusive, `end_at` exclusive; at most
     `occurrences_max` regular occurrences fire. `catch_up_window_us` is the greatest lateness of an occurrence; None: 24
-    hours, or a minute without catch-up. `pause_after_failures` is how many occurrences in a row may fail; 0: any number."""
+    hours, or a minute without catch-up. `pause_after_failures` is how many occurrences in a row may fail; 0: any number.
+    `managed_by` names the declaration that the schedule comes from; a new definition without one keeps it."""
 
     cron: str | None = None
     time_zone: str = "UTC"
@@ -94,6 +95,7 @@ class Definition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     catch_up: CatchUp = CatchUp.LATEST
     catch_up_window_us: int | None = None
     pause_after_failures: int = 0
+    managed_by: str | None = None
 
     @property
     def window_us(self) -> int:
@@ -151,7 +153,7 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     occurrences by outcome and `missed` the missed instants by reason. `failures` counts the failed ones in a row,
     `occurrences` the regular ones. `paused` is the reason of a pause. `away`: an attempt is in flight at a former owner of
     the shard. `postponed` counts how often the receiver has postponed the occurrence. `changed_at` is when a client changed
-    it. `tzdata` is the version of the time zones that planned it."""
+    it, `version` counts these changes. `tzdata` is the version of the time zones that planned it."""
 
     position: int
     source: Source = Source.REGULAR
@@ -170,6 +172,7 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     postponed: int = 0
     changed_at: int = 0
     tzdata: str = ""
+    version: int = 0
 
 
 class Schedule(msgspec.Struct, frozen=True, gc=False):
@@ -194,6 +197,7 @@ class DefinitionChanges(msgspec.Struct, frozen=True, gc=False):
     catch_up: CatchUp | msgspec.UnsetType = msgspec.UNSET
     catch_up_window_us: int | None | msgspec.UnsetType = msgspec.UNSET
     pause_after_failures: int | msgspec.UnsetType = msgspec.UNSET
+    managed_by: str | None | msgspec.UnsetType = msgspec.UNSET
 
     def apply(self, definition: Definition) -> Definition:
         """The changed definition."""
@@ -403,13 +407,23 @@ def status_of(state: State) -> ScheduleStatus:
 
 
 class Put(msgspec.Struct, frozen=True, gc=False, tag="put"):
-    """Creates the schedule that the operation's timer has, or gives the present one its definition."""
+    """Creates the schedule that the operation's timer has, or gives the present one its definition. `expected_version` is
+    that of the schedule that it applies to, here and in what follows; 0: there is none; None: whichever."""
+
+    expected_version: int | None = None
 
 
 class Edit(msgspec.Struct, frozen=True, gc=False, tag="edit"):
     """Changes fields of the definition. Fields of the timer are the operation's `changes`."""
 
     definition: DefinitionChanges = DefinitionChanges()
+    expected_version: int | None = None
+
+
+class Remove(msgspec.Struct, frozen=True, gc=False, tag="remove"):
+    """Deletes the schedule of that version: the condition of an operation that deletes."""
+
+    expected_version: int
 
 
 class Pause(msgspec.Struct, frozen=True, gc=False, tag="pause"):
@@ -443,4 +457,4 @@ class Replan(msgspec.Struct, frozen=True, gc=False, tag="replan"):
     schedule's shard does."""
 
 
-ScheduleChange = Put | Edit | Pause | Resume | Fire | Refill | Replay | Replan
+ScheduleChange = Put | Edit | Remove | Pause | Resume | Fire | Refill | Replay | Replan

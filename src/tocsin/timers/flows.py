@@ -19,6 +19,7 @@ from tocsin.model.errors import (
     NamespaceNotFound,
     TooManyFlows,
     Unavailable,
+    VersionConflict,
 )
 from tocsin.model.flow import FLOWS_MAX, Flow, FlowLimits, FlowRules
 from tocsin.model.namespace import RESERVED_PREFIX
@@ -37,11 +38,13 @@ _NO_RULES = FlowRules(())
 
 
 class FlowView(NamedTuple):
-    """A rule, and what nodes have of it. `complete`: all living nodes have answered; otherwise it may be more."""
+    """A rule, and what nodes have of it. `complete`: all living nodes have answered; otherwise it may be more. `unchanged`:
+    `put` has found nothing to change, and written nothing."""
 
     flow: Flow
     counts: FlowCounts
     complete: bool
+    unchanged: bool = False
 
 
 class Flows:
@@ -66,10 +69,17 @@ class Flows:
         per_key: FlowLimits | None = None,
         total: FlowLimits | None = None,
         close_on_retry_after: bool = False,
+        managed_by: str | msgspec.UnsetType | None = msgspec.UNSET,
+        expected_version: int | None = None,
     ) -> FlowView:
-        """Creates the rule, or replaces its limits; one that is paused stays so. Raises TooManyFlows."""
+        """Creates the rule, or replaces its limits; one that is paused stays so, and its mark of who manages it stays if none
+        is given. Raises TooManyFlows, and VersionConflict if the rule has not the version that is expected (0: there is
+        none)."""
+        unchanged = False
 
         def change(known: Flow | None) -> Flow:
+            nonlocal unchanged
+            _refuse_unexpected(known, match, expected_version)
             now = self._context.clock.now_us()
             if known is None:
                 if len(self._known(namespace)) >= FLOWS_MAX:
@@ -77,17 +87,22 @@ class Flows:
                         f"namespace {namespace!r} has {FLOWS_MAX} rules of flows, the maximum; delete one, or match keys by "
                         "a prefix"
                     )
-                return Flow(namespace, match, now, now, per_key, total, close_on_retry_after)
-            return _changed(
+                return Flow(
+                    namespace, match, now, now, per_key, total, close_on_retry_after, managed_by=managed_by or None
+                )
+            changed = _changed(
                 known,
                 now,
                 created_at=known.created_at or now,
                 per_key=per_key,
                 total=total,
                 close_on_retry_after=close_on_retry_after,
+                managed_by=known.managed_by if managed_by is msgspec.UNSET else managed_by,
             )
+            unchanged = changed is known
+            return changed
 
-        return await self._change(namespace, match, change)
+        return (await self._change(namespace, match, change))._replace(unchanged=unchanged)
 
     async def pause(self, namespace: str, match: str, until_us: int | None = None) -> FlowView:
         """Lets nothing of the rule begin, until an instant if one is given. Raises FlowNotFound."""
@@ -97,12 +112,12 @@ class Flows:
         """Ends a pause. Raises FlowNotFound."""
         return await self._set(namespace, match, paused=False, paused_until=None)
 
-    async def delete(self, namespace: str, match: str) -> None:
+    async def delete(self, namespace: str, match: str, expected_version: int | None = None) -> None:
         """Removes the rule: its keys are subject to the rule with the next longest prefix, or not limited. Raises
-        FlowNotFound."""
+        FlowNotFound, and VersionConflict if it has not the version that is expected."""
         async with self._turn:
             await self._refresh_to_change(namespace)
-            _found(self._known(namespace).get(match), namespace, match)
+            _refuse_unexpected(_found(self._known(namespace).get(match), namespace, match), match, expected_version)
             await self._namespaces.read(delete_flow(self._context.store, namespace, match))
             await self._namespaces.refresh()
         await self._apply_everywhere()
@@ -216,6 +231,14 @@ def _found(flow: Flow | None, namespace: str, match: str) -> Flow:
     if flow is None:
         raise FlowNotFound(f"namespace {namespace!r} has no flow {match!r}; create it with flows/put")
     return flow
+
+
+def _refuse_unexpected(known: Flow | None, match: str, expected_version: int | None) -> None:
+    present = 0 if known is None else known.version
+    if expected_version not in (None, present):
+        stands = f"has version {present}" if present else "does not exist"
+        wanted = f"version {expected_version} of it" if expected_version else "none"
+        raise VersionConflict(f"flow {match!r} {stands}, but {wanted} is expected")
 
 
 def _changed(known: Flow, now_us: int, **fields: Any) -> Flow:

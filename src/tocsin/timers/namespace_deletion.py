@@ -37,6 +37,7 @@ from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.job_rows import PAGE_ROWS, JobRow, Write
 from tocsin.timers.jobs import JOBS, Jobs, every_job
 from tocsin.timers.listing import IdListRequest, ListRequest
+from tocsin.timers.namespaces import refuse_unexpected
 from tocsin.timers.service import TimerService
 
 #: What such a job has for a cursor after its beginning: rows are removed; nothing is left but the record.
@@ -46,16 +47,17 @@ ROWS, RECORD = "rows", "record"
 EMPTY_PASSES = 2
 
 
-async def begin(service: TimerService, jobs: Jobs, job: Job) -> Job:
+async def begin(service: TimerService, jobs: Jobs, job: Job, expected_version: int | None = None) -> Job:
     """Begins the deletion of the job's namespace, which is held for it when this returns. If one is under way, returns its
     job; likewise if an earlier request with the job's idempotency key has begun one.
 
     Raises NamespaceNotFound; NamespaceNotEmpty if timers or schedules are pending that the job must not cancel; JobRunning
-    while another job changes something in the namespace; IdempotencyConflict, Conflict, Overloaded, Unavailable."""
+    while another job changes something in the namespace; VersionConflict if the namespace has not the version that is
+    expected when the request arrives; IdempotencyConflict, Conflict, Overloaded, Unavailable."""
     running = await jobs.deletion_of(job.namespace) or await jobs.repeated(job)
     if running is None:
         await service.namespaces.refresh()
-        service.namespaces.get(job.namespace)
+        refuse_unexpected(service.namespaces.get(job.namespace), expected_version)
         if not job.cancel_pending and await _is_in_use(service, job.namespace):
             raise NamespaceNotEmpty(not_empty(job.namespace))
         running = await jobs.create(job)

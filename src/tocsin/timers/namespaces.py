@@ -19,6 +19,7 @@ from tocsin.model.errors import (
     StoreCallFailed,
     StoreError,
     Unavailable,
+    VersionConflict,
 )
 from tocsin.model.flow import FlowLimits
 from tocsin.model.hooks import NO_HOOKS, Hook
@@ -160,6 +161,7 @@ class Namespaces:
         hooks: Mapping[str, Hook | None] = _NO_CHANGES,
         limits: FlowLimits | None = None,
         quotas: Mapping[str, int | None] | None = _SAME_QUOTAS,
+        managed_by: str | None = None,
         reserved: bool = False,
     ) -> Namespace:
         """Creates a namespace, with hooks by their events and quotas by their fields. Only with `reserved` may the name begin
@@ -185,6 +187,7 @@ class Namespaces:
             hooks=NO_HOOKS.changed(with_hooks(hooks, None)),
             limits=limits,
             quotas=NO_QUOTAS.changed(quotas),
+            managed_by=managed_by,
         )
         if not await self.read(put_namespace(self._context.store, namespace, create=True)):
             await self.refresh()
@@ -207,15 +210,21 @@ class Namespaces:
         hooks: Mapping[str, Hook | None] = _NO_CHANGES,
         limits: FlowLimits | msgspec.UnsetType | None = msgspec.UNSET,
         quotas: Mapping[str, int | None] | None = _SAME_QUOTAS,
-    ) -> Namespace:
+        managed_by: str | msgspec.UnsetType | None = msgspec.UNSET,
+        expected_version: int | None = None,
+        dry_run: bool = False,
+    ) -> tuple[Namespace, bool]:
         """Changes the fields that are not None; a `retry` of None restores the default policy, and `limits` of None
         removes them. Of the hooks, those of the given events change, or are removed where None, and so do the quotas of the
-        given fields; None removes all. A new secret signs alone at once, which ends a rotation.
+        given fields; None removes all. A new secret signs alone at once, which ends a rotation. The namespace, and whether
+        anything has changed: otherwise nothing was written. With `dry_run` nothing is in any case.
 
         When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
-        `namespaces_lease`. Raises NamespaceNotFound, NamespaceDeleting, InvalidInput, Conflict, Unavailable.
+        `namespaces_lease`. Raises NamespaceNotFound, NamespaceDeleting, InvalidInput, Conflict, Unavailable, and
+        VersionConflict if the namespace has not the version that is expected.
         """
 
+        unchanged = False
         limited = limits is not msgspec.UNSET and limits is not None
         if (quotas or limited) and name.startswith(RESERVED_PREFIX):
             field = "quotas" if quotas else "limits"
@@ -224,9 +233,11 @@ class Namespaces:
             )
 
         def change(known: Namespace) -> Namespace:
+            nonlocal unchanged
             self.refuse_deleting(name)
+            refuse_unexpected(known, expected_version)
             replaced = remove_secret or secret is not None
-            return known.changed(
+            changed = known.changed(
                 self._context.clock.now_us(),
                 SigningSecrets(secret) if replaced else known.signing,
                 history=known.history if history is None else history,
@@ -237,9 +248,17 @@ class Namespaces:
                 hooks=(known.hooks or NO_HOOKS).changed(with_hooks(hooks, known.hooks)),
                 limits=known.limits if limits is msgspec.UNSET else limits,
                 quotas=(known.quotas or NO_QUOTAS).changed(quotas),
+                managed_by=known.managed_by if managed_by is msgspec.UNSET else managed_by,
             )
+            unchanged = known == msgspec.structs.replace(changed, updated_at=known.updated_at, version=known.version)
+            return known if unchanged else changed
 
-        return await self._change_everywhere(name, change)
+        if dry_run:
+            await self.refresh()
+            found = change(self.get(name))
+        else:
+            found = await self._change_everywhere(name, change)
+        return found, not unchanged
 
     async def rotate_secret(self, name: str, fresh: str, grace_us: int, *, force: bool = False) -> Namespace:
         """Signs with `fresh`, and during the grace also with the secret that it replaces. Like `update`; also
@@ -323,6 +342,14 @@ class Namespaces:
             return await self._context.bounded(call)
         except StoreCallFailed as error:
             raise Unavailable(f"the store is not available, try again: {error}") from error
+
+
+def refuse_unexpected(known: Namespace, expected_version: int | None) -> None:
+    """Raises VersionConflict if the namespace has not the version that is expected; None: any."""
+    if expected_version not in (None, known.version):
+        raise VersionConflict(
+            f"namespace {known.name!r} has version {known.version}, but version {expected_version} is expected"
+        )
 
 
 async def until_known_everywhere(context: Context, membership: Membership, peers: Peers) -> None:

@@ -19,6 +19,7 @@ from tocsin.model.errors import (
     ScheduleNotFound,
     TimerNotFound,
     TimerNotPending,
+    TocsinError,
 )
 from tocsin.model.explanation import Explanation
 from tocsin.model.failure import FAILED
@@ -34,6 +35,7 @@ from tocsin.model.schedule import (
     Pause,
     Put,
     Refill,
+    Remove,
     Replay,
     Resume,
     Schedule,
@@ -46,6 +48,7 @@ from tocsin.model.schedule import (
 )
 from tocsin.model.stored_secrets import take_secrets, with_secrets, withholds
 from tocsin.model.timer import Changes, Status, Timer
+from tocsin.timers.engine import recurring
 from tocsin.timers.engine.rows import OpKind, WriteOp
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, Scope, TimerView
 
@@ -68,10 +71,10 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     """A schedule as a client sees it. `timer` has what is sent and how often it is tried; `timer.created_at` is that of the
     schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the current occurrence,
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
-    `counts` has the occurrences by outcome, `missed` the missed instants by reason. `triggers`, `backfills` and `replays`
-    wait to be fired. `unchanged`: a create or update has found nothing to change. `suspended` is as in TimerView, and None
-    while the schedule is paused. `explanation` is also as there. `namespace_paused`: its namespace is paused, as far as this
-    node knows."""
+    `version` counts the changes of clients. `counts` has the occurrences by outcome, `missed` the missed instants by reason.
+    `triggers`, `backfills` and `replays` wait to be fired. `unchanged`: a create or update has found nothing to change.
+    `suspended` is as in TimerView, and None while the schedule is paused. `explanation` is also as there.
+    `namespace_paused`: its namespace is paused, as far as this node knows."""
 
     timer: Timer
     uuid: bytes
@@ -79,6 +82,7 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     definition: Definition
     status: ScheduleStatus
     updated_at: int
+    version: int
     paused: str | None
     next_instants: list[int]
     occurrence_at: int | None
@@ -99,8 +103,9 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
 class ScheduleListRequest:
     """What to list, in the order of ids; of several namespaces, one namespace after the other. `cursor` is that of the page
     before: the id behind which the page begins, or `namespace/id`. Empty `statuses` mean all live ones. `failing`: only those
-    whose last occurrence failed. `reads_max` bounds the reads of the store that return fewer matches than asked for; after
-    them the page is short. `explained`: those that are due have their explanation."""
+    whose last occurrence failed; `managed_by`: only those with this mark. `reads_max` bounds the reads of the store that
+    return fewer matches than asked for; after them the page is short. `explained`: those that are due have their
+    explanation."""
 
     scope: Scope
     statuses: frozenset[ScheduleStatus] = frozenset()
@@ -110,6 +115,7 @@ class ScheduleListRequest:
     reads_max: int = LIST_READS_MAX
     explained: bool = False
     failing: bool = False
+    managed_by: str | None = None
 
     def matches(self, timer: Timer) -> bool:
         """Whether a live schedule is among those that are listed."""
@@ -117,6 +123,8 @@ class ScheduleListRequest:
         if schedule is None or not timer.id.startswith(self.id_prefix):
             return False
         if self.statuses and status_of(schedule.state) not in self.statuses:
+            return False
+        if self.managed_by is not None and schedule.definition.managed_by != self.managed_by:
             return False
         return not self.failing or has_failed(schedule.state.last)
 
@@ -138,19 +146,27 @@ class Schedules:
         """For what a request lets this process reckon of a schedule's instants."""
         return self._timers.turns
 
-    async def create(self, timer: Timer, definition: Definition) -> ScheduleView:
+    async def create(
+        self, timer: Timer, definition: Definition, *, expected_version: int | None = None, dry_run: bool = False
+    ) -> ScheduleView:
         """Stores a validated schedule, whose id is the timer's; it is durable when this returns. A schedule of that id keeps
         its state: one with another timing is planned again, from now on, and an identical one is not written at all.
         `[redacted]` in the URL and headers stands for the secrets of the stored schedule. The timer's instants are ignored.
+        With `dry_run`, returns what the schedule would be by what is stored now, and writes nothing.
 
-        Raises InvalidInput, QuotaExceeded, and ScheduleEnded if the definition has no instant left."""
+        Raises InvalidInput, QuotaExceeded, ScheduleEnded if the definition has no instant left, and VersionConflict if the
+        schedule has not the version that is expected (0: there is none)."""
         await self._timers.namespaces.ensure_known(timer.namespace)
-        self._timers.quotas.check_create(timer)
+        if not dry_run:
+            self._timers.quotas.check_create(timer)
+        stored = await self._stored(timer.namespace, timer.id) if dry_run or withholds(timer) else None
         if withholds(timer):
-            stored = await self._stored(timer.namespace, timer.id)
             take_secrets(timer, None if stored is None else stored.timer)
         timer.schedule = Schedule(definition, State(0))
-        return await self._change(timer.namespace, timer.id, Put(), timer=timer)
+        change = Put(expected_version)
+        if dry_run:
+            return await self.turns.run(self._tried, timer, change, stored)
+        return await self._change(timer.namespace, timer.id, change, timer=timer)
 
     async def get(self, namespace: str, schedule_id: str, *, explained: bool = False) -> ScheduleView:
         """The schedule, or the one of that id that ended last; with `explained` with its explanation, if it is due."""
@@ -165,10 +181,16 @@ class Schedules:
         return dict(zip(found, views, strict=True))
 
     async def update(
-        self, namespace: str, schedule_id: str, changes: Changes, definition: DefinitionChanges | None = None
+        self,
+        namespace: str,
+        schedule_id: str,
+        changes: Changes,
+        definition: DefinitionChanges | None = None,
+        expected_version: int | None = None,
     ) -> ScheduleView:
-        """Changes a schedule; an attempt in flight goes on, and its result counts. `[redacted]` has the same meaning as in
-        `create`. Raises ScheduleEnded, QuotaExceeded, and InvalidInput, also if the changed definition is invalid."""
+        """Changes a schedule; an attempt in flight goes on, and its result counts. `[redacted]` and the expected version have
+        the same meaning as in `create`. Raises ScheduleEnded, QuotaExceeded, VersionConflict, and InvalidInput, also if the
+        changed definition is invalid."""
         if changes.execute_at is not msgspec.UNSET:
             raise InvalidInput(FieldError("executeAt", "does not apply to schedules; change cron, every or anchor"))
         await self._timers.namespaces.ensure_known(namespace)
@@ -183,14 +205,16 @@ class Schedules:
                 raise InvalidInput(*errors)
         if stored is not None:
             changes = with_secrets(changes, stored)
-        return await self._change(namespace, schedule_id, Edit(definition), changes=changes)
+        return await self._change(namespace, schedule_id, Edit(definition, expected_version), changes=changes)
 
-    async def delete(self, namespace: str, schedule_id: str) -> None:
-        """Ends a schedule: nothing of it fires any more, but for an attempt in flight. Raises ScheduleEnded."""
+    async def delete(self, namespace: str, schedule_id: str, expected_version: int | None = None) -> None:
+        """Ends a schedule: nothing of it fires any more, but for an attempt in flight. Raises ScheduleEnded, and
+        VersionConflict if it has not the version that is expected."""
         uuid = schedule_uuid(namespace, schedule_id)
         shard_id = await self._timers.shard_of(namespace, uuid)
+        condition = None if expected_version is None else Remove(expected_version)
         try:
-            await self._timers.write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace))
+            await self._timers.write(shard_id, WriteOp(OpKind.DELETE, uuid, namespace, change=condition))
         except TimerNotFound:
             raise _not_found(namespace, schedule_id) from None
         except TimerNotPending:
@@ -294,7 +318,7 @@ class Schedules:
         self, request: ScheduleListRequest, answer: Callable[[TimerView], T]
     ) -> tuple[builtins.list[T], str | None]:
         matches, prefix, of_several = None, request.id_prefix, not isinstance(request.scope, str)
-        if request.statuses or request.failing or (of_several and prefix):
+        if request.statuses or request.failing or request.managed_by is not None or (of_several and prefix):
             # Only of one namespace are the ids with a prefix together.
             matches = request.matches
         wanted = IdListRequest(
@@ -333,6 +357,21 @@ class Schedules:
             raise _not_found(namespace, schedule_id)
         return found
 
+    def _tried(self, timer: Timer, change: ScheduleChange, stored: TimerView | None) -> ScheduleView:
+        """The schedule as this change would leave it. Raises what would refuse it."""
+        uuid, now_us = schedule_uuid(timer.namespace, timer.id), self._timers.now_us()
+        op = WriteOp(OpKind.SCHEDULE, uuid, timer.namespace, timer=timer, change=change)
+        known = None if stored is None or stored.timer.schedule is None else stored.timer
+        is_live = known is not None and known.status is Status.PENDING
+        live, ended = (known, None) if is_live else (None, known)
+        found = recurring.change(op, recurring.Subject(live, ended, timer.execute_at, False, ""), now_us)
+        if isinstance(found, TocsinError):
+            raise found
+        would_be, outcome = (found, Outcome.EXISTING) if isinstance(found, Timer) else (found.timer, Outcome.CREATED)
+        shard_id = self._timers.namespaces.shard_of(timer.namespace, uuid)
+        next_attempt_at = would_be.execute_at if would_be.status is Status.PENDING else None
+        return self._viewed(TimerView(would_be, uuid, shard_id, next_attempt_at, outcome=outcome))
+
     async def _change(
         self,
         namespace: str,
@@ -369,6 +408,7 @@ class Schedules:
             schedule.definition,
             status_of(state) if live else ScheduleStatus.ENDED,
             state.changed_at,
+            state.version,
             state.paused,
             list(next_instants(schedule, view.uuid, timer.created_at, now_us, NEXT_INSTANTS)) if live else [],
             timer.execute_at if live else None,

@@ -37,6 +37,8 @@ class FakeFlows(Flows):
         per_key: FlowLimits | None = None,
         total: FlowLimits | None = None,
         close_on_retry_after: bool = False,
+        managed_by: object = None,
+        expected_version: int | None = None,
     ) -> FlowView:
         self._check(namespace)
         self._known_flows[namespace, match] = Flow(namespace, match, _AT, _AT, per_key, total, close_on_retry_after)
@@ -48,7 +50,7 @@ class FakeFlows(Flows):
     async def resume(self, namespace: str, match: str) -> FlowView:
         return await self.get(namespace, match)
 
-    async def delete(self, namespace: str, match: str) -> None:
+    async def delete(self, namespace: str, match: str, expected_version: int | None = None) -> None:
         self._found(namespace, match)
         del self._known_flows[namespace, match]
 

@@ -108,17 +108,23 @@ class FakeNamespaces(Namespaces):
         return self.known[name]
 
     async def update(  # type: ignore[override]
-        self, name: str, *, remove_secret: bool = False, **fields: Any
-    ) -> Namespace:
+        self,
+        name: str,
+        *,
+        remove_secret: bool = False,
+        expected_version: int | None = None,
+        dry_run: bool = False,
+        **fields: Any,
+    ) -> tuple[Namespace, bool]:
         self._check(name)
         fields["quotas"] = (self.known[name].quotas or NO_QUOTAS).changed(fields["quotas"])
-        kept = {"retry", "limits", "quotas"}
+        kept = {"retry", "limits", "quotas", "managed_by"}
         wanted = {field: value for field, value in fields.items() if value is not None or field in kept}
         wanted = {field: value for field, value in wanted.items() if value is not msgspec.UNSET}
         if remove_secret:
             wanted["secret"] = None
         self.known[name] = msgspec.structs.replace(self.known[name], **wanted)
-        return self.known[name]
+        return self.known[name], True
 
     async def rotate_secret(self, name: str, fresh: str, grace_us: int, *, force: bool = False) -> Namespace:
         self._check(name)

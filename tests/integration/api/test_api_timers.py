@@ -200,6 +200,7 @@ def test_namespaces_are_created_listed_and_changed(server: Served) -> None:
         "retryPolicy": {"maxAttempts": 10, "initialInterval": "5s", "backoffMultiplier": 3.0, "maxInterval": "4h"},
         "createdAt": created.json()["createdAt"],
         "updatedAt": created.json()["updatedAt"],
+        "version": 1,
     }
     assert (server.post("namespaces/create", sent).json()["error"]) == "NAMESPACE_EXISTS"
     changed = server.post("namespaces/update", {"name": "orders", "secret": None, "paused": True}).json()

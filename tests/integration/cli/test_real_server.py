@@ -173,19 +173,14 @@ def test_all_namespaces_are_exported_into_one_file_and_imported_each_into_its_ow
                 "1h",
             )
             assert made.code == 0, made.err
-        assert cli("schedules", "create", "nightly", "http://127.0.0.1:9/", "-n", name, "--cron", "@daily").code == 0
     assert cli("timers", "export", "--all-namespaces", "--tag", "moved", "-o", tmp_path / "t.csv").code == 0
-    assert cli("schedules", "export", "--all-namespaces", "-o", tmp_path / "s.jsonl").code == 0
     for name in ("one", "other"):
         assert cli("timers", "delete", f"moved-{name}", "-n", name).code == 0
-        assert cli("schedules", "delete", "nightly", "-n", name).code == 0
     assert cli("timers", "import", tmp_path / "t.csv", "--json").json()["created"] == 2
-    assert cli("schedules", "import", tmp_path / "s.jsonl").code == 0
     for name in ("one", "other"):
         assert (
             cli("timers", "list", "-n", name, "--tag", "moved", "--json").json()["timers"][0]["id"] == f"moved-{name}"
         )
-        assert [s["id"] for s in cli("schedules", "list", "-n", name, "--json").json()["schedules"]] == ["nightly"]
     both = cli("timers", "export", "-n", "one", "--all-namespaces")
     assert (both.code, "conflict" in both.err) == (2, True)
 

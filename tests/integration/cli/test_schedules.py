@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
@@ -80,29 +79,3 @@ def test_refusals_name_the_option_and_the_remedy(cli, arguments, code, text):
     ran = cli("schedules", *arguments)
     assert ran.code == code
     assert text in ran.err
-
-
-def test_exported_schedules_can_be_imported_again(cli, tmp_path):
-    for name in ("from", "to"):
-        assert cli("namespaces", "create", f"{name}-schedules").code == 0
-    source = ("--namespace", "from-schedules")
-    hook = "http://127.0.0.1:9/"
-    created = cli("schedules", "create", "a", hook, "--every", "90m", "--body", "<a/>", *source, "--json").json()
-    assert cli("schedules", "create", "b", hook, "--cron", "@yearly", "--tag", "x", *source).code == 0
-    assert cli("schedules", "pause", "b", *source).code == 0
-    out = tmp_path / "out.jsonl"
-    assert cli("schedules", "export", *source, "-o", out).code == 0
-    bad = json.dumps({"id": "bad", "callbackUrl": hook, "cron": "61 * * * *"})
-    out.write_text(out.read_text().replace("from-schedules", "to-schedules") + bad + "\nno json\n")
-    imported = cli("schedules", "import", out, "--json")
-    assert (imported.code, imported.json()) == (1, {"created": 2, "unchanged": 0, "failed": 2})
-    assert "line 3: INVALID_INPUT" in imported.err
-    assert "line 4: is not a JSON object" in imported.err
-    copied = cli("schedules", "get", "a", "--namespace", "to-schedules", "--json").json()
-    # An interval keeps its beat, though it counts from the schedule's creation.
-    assert (copied["every"], copied["anchor"], copied["body"]) == ("1h30m", created["createdAt"], created["body"])
-    paused = cli("schedules", "get", "b", "--namespace", "to-schedules", "--json").json()
-    assert (paused["status"], paused["cron"], paused["tags"]) == ("paused", "@yearly", ["x"])
-    assert cli("schedules", "import", out, "--json").json() == {"created": 0, "unchanged": 2, "failed": 2}
-    assert cli("schedules", "resume", "b", "--namespace", "to-schedules").code == 0
-    assert cli("schedules", "import", out, "--json").json() == {"created": 1, "unchanged": 1, "failed": 2}

@@ -20,7 +20,9 @@ import type {
   CreateSchedule,
   CreateTimer,
   Debounced,
+  DeleteFlow,
   DeleteNamespace,
+  DeleteSchedule,
   Destination,
   DestinationList,
   DestinationName,
@@ -201,6 +203,11 @@ export function encodeListDestinations(source: ListDestinations): Sent {
   return encode(source);
 }
 
+/** What is sent; members that are undefined stay out. */
+export function encodeDeleteFlow(source: DeleteFlow): Sent {
+  return encode(source);
+}
+
 const ofPauseFlow: Converters<PauseFlow> = {
   until: encodeInstant,
 };
@@ -363,6 +370,11 @@ const ofListFailures: Converters<ListFailures> = {
 /** What is sent; members that are undefined stay out. */
 export function encodeListFailures(source: ListFailures): Sent {
   return encode(source, ofListFailures);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeDeleteSchedule(source: DeleteSchedule): Sent {
+  return encode(source);
 }
 
 /** What is sent; members that are undefined stay out. */
@@ -689,7 +701,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["timers", "Timer", true]],
   },
   Schedule: {
-    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "replaysWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt"],
+    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "replaysWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt", "version"],
     nested: [["body", "RawBodyAnswer", false], ["retryPolicy", "RetryPolicyAnswer", false], ["lastOccurrence", "Occurrence", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
   },
   Occurrence: {
@@ -761,7 +773,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["jobs", "Job", true]],
   },
   Namespace: {
-    required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt"],
+    required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt", "version"],
     nested: [["retryPolicy", "RetryPolicyAnswer", false], ["limits", "FlowLimitsAnswer", false], ["quotas", "QuotasAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
   },
   FlowLimitsAnswer: {

@@ -100,6 +100,16 @@ export class RequestTimeout extends Unavailable {
   }
 }
 
+/**
+ * VERSION_CONFLICT: The object has not the version in the request's expectedVersion: somebody else has changed,
+ * created or deleted it since it was read. Nothing was written.
+ */
+export class VersionConflict extends Conflict {
+  static {
+    VersionConflict.prototype.name = "VersionConflict";
+  }
+}
+
 /** TIMER_NOT_PENDING: The timer has finished: it can no longer be changed or canceled. */
 export class TimerNotPending extends Conflict {
   static {
@@ -408,6 +418,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   METHOD_NOT_ALLOWED: MethodNotAllowed,
   REQUEST_TIMEOUT: RequestTimeout,
   CONFLICT: Conflict,
+  VERSION_CONFLICT: VersionConflict,
   TIMER_NOT_PENDING: TimerNotPending,
   TIMER_PENDING: TimerPending,
   TIMER_NOT_REPLAYABLE: TimerNotReplayable,

@@ -342,7 +342,10 @@ export interface BatchCreateTimers {
   readonly timers: readonly CreateTimer[];
 }
 
-/** A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`. */
+/**
+ * A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`. Without
+ * `managedBy` an existing schedule keeps it.
+ */
 export interface CreateSchedule {
   /** The namespace's name. */
   readonly namespace: string;
@@ -350,6 +353,12 @@ export interface CreateSchedule {
   readonly id: string;
   /** The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets. */
   readonly callbackUrl: string;
+  /** The declaration that it comes from, such as the name of a repository. */
+  readonly managedBy?: string | undefined;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
+  /** Writes nothing: the response shows what would be written. Default false. */
+  readonly dryRun?: boolean | undefined;
   /**
    * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
    * GET and HEAD, which send none, only null.
@@ -436,7 +445,7 @@ export interface ScheduleName {
 /**
  * Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round.
  * Null removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description`,
- * `flowKey` and the hooks, and restores the default of `catchUpWindow` and `retryPolicy`.
+ * `flowKey`, `managedBy` and the hooks, and restores the default of `catchUpWindow` and `retryPolicy`.
  */
 export interface UpdateSchedule {
   /** The namespace's name. */
@@ -445,6 +454,10 @@ export interface UpdateSchedule {
   readonly scheduleId: string;
   /** The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets. */
   readonly callbackUrl?: string | undefined;
+  /** The declaration that it comes from, such as the name of a repository. */
+  readonly managedBy?: string | null | undefined;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
   /**
    * Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With
    * GET and HEAD, which send none, only null.
@@ -526,6 +539,8 @@ export interface ListSchedules {
   readonly namespace: string;
   /** active, paused, or both: schedules with any of them match. Ended ones are not listed. */
   readonly status?: LiveScheduleStatus | undefined;
+  /** The declaration that it comes from, such as the name of a repository. */
+  readonly managedBy?: string | undefined;
   /** Maximum number of schedules on the page. Default 100. */
   readonly limit?: number | undefined;
   /** `nextCursor` of the previous page. */
@@ -589,6 +604,16 @@ export interface ScheduleHistory {
   readonly limit?: number | undefined;
   /** `nextCursor` of the previous page. */
   readonly cursor?: string | undefined;
+}
+
+/** A schedule to delete. */
+export interface DeleteSchedule {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The schedule's id, unique among its namespace's schedules. */
+  readonly scheduleId: string;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
 }
 
 /** Which failures to group, and how. */
@@ -738,8 +763,6 @@ export interface CreateNamespace {
   readonly history?: HistoryMode | undefined;
   /** How long finished timers stay visible; at most 3653d. */
   readonly retention?: DurationLike | undefined;
-  /** Secret that signs its callbacks (Standard Webhooks): whsec_ and base64. */
-  readonly secret?: string | undefined;
   /**
    * What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
    * nextExecuteAt. strict: success only with an empty body or ok: true.
@@ -764,6 +787,10 @@ export interface CreateNamespace {
   readonly onMissed?: Hook | undefined;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   readonly onPaused?: Hook | undefined;
+  /** Secret that signs its callbacks (Standard Webhooks): whsec_ and base64. */
+  readonly secret?: string | undefined;
+  /** The declaration that it comes from, such as the name of a repository. */
+  readonly managedBy?: string | undefined;
 }
 
 /**
@@ -810,8 +837,8 @@ export interface GetNamespace {
 
 /**
  * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without
- * their own for the same event; null removes one, and null removes `limits`, which are otherwise replaced as a
- * whole.
+ * their own for the same event; null removes one, and null removes `managedBy` and `limits`, which are otherwise
+ * replaced as a whole.
  */
 export interface UpdateNamespace {
   /** The namespace's name. */
@@ -848,6 +875,12 @@ export interface UpdateNamespace {
   readonly onMissed?: Hook | null | undefined;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   readonly onPaused?: Hook | null | undefined;
+  /** The declaration that it comes from, such as the name of a repository. */
+  readonly managedBy?: string | null | undefined;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
+  /** Writes nothing: the response shows what would be written. Default false. */
+  readonly dryRun?: boolean | undefined;
 }
 
 /** A namespace to delete. */
@@ -858,6 +891,8 @@ export interface DeleteNamespace {
   readonly cancelPending?: boolean | undefined;
   /** Rows a second that the job changes at most, in the whole cluster. Default 500. */
   readonly ratePerSecond?: number | undefined;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
   /** Makes the request safe to repeat: the same key answers the same job. */
   readonly idempotencyKey?: string | undefined;
 }
@@ -874,7 +909,10 @@ export interface RotateSecret {
   readonly force?: boolean | undefined;
 }
 
-/** A rule with all its limits; send at least one of `perKey`, `total` and a true `closeOnRetryAfter`. */
+/**
+ * A rule with all its limits; send at least one of `perKey`, `total` and a true `closeOnRetryAfter`. Without
+ * `managedBy` the rule keeps it; null removes it.
+ */
 export interface PutFlow {
   /** The namespace's name. */
   readonly namespace: string;
@@ -889,6 +927,10 @@ export interface PutFlow {
    * false.
    */
   readonly closeOnRetryAfter?: boolean | undefined;
+  /** The declaration that it comes from, such as the name of a repository. */
+  readonly managedBy?: string | null | undefined;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
 }
 
 /** Names a rule. */
@@ -917,6 +959,16 @@ export interface PauseFlow {
   readonly match: string;
   /** When it goes on; without it, when it is resumed. */
   readonly until?: InstantLike | undefined;
+}
+
+/** A rule to delete. */
+export interface DeleteFlow {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The flow key that the rule is for, or a prefix of keys, which ends with a colon. */
+  readonly match: string;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
 }
 
 /** How many destinations are wanted. */
@@ -1318,6 +1370,8 @@ export interface Schedule {
   createdAt: Instant;
   /** An RFC 3339 instant with a time zone. */
   updatedAt: Instant;
+  /** 1, and one more with each change by a client. */
+  version: number;
   /**
    * A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds
    * first, or @hourly, @daily, @weekly, @monthly, @yearly.
@@ -1382,6 +1436,8 @@ export interface Schedule {
   onMissed?: HookAnswer;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   onPaused?: HookAnswer;
+  /** The declaration that it comes from, such as the name of a repository. */
+  managedBy?: string;
 }
 
 /** An occurrence that has ended. */
@@ -1671,6 +1727,8 @@ export interface Namespace {
   createdAt: Instant;
   /** An RFC 3339 instant with a time zone. */
   updatedAt: Instant;
+  /** 1, and one more with each change. */
+  version: number;
   /** Until when the previous secret keeps signing; absent if none does. */
   previousSecretUntil?: Instant;
   /**
@@ -1697,6 +1755,8 @@ export interface Namespace {
   onMissed?: HookAnswer;
   /** Who is notified when the schedule has paused itself after failures in a row. */
   onPaused?: HookAnswer;
+  /** The declaration that it comes from, such as the name of a repository. */
+  managedBy?: string;
 }
 
 /** Limits of attempts. What is absent is not limited. */
@@ -1769,6 +1829,8 @@ export interface Flow {
   total?: FlowLimitsAnswer;
   /** When it goes on; absent unless it is paused until an instant. */
   pausedUntil?: string;
+  /** The declaration that it comes from, such as the name of a repository. */
+  managedBy?: string;
 }
 
 /** A page of rules, by match. A page without `nextCursor` is the last. */

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -34,7 +34,7 @@ from tocsin.model.schedule import Put, Replan, Replay
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
 from tocsin.ports.observer import TimerSuspended
 from tocsin.ports.quotas import QuotaRefused
-from tocsin.ports.store import FailureRow, FireKey, Found, HistoryRow, RunRow, ShardBatch
+from tocsin.ports.store import FailureRow, Found, HistoryRow, RunRow, ShardBatch
 from tocsin.timers.engine import recurring
 from tocsin.timers.engine.idempotency import create_if, former_row, keeps, kept_for_its_keys, replay, stored_by_newer
 from tocsin.timers.engine.notifications import (
@@ -71,8 +71,8 @@ from tocsin.timers.engine.runs import (
 )
 from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
 
-#: The key of a stored row.
-_key_of_stored = itemgetter(0, 1)
+#: The key of a stored row, and of one that has finished.
+_key_of_stored, _key_of_finished = itemgetter(0, 1), attrgetter("row.key")
 #: The reckoning of schedules for one commit, during which the event loop does nothing else: what becomes of a row takes 0.1
 #: ms and counts as one. A change counts more, even if it is refused: its rule may be new to this node.
 RECKONING_MAX, _RECKONING_OF_CHANGE = 250, 5
@@ -233,6 +233,8 @@ class Assembly:
         if kind is OpKind.UPDATE:
             return self._update(op, present)
         if kind is OpKind.DELETE:
+            if refused := recurring.unexpected(op, present.timer):
+                return refused
             timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=self._now_us)
             self._end(op, present, timer)
             if timer.schedule is not None:
@@ -498,7 +500,7 @@ class Assembly:
         """Rule 11: the delete watermark, the range delete up to it, and exact deletes of what has waited above it for
         long."""
         window, batch = self._window, self._batch
-        candidates = sorted(window.finished.values(), key=_order_of_finished)
+        candidates = sorted(window.finished.values(), key=_key_of_finished)
         chosen = candidates[:finished_max]
         watermark = None
         if window.delete_watermark:
@@ -594,7 +596,3 @@ class Assembly:
                 batch.unusable.append((subject_uuid, reason))
                 continue
             batch.store.together[uuid] = subject_uuid
-
-
-def _order_of_finished(entry: Finished) -> FireKey:
-    return entry.row.key

@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded, TocsinError
+from tocsin.model.errors import (
+    BacklogFull,
+    FieldError,
+    InvalidInput,
+    ScheduleEnded,
+    TocsinError,
+    VersionConflict,
+)
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.recurrence import tzdata_version
 from tocsin.model.schedule import (
@@ -31,6 +38,7 @@ from tocsin.model.schedule import (
     Pause,
     Put,
     Refill,
+    Remove,
     Replan,
     Replay,
     Resume,
@@ -387,11 +395,31 @@ class Subject:
 
 def change(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError:
     """What the change makes of the row; or the timer, if there is nothing to change; or why it is refused."""
+    refused = unexpected(op, found.live)
+    if refused is not None:
+        return refused
     turn = _change(op, found, now_us)
     if isinstance(turn, Turn) and not isinstance(op.change, Fire | Refill | Replay | Replan):
         definition, state = _of(turn.timer)
-        turn.timer.schedule = Schedule(definition, msgspec.structs.replace(state, changed_at=now_us))
+        state = msgspec.structs.replace(state, changed_at=now_us, version=state.version + 1)
+        turn.timer.schedule = Schedule(definition, state)
     return turn
+
+
+def unexpected(op: WriteOp, live: Timer | None) -> VersionConflict | None:
+    """Why the change is not for the schedule of this live row; None if it is."""
+    expected = op.change.expected_version if isinstance(op.change, Put | Edit | Remove) else None
+    if expected is None:
+        return None
+    # One that can't be read has none.
+    present = 0 if live is None or live.schedule is None else live.schedule.state.version
+    if expected == present:
+        return None
+    if live is None or not present:
+        return VersionConflict(f"there is no such schedule any more, but version {expected} of it is expected")
+    if expected == 0:
+        return VersionConflict(f"schedule {live.id!r} exists, in version {present}, but none is expected")
+    return VersionConflict(f"schedule {live.id!r} has version {present}, but version {expected} is expected")
 
 
 def _change(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError:
@@ -445,9 +473,10 @@ def _put(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError
     assert wanted.schedule is not None
     definition = wanted.schedule.definition
     if found.live is not None:
-        return _redefined(found.live, wanted, definition, op.uuid, found, now_us)
+        return _redefined(found.live, wanted, _marked(definition, found.live), op.uuid, found, now_us)
     state, created_at = State(now_us), now_us
     if found.ended is not None and found.ended.schedule is not None and found.ended.status is Status.COMPLETED:
+        definition = _marked(definition, found.ended)
         if _same(found.ended, wanted) and found.ended.schedule.definition == definition:
             return found.ended
         # It goes on where it ended.
@@ -461,6 +490,13 @@ def _put(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError
         return ScheduleEnded("the schedule has no instant left; nothing was written")
     turn.changed = "created"
     return turn
+
+
+def _marked(definition: Definition, former: Timer) -> Definition:
+    """The definition, with the former one's mark of who manages it unless it has its own."""
+    if definition.managed_by is not None:
+        return definition
+    return msgspec.structs.replace(definition, managed_by=_of(former)[0].managed_by)
 
 
 def _same(timer: Timer, other: Timer) -> bool:

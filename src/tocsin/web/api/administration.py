@@ -28,7 +28,7 @@ from tocsin.web.http.instants import optional_instant
 from tocsin.web.http.jobs import JobAnswer, job_view
 from tocsin.web.http.namespace_deletion import DeleteNamespace, DeletionRequests
 from tocsin.web.http.namespaces import NamespaceRequests, namespace_answer
-from tocsin.web.http.repeated import refuse_key
+from tocsin.web.http.repeated import UNCHANGED, refuse_key
 
 _of_keys = partial(Operation, role=Role.ADMIN, reach=Reach.VISIBLE, key_required=True)
 
@@ -63,9 +63,13 @@ class NamespaceHandlers:
 
     @Operation("updateNamespace", "/api/v1/namespaces/update", Role.ADMIN, Reach.SERVICE)
     async def update(self, request: ApiRequest, sent: wire.UpdateNamespace) -> wire.Namespace:
-        """Changes only the given fields. Timers of a paused namespace wait, and fire when it is resumed. The response is sent
-        when every node has applied the change, which takes seconds if a node can't be reached."""
-        return namespace_answer(await self._requests.update(sent, request.actor), request.now_us)
+        """Changes only the given fields; if they change nothing, nothing is written. Timers of a paused namespace wait, and
+        fire when it is resumed. The response is sent when every node has applied the change, which takes seconds if a node
+        can't be reached. A dry run writes nothing in any case: the response shows the namespace as it would be."""
+        namespace, changed = await self._requests.update(sent, request.actor)
+        if not changed:
+            request.answer_headers = [UNCHANGED]
+        return namespace_answer(namespace, request.now_us)
 
     @Operation("deleteNamespace", "/api/v1/namespaces/delete", Role.ADMIN, Reach.SERVICE, status=202)
     async def delete(self, request: ApiRequest, sent: DeleteNamespace) -> JobAnswer:

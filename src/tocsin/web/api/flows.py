@@ -26,8 +26,8 @@ class FlowHandlers:
     async def put(self, request: ApiRequest, sent: wire.PutFlow) -> wire.Flow:
         """Creates the rule of a flow key, or of all keys with a prefix, or replaces its limits; one that is paused stays so.
         Of the rules that match a timer's flowKey, the one with this key applies, or else the one with the longest prefix. A
-        key without a rule is not limited. The limits hold across all nodes. The response is sent when every node applies the
-        rule, which takes seconds if a node can't be reached."""
+        key without a rule is not limited. If nothing changes, nothing is written. The limits hold across all nodes. The
+        response is sent when every node applies the rule, which takes seconds if a node can't be reached."""
         return wire.flow_answer(await self._requests.put(sent, request.actor), request.now_us)
 
     @_read("getFlow", "/api/v1/flows/get")
@@ -53,6 +53,6 @@ class FlowHandlers:
         return wire.flow_answer(await self._requests.resume(sent, request.actor), request.now_us)
 
     @_change("deleteFlow", "/api/v1/flows/delete", status=204)
-    async def delete(self, request: ApiRequest, sent: wire.FlowName) -> None:
+    async def delete(self, request: ApiRequest, sent: wire.DeleteFlow) -> None:
         """Its keys are subject to the rule with the next longest prefix then, or not limited. Timers keep their flowKey."""
         await self._requests.delete(sent, request.actor)

@@ -16,10 +16,14 @@ from tocsin.web.api.request import ApiRequest
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.instants import format_instant
-from tocsin.web.http.repeated import refuse_key
-from tocsin.web.http.schedules import ScheduleParser, history_answer, schedule_answer, sentence
-
-_UNCHANGED = (b"tocsin-existing", b"true")
+from tocsin.web.http.repeated import UNCHANGED, refuse_key
+from tocsin.web.http.schedules import (
+    ScheduleParser,
+    expected_version,
+    history_answer,
+    schedule_answer,
+    sentence,
+)
 
 _operation = partial(Operation, reach=Reach.NAMESPACE)
 
@@ -37,10 +41,16 @@ class ScheduleHandlers:
     async def create(self, request: ApiRequest, sent: wire.CreateSchedule) -> wire.Schedule:
         """The schedule is durable when the response arrives. A schedule with the same id gets the new definition and keeps
         its state: counts, history and anchor. If its timing changes, it is planned again, from now on; if nothing
-        changes, nothing is written. So a deployment can create its schedules each time."""
+        changes, nothing is written. So a deployment can create its schedules each time. A dry run writes nothing in any case:
+        the response shows the schedule as it would be."""
         traceparent = request.trace(self._traces, "createSchedule")
         wanted = await self._schedules.turns.run(self._parser.new, sent, request.now_us, traceparent)
-        return _changed(request, await self._schedules.create(*wanted))
+        return _changed(
+            request,
+            await self._schedules.create(
+                *wanted, expected_version=expected_version(sent), dry_run=sent.dry_run is True
+            ),
+        )
 
     @_operation("getSchedule", "/api/v1/schedules/get", Role.READ)
     async def get(self, request: ApiRequest, sent: wire.ScheduleName) -> wire.Schedule:
@@ -51,7 +61,10 @@ class ScheduleHandlers:
     async def update(self, request: ApiRequest, sent: wire.UpdateSchedule) -> wire.Schedule:
         """Changes only the given fields. An attempt in flight goes on, and its result counts."""
         changes, definition = self._parser.changes(sent)
-        return _changed(request, await self._schedules.update(sent.namespace, sent.schedule_id, changes, definition))
+        expected = expected_version(sent)
+        return _changed(
+            request, await self._schedules.update(sent.namespace, sent.schedule_id, changes, definition, expected)
+        )
 
     @_operation("listSchedules", "/api/v1/schedules/list", Role.READ)
     async def list(self, request: ApiRequest, sent: wire.ListSchedules) -> wire.SchedulePage:
@@ -117,9 +130,9 @@ class ScheduleHandlers:
         return history_answer(await self._schedules.occurrences(*self._parser.history_request(sent)))
 
     @_operation("deleteSchedule", "/api/v1/schedules/delete", Role.WRITE, status=204)
-    async def delete(self, request: ApiRequest, sent: wire.ScheduleName) -> None:
+    async def delete(self, request: ApiRequest, sent: wire.DeleteSchedule) -> None:
         """It does not fire again. An attempt that is in flight may still arrive; it is not retried."""
-        await self._schedules.delete(*self._parser.name(sent))
+        await self._schedules.delete(*self._parser.deletion(sent))
 
 
 def _following(view: ScheduleView, after_us: int, count: int) -> Iterator[int]:
@@ -133,5 +146,5 @@ def _following(view: ScheduleView, after_us: int, count: int) -> Iterator[int]:
 def _changed(request: ApiRequest, view: ScheduleView) -> wire.Schedule:
     """The schedule; a header reports if nothing was written."""
     if view.unchanged:
-        request.answer_headers = [_UNCHANGED]
+        request.answer_headers = [UNCHANGED]
     return schedule_answer(view)

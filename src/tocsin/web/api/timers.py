@@ -22,11 +22,19 @@ from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of, joined
 from tocsin.web.http.convert import RequestParser, below_path, explanation_answer, history_answer, name_of, timer_answer
 from tocsin.web.http.errors import MalformedBody, item_error
 from tocsin.web.http.reading import JsonReader, check_utf8
-from tocsin.web.http.repeated import FIRST_TRY_HEADER, REPLAYED, condition_of, is_first_try, key_in, refuse_key
+from tocsin.web.http.repeated import (
+    FIRST_TRY_HEADER,
+    REPLAYED,
+    UNCHANGED,
+    condition_of,
+    is_first_try,
+    key_in,
+    refuse_key,
+)
 from tocsin.web.http.repeated import HEADER as KEY_HEADER
 
 #: Response headers of a create that wrote nothing.
-_OUTCOME_HEADERS = {Outcome.EXISTING: (b"tocsin-existing", b"true"), Outcome.REPLAYED: REPLAYED}
+_OUTCOME_HEADERS = {Outcome.EXISTING: UNCHANGED, Outcome.REPLAYED: REPLAYED}
 
 #: Results of a batch that are encoded in one step.
 _ENCODED_TOGETHER = 50

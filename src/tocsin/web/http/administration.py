@@ -31,15 +31,19 @@ from tocsin.web.http.wire import (
     ON_PAUSED,
     ON_RECOVERY,
     ON_SUCCESS,
+    DryRun,
+    ExpectedVersion,
     Hook,
     HookAnswer,
     Instant,
     JobId,
+    ManagedBy,
     NamespaceName,
     RequestStruct,
     ResponseStruct,
     RetryPolicy,
     RetryPolicyAnswer,
+    Version,
     about,
 )
 
@@ -90,17 +94,12 @@ class QuotasAnswer(ResponseStruct, rename="camel", omit_defaults=True):
     payload_bytes: Annotated[int | UnsetType, _PAYLOAD_QUOTA] = UNSET
 
 
-class CreateNamespace(RequestStruct):
-    """A namespace to create."""
+class NamespaceFields(RequestStruct, kw_only=True):
+    """The settings of a namespace."""
 
-    name: NamespaceName
     num_shards: NumShards | UnsetType = UNSET
     history: History | UnsetType = UNSET
     retention: Retention | UnsetType = UNSET
-    secret: (
-        Annotated[str, about("Secret that signs its callbacks (Standard Webhooks): whsec_ and base64."), limits.SECRET]
-        | UnsetType
-    ) = UNSET
     answers: AnswersMode | UnsetType = UNSET
     retry_policy: NamespaceRetry | UnsetType = UNSET
     limits: Annotated[FlowLimits | UnsetType, LIMITS] = UNSET
@@ -112,9 +111,20 @@ class CreateNamespace(RequestStruct):
     on_paused: Annotated[Hook | UnsetType, ON_PAUSED] = UNSET
 
 
+class CreateNamespace(NamespaceFields, kw_only=True):
+    """A namespace to create."""
+
+    name: NamespaceName
+    secret: (
+        Annotated[str, about("Secret that signs its callbacks (Standard Webhooks): whsec_ and base64."), limits.SECRET]
+        | UnsetType
+    ) = UNSET
+    managed_by: ManagedBy | UnsetType = UNSET
+
+
 class UpdateNamespace(RequestStruct):
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their own for
-    the same event; null removes one, and null removes `limits`, which are otherwise replaced as a whole."""
+    the same event; null removes one, and null removes `managedBy` and `limits`, which are otherwise replaced as a whole."""
 
     name: NamespaceName
     history: History | UnsetType = UNSET
@@ -132,6 +142,9 @@ class UpdateNamespace(RequestStruct):
     on_recovery: Annotated[Hook | UnsetType | None, ON_RECOVERY] = UNSET
     on_missed: Annotated[Hook | UnsetType | None, ON_MISSED] = UNSET
     on_paused: Annotated[Hook | UnsetType | None, ON_PAUSED] = UNSET
+    managed_by: ManagedBy | UnsetType | None = UNSET
+    expected_version: ExpectedVersion | UnsetType = UNSET
+    dry_run: DryRun | UnsetType = UNSET
 
 
 class RotationSent(RequestStruct, kw_only=True):
@@ -304,6 +317,7 @@ class Namespace(ResponseStruct):
     ]
     created_at: Instant
     updated_at: Instant
+    version: Version
     previous_secret_until: Annotated[
         str | UnsetType, about("Until when the previous secret keeps signing; absent if none does.")
     ] = UNSET
@@ -324,6 +338,7 @@ class Namespace(ResponseStruct):
     on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET
     on_missed: Annotated[HookAnswer | UnsetType, ON_MISSED] = UNSET
     on_paused: Annotated[HookAnswer | UnsetType, ON_PAUSED] = UNSET
+    managed_by: ManagedBy | UnsetType = UNSET
 
 
 class NamespaceList(ResponseStruct):

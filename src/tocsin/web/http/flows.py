@@ -20,7 +20,17 @@ from tocsin.timers.flows import Flows, FlowView
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
-from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about
+from tocsin.web.http.wire import (
+    Cursor,
+    ExpectedVersion,
+    Instant,
+    ManagedBy,
+    NamespaceName,
+    RequestStruct,
+    ResponseStruct,
+    Version,
+    about,
+)
 
 #: Rules on a page, for a request without a limit.
 _ROWS_DEFAULT = 100
@@ -96,8 +106,8 @@ class FlowName(RequestStruct):
     match: FlowMatch
 
 
-class PutFlow(FlowName):
-    """A rule with all its limits; send at least one of `perKey`, `total` and a true `closeOnRetryAfter`."""
+class FlowFields(RequestStruct, kw_only=True):
+    """What a rule limits."""
 
     per_key: Annotated[FlowLimits | UnsetType, PER_KEY] = UNSET
     total: Annotated[FlowLimits | UnsetType, TOTAL] = UNSET
@@ -108,6 +118,22 @@ class PutFlow(FlowName):
             "false."
         ),
     ] = UNSET
+
+
+class PutFlow(FlowFields, kw_only=True):
+    """A rule with all its limits; send at least one of `perKey`, `total` and a true `closeOnRetryAfter`. Without `managedBy`
+    the rule keeps it; null removes it."""
+
+    namespace: NamespaceName
+    match: FlowMatch
+    managed_by: ManagedBy | UnsetType | None = UNSET
+    expected_version: ExpectedVersion | UnsetType = UNSET
+
+
+class DeleteFlow(FlowName):
+    """A rule to delete."""
+
+    expected_version: ExpectedVersion | UnsetType = UNSET
 
 
 class PauseFlow(FlowName):
@@ -138,7 +164,7 @@ class Flow(ResponseStruct, kw_only=True):
     paused_until: Annotated[
         str | UnsetType, about("When it goes on; absent unless it is paused until an instant.", "2027-01-31T12:00:00Z")
     ] = UNSET
-    version: Annotated[int, about("1, and one more with each change.", 1)]
+    version: Version
     created_at: Instant
     updated_at: Instant
     in_flight: Annotated[int, Meta(description="Attempts that are in flight.", ge=0)]
@@ -152,6 +178,7 @@ class Flow(ResponseStruct, kw_only=True):
     complete: Annotated[
         bool, about("Whether all nodes have answered; otherwise more may be in flight and wait than is shown.")
     ]
+    managed_by: ManagedBy | UnsetType = UNSET
 
 
 class FlowPage(ResponseStruct):
@@ -185,6 +212,20 @@ def read_limits(
     errors += [FieldError(f"{path}.{each.path}", each.reason) for each in bad]
     parallelism = None if sent.parallelism is UNSET else sent.parallelism
     return model.FlowLimits(rate, 1 if sent.burst is UNSET else sent.burst, parallelism)
+
+
+def rule_in(sent: FlowFields, rules: InputRules) -> tuple[model.FlowLimits | None, model.FlowLimits | None, bool]:
+    """The limits of each key and of all keys, and whether Retry-After closes a key. Raises InvalidInput with all bad
+    fields."""
+    errors = bad_fields(sent, rules)
+    per_key = read_limits(sent.per_key, "perKey", rules, errors) or None
+    total = read_limits(sent.total, "total", rules, errors) or None
+    closes = sent.close_on_retry_after is True
+    if not (per_key or total or closes or errors):
+        errors.append(FieldError("", "the rule limits nothing; send perKey, total or closeOnRetryAfter"))
+    if errors:
+        raise InvalidInput(*errors)
+    return per_key, total, closes
 
 
 def limits_answer(found: model.FlowLimits | None) -> FlowLimitsAnswer | UnsetType:
@@ -229,6 +270,7 @@ def flow_answer(view: FlowView, now_us: int) -> Flow:
         in_flight=view.counts.in_flight,
         waiting=view.counts.waiting,
         complete=view.complete,
+        managed_by=flow.managed_by or UNSET,
     )
 
 
@@ -240,21 +282,23 @@ class FlowRequests:
 
     async def put(self, sent: PutFlow, actor: Actor) -> FlowView:
         """Creates a rule or replaces its limits."""
-        errors = bad_fields(sent, self._rules)
-        per_key = read_limits(sent.per_key, "perKey", self._rules, errors) or None
-        total = read_limits(sent.total, "total", self._rules, errors) or None
-        closes = sent.close_on_retry_after is True
-        if not (per_key or total or closes or errors):
-            errors.append(FieldError("", "the rule limits nothing; send perKey, total or closeOnRetryAfter"))
-        if errors:
-            raise InvalidInput(*errors)
+        per_key, total, closes = rule_in(sent, self._rules)
         view = await self._flows.put(
-            sent.namespace, sent.match, per_key=per_key, total=total, close_on_retry_after=closes
+            sent.namespace,
+            sent.match,
+            per_key=per_key,
+            total=total,
+            close_on_retry_after=closes,
+            managed_by=sent.managed_by,
+            expected_version=None if sent.expected_version is UNSET else sent.expected_version,
         )
+        if view.unchanged:
+            return view
         details = {
             "perKey": limits_detail(sent.per_key),
             "total": limits_detail(sent.total),
             "closeOnRetryAfter": closes or UNSET,
+            "managedBy": "removed" if sent.managed_by is None else sent.managed_by,
         }
         await self._record(AuditAction.FLOW_CHANGED, actor, sent, details)
         return view
@@ -279,9 +323,10 @@ class FlowRequests:
         answers = [flow_answer(view, now_us) for view in views]
         return FlowPage(answers, to_opaque(views[-1].flow.match.encode())) if more else FlowPage(answers)
 
-    async def delete(self, sent: FlowName, actor: Actor) -> None:
+    async def delete(self, sent: DeleteFlow, actor: Actor) -> None:
         """Removes the rule."""
-        await self._flows.delete(*self._name(sent))
+        expected = None if sent.expected_version is UNSET else sent.expected_version
+        await self._flows.delete(*self._name(sent), expected)
         await self._record(AuditAction.FLOW_DELETED, actor, sent, {})
 
     async def pause(self, sent: PauseFlow, actor: Actor, now_us: int) -> FlowView:
@@ -308,7 +353,7 @@ class FlowRequests:
         return sent.namespace, sent.match
 
     async def _record(
-        self, action: AuditAction, actor: Actor, sent: FlowName, details: Mapping[str, Detail | UnsetType]
+        self, action: AuditAction, actor: Actor, sent: FlowName | PutFlow, details: Mapping[str, Detail | UnsetType]
     ) -> None:
         given = {name: value for name, value in details.items() if not isinstance(value, UnsetType)}
         await self._audit.write(action, actor, sent.namespace, {"match": sent.match, **given})

@@ -19,7 +19,7 @@ from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.jobs import Rate, job_id, request_hash
 from tocsin.web.http.repeated import bad_key
-from tocsin.web.http.wire import NamespaceName, RequestStruct, about
+from tocsin.web.http.wire import ExpectedVersion, NamespaceName, RequestStruct, about
 
 
 class DeleteNamespace(RequestStruct):
@@ -30,6 +30,7 @@ class DeleteNamespace(RequestStruct):
         bool | UnsetType, about("Delete it although timers or schedules are pending in it. Default false.")
     ] = UNSET
     rate_per_second: Rate | UnsetType = UNSET
+    expected_version: ExpectedVersion | UnsetType = UNSET
     idempotency_key: (
         Annotated[
             str,
@@ -60,7 +61,8 @@ class DeletionRequests:
         if errors:
             raise InvalidInput(*errors)
         wanted = _job(sent, actor, now_us)
-        job = await begin(self._service, self._jobs, wanted)
+        expected = None if sent.expected_version is UNSET else sent.expected_version
+        job = await begin(self._service, self._jobs, wanted, expected)
         if (job.id, job.created_at) == (wanted.id, now_us):
             await self._audit.write(AuditAction.JOB_CREATED, actor, job.id, _details(sent))
         return job

@@ -27,7 +27,7 @@ from tocsin.web.http.flows import limits_answer, limits_detail, read_limits
 from tocsin.web.http.instants import format_instant, optional_instant, read_duration
 
 
-class _Converted(NamedTuple):
+class NamespaceSettings(NamedTuple):
     """The retention, None if it is absent; the policy: UNSET if it is absent, None to remove the namespace's; the hooks and
     the quotas that are set or removed, None to remove all quotas; and the limits, like the policy."""
 
@@ -48,7 +48,7 @@ class NamespaceRequests:
 
     async def create(self, sent: wire.CreateNamespace, actor: Actor) -> Namespace:
         """Creates a namespace."""
-        converted = self._converted(sent)
+        converted = settings_in(sent, self._parser)
         namespace = await self._service.namespaces.create(
             sent.name,
             num_shards=None if sent.num_shards is UNSET else sent.num_shards,
@@ -60,14 +60,15 @@ class NamespaceRequests:
             hooks=converted.hooks,
             limits=converted.limits or None,
             quotas=converted.quotas,
+            managed_by=sent.managed_by or None,
         )
         await self._audit.write(AuditAction.NAMESPACE_CREATED, actor, sent.name, _details(sent))
         return namespace
 
-    async def update(self, sent: wire.UpdateNamespace, actor: Actor) -> Namespace:
-        """Changes the fields that are sent."""
-        converted = self._converted(sent)
-        namespace = await self._service.namespaces.update(
+    async def update(self, sent: wire.UpdateNamespace, actor: Actor) -> tuple[Namespace, bool]:
+        """Changes the fields that are sent. The namespace, and whether anything has changed."""
+        converted = settings_in(sent, self._parser)
+        namespace, changed = await self._service.namespaces.update(
             sent.name,
             history=None if sent.history is UNSET else sent.history,
             retention_us=converted.retention_us,
@@ -79,9 +80,13 @@ class NamespaceRequests:
             hooks=converted.hooks,
             limits=converted.limits,
             quotas=converted.quotas,
+            managed_by=sent.managed_by,
+            expected_version=None if sent.expected_version is UNSET else sent.expected_version,
+            dry_run=sent.dry_run is True,
         )
-        await self._audit.write(AuditAction.NAMESPACE_CHANGED, actor, sent.name, _details(sent))
-        return namespace
+        if changed and sent.dry_run is not True:
+            await self._audit.write(AuditAction.NAMESPACE_CHANGED, actor, sent.name, _details(sent))
+        return namespace, changed
 
     async def rotate(self, sent: wire.RotateSecret, actor: Actor) -> tuple[Namespace, Rotation]:
         """Rotates the secret; generates one if the request has none."""
@@ -92,19 +97,21 @@ class NamespaceRequests:
         await self._audit.write(AuditAction.SECRET_ROTATED, actor, sent.name, rotation_details("namespace", rotation))
         return namespace, rotation
 
-    def _converted(self, sent: wire.CreateNamespace | wire.UpdateNamespace) -> _Converted:
-        rules = self._parser.rules
-        errors = bad_fields(sent, rules)
-        retention_us = read_duration("retention", sent.retention, errors)
-        if retention_us is not None and (reason := rules.retention(retention_us)):
-            errors.append(FieldError("retention", reason))
-        retry, hooks = self._parser.policy(sent.retry_policy, errors), self._parser.hooks(sent, errors)
-        limits = read_limits(sent.limits, "limits", rules, errors)
-        if isinstance(sent.quotas, wire.Quotas):
-            errors += [FieldError(f"quotas.{each.path}", each.reason) for each in bad_fields(sent.quotas, rules)]
-        if errors:
-            raise InvalidInput(*errors)
-        return _Converted(retention_us, retry, {} if hooks is UNSET else hooks, _quotas(sent.quotas), limits)
+
+def settings_in(sent: wire.NamespaceFields | wire.UpdateNamespace, parser: RequestParser) -> NamespaceSettings:
+    """The settings that a request has. Raises InvalidInput with all bad fields."""
+    rules = parser.rules
+    errors = bad_fields(sent, rules)
+    retention_us = read_duration("retention", sent.retention, errors)
+    if retention_us is not None and (reason := rules.retention(retention_us)):
+        errors.append(FieldError("retention", reason))
+    retry, hooks = parser.policy(sent.retry_policy, errors), parser.hooks(sent, errors)
+    limits = read_limits(sent.limits, "limits", rules, errors)
+    if isinstance(sent.quotas, wire.Quotas):
+        errors += [FieldError(f"quotas.{each.path}", each.reason) for each in bad_fields(sent.quotas, rules)]
+    if errors:
+        raise InvalidInput(*errors)
+    return NamespaceSettings(retention_us, retry, {} if hooks is UNSET else hooks, _quotas(sent.quotas), limits)
 
 
 def _quotas(sent: wire.Quotas | UnsetType | None) -> Mapping[str, int | None] | None:
@@ -127,6 +134,7 @@ def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Det
         "secret": _whether_set(sent.secret),
         "limits": limits_detail(sent.limits),
         "quotas": UNSET if sent.quotas is UNSET else _words(sent.quotas),
+        "managedBy": "removed" if sent.managed_by is None else sent.managed_by,
         **{field_of(event): _whether_set(getattr(sent, f"on_{event}")) for event in Event},
     }
     return {name: value for name, value in given.items() if value is not UNSET}
@@ -157,11 +165,13 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
         retry_policy=retry_answer(policy_in_force(None, namespace)),
         created_at=format_instant(namespace.created_at),
         updated_at=format_instant(namespace.updated_at),
+        version=namespace.version,
         previous_secret_until=optional_instant(namespace.signing.previous_until(now_us)),
         damaged=UNSET if namespace.damaged is None else namespace.damaged,
         deleting=UNSET if namespace.deleting is None else namespace.deleting,
         limits=limits_answer(namespace.limits),
         quotas=UNSET if namespace.quotas is None else _quotas_answer(namespace.quotas),
+        managed_by=namespace.managed_by or UNSET,
     )
     set_hooks(answer, namespace.hooks)
     return answer

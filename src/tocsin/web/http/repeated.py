@@ -26,6 +26,8 @@ _HASH_BYTES = 16
 HEADER = b"idempotency-key"
 #: Response header of a request that an earlier one with its key has done.
 REPLAYED = (b"idempotency-replayed", b"true")
+#: Response header of a request that has written nothing, because what it asks for is there.
+UNCHANGED = (b"tocsin-existing", b"true")
 #: `1`: the request's keys have not been sent before.
 FIRST_TRY_HEADER = b"tocsin-first-try"
 _encode = msgspec.json.Encoder(order="deterministic").encode

@@ -22,11 +22,14 @@ from tocsin.web.http.wire import (
     CallbackFields,
     CallbackUrl,
     Cursor,
+    DryRun,
+    ExpectedVersion,
     ExpireAfter,
     Hook,
     HookAnswer,
     Instant,
     ListedNamespace,
+    ManagedBy,
     Method,
     NamespaceName,
     Null,
@@ -36,6 +39,7 @@ from tocsin.web.http.wire import (
     RetryPolicyAnswer,
     Tags,
     TimeoutSeconds,
+    Version,
     about,
 )
 
@@ -130,11 +134,15 @@ class DefinitionFields(CallbackFields[Null], Generic[Null], kw_only=True):
 
 
 class CreateSchedule(DefinitionFields[UnsetType]):
-    """A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`."""
+    """A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`. Without
+    `managedBy` an existing schedule keeps it."""
 
     namespace: NamespaceName
     id: Annotated[ScheduleId, limits.NEW_ID]
     callback_url: CallbackUrl
+    managed_by: ManagedBy | UnsetType = UNSET
+    expected_version: ExpectedVersion | UnsetType = UNSET
+    dry_run: DryRun | UnsetType = UNSET
 
 
 class ScheduleName(RequestStruct):
@@ -146,12 +154,20 @@ class ScheduleName(RequestStruct):
 
 class UpdateSchedule(DefinitionFields[None]):
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
-    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description`, `flowKey` and the hooks,
-    and restores the default of `catchUpWindow` and `retryPolicy`."""
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description`, `flowKey`, `managedBy`
+    and the hooks, and restores the default of `catchUpWindow` and `retryPolicy`."""
 
     namespace: NamespaceName
     schedule_id: ScheduleId
     callback_url: CallbackUrl | UnsetType = UNSET
+    managed_by: ManagedBy | UnsetType | None = UNSET
+    expected_version: ExpectedVersion | UnsetType = UNSET
+
+
+class DeleteSchedule(ScheduleName):
+    """A schedule to delete."""
+
+    expected_version: ExpectedVersion | UnsetType = UNSET
 
 
 class ListSchedules(RequestStruct):
@@ -162,6 +178,7 @@ class ListSchedules(RequestStruct):
         LiveScheduleStatus | list[LiveScheduleStatus] | UnsetType,
         about("active, paused, or both: schedules with any of them match. Ended ones are not listed."),
     ] = UNSET
+    managed_by: ManagedBy | UnsetType = UNSET
     limit: Annotated[int, about("Maximum number of schedules on the page. Default 100."), limits.ROWS] | UnsetType = (
         UNSET
     )
@@ -298,6 +315,7 @@ class Schedule(ResponseStruct):
     tags: Tags
     created_at: Instant
     updated_at: Instant
+    version: Annotated[Version, about("1, and one more with each change by a client.", 1)]
     cron: Cron | UnsetType = UNSET
     time_zone: Annotated[str | UnsetType, about("The time zone of cron.", "Europe/Berlin")] = UNSET
     every: Every | UnsetType = UNSET
@@ -341,6 +359,7 @@ class Schedule(ResponseStruct):
     on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET
     on_missed: Annotated[HookAnswer | UnsetType, ON_MISSED] = UNSET
     on_paused: Annotated[HookAnswer | UnsetType, ON_PAUSED] = UNSET
+    managed_by: ManagedBy | UnsetType = UNSET
 
 
 class SchedulePage(ResponseStruct):

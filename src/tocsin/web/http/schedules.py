@@ -78,6 +78,10 @@ class ScheduleParser:
             raise InvalidInput(*errors)
         return sent.namespace, sent.schedule_id
 
+    def deletion(self, sent: wire.DeleteSchedule) -> tuple[str, str, int | None]:
+        """The schedule's namespace and id, and the version that is expected of it."""
+        return *self.name(sent), expected_version(sent)
+
     def backfill(self, sent: wire.BackfillSchedule) -> tuple[int, int]:
         """The range of instants to fire once more: from the first on, before the second."""
         errors = bad_fields(sent, self._rules)
@@ -106,7 +110,13 @@ class ScheduleParser:
         limit, cursor = _page(sent)
         wanted = [] if sent.status is UNSET else [sent.status] if isinstance(sent.status, str) else sent.status
         scope = listed_in(key, sent.namespace)
-        return ScheduleListRequest(scope, frozenset(map(ScheduleStatus, wanted)), cursor=cursor, limit=limit)
+        return ScheduleListRequest(
+            scope,
+            frozenset(map(ScheduleStatus, wanted)),
+            cursor=cursor,
+            limit=limit,
+            managed_by=None if sent.managed_by is UNSET else sent.managed_by,
+        )
 
     def history_request(self, sent: wire.ScheduleHistory) -> tuple[str, str, int, str | None]:
         """The schedule's namespace and id, and the limit and cursor of the page of its occurrences."""
@@ -160,7 +170,13 @@ class ScheduleParser:
             catch_up=sent.catch_up,
             catch_up_window_us=duration("catchUpWindow", sent.catch_up_window),
             pause_after_failures=sent.pause_after_failures,
+            managed_by=sent.managed_by,
         )
+
+
+def expected_version(sent: wire.CreateSchedule | wire.UpdateSchedule | wire.DeleteSchedule) -> int | None:
+    """The version that is expected of the schedule, if any is."""
+    return None if sent.expected_version is UNSET else sent.expected_version
 
 
 def _page(sent: wire.ListSchedules | wire.ScheduleHistory) -> tuple[int, str | None]:
@@ -219,6 +235,7 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
         tags=list(timer.tags),
         created_at=format_instant(timer.created_at),
         updated_at=format_instant(view.updated_at),
+        version=view.version,
         cron=_if_any(definition.cron),
         time_zone=UNSET if definition.cron is None else definition.time_zone,
         every=_optional_duration(definition.every_us),
@@ -240,6 +257,7 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
         last_error=_if_any(timer.last_error),
         last_occurrence=UNSET if view.last_occurrence is None else _occurrence_answer(view.last_occurrence),
         suspended=_if_any(view.suspended),
+        managed_by=_if_any(definition.managed_by),
     )
     set_hooks(answer, timer.hooks)
     return answer

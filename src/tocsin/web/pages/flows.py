@@ -8,9 +8,9 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
-from tocsin.model.errors import FlowNotFound, InvalidInput, NotFound, TooManyFlows
+from tocsin.model.errors import InvalidInput, NotFound, TooManyFlows, VersionConflict
 from tocsin.model.flow import FLOWS_MAX, PAUSED_FOR_GOOD, Flow
-from tocsin.web.http.flows import FlowName, FlowRequests, PauseFlow, PutFlow
+from tocsin.web.http.flows import DeleteFlow, FlowName, FlowRequests, PauseFlow, PutFlow
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.limit_fields import limit_body, limit_labels, limit_texts, limits_in_words
@@ -92,10 +92,9 @@ class FlowsPage(Part):
         context.permit(Role.ADMIN)
         fields = _sent(context.form)
         try:
-            sent = _reader.read(msgspec.json.encode(_body(fields)))
-            if not edited and await self._exists(sent):
-                errors = {"match": "has a rule already: edit that one"}
-                return await self._form(context, fields, edited=edited, errors=errors, status=409)
+            # A new one must not replace one that somebody else has just created.
+            expected = {} if edited else {"expectedVersion": 0}
+            sent = _reader.read(msgspec.json.encode(_body(fields) | expected))
             view = await self._requests.put(sent, context.actor)
         except InvalidInput as error:
             errors = {each.path: each.reason for each in error.errors}
@@ -103,17 +102,12 @@ class FlowsPage(Part):
                 del errors[""]
                 errors["perKey.rate.count"] = "nothing is limited: give a rate, a number in flight, or Retry-After"
             return await self._form(context, fields, edited=edited, errors=errors, status=400)
+        except VersionConflict:
+            errors = {"match": "has a rule already: edit that one"}
+            return await self._form(context, fields, edited=edited, errors=errors, status=409)
         except TooManyFlows as error:
             return await self._form(context, fields, edited=edited, errors={"match": str(error)}, status=409)
         return RedirectResponse(with_query("/flows", {"namespace": view.flow.namespace}), 303)
-
-    async def _exists(self, sent: FlowName) -> bool:
-        try:
-            await self._requests.get(sent)
-        except (FlowNotFound, InvalidInput):
-            # `put` reports all that is wrong.
-            return False
-        return True
 
     async def _form(
         self,
@@ -151,7 +145,7 @@ class FlowsPage(Part):
         elif change == "resume":
             await self._requests.resume(FlowName(namespace, match), context.actor)
         elif change == "delete":
-            await self._requests.delete(FlowName(namespace, match), context.actor)
+            await self._requests.delete(DeleteFlow(namespace, match), context.actor)
         else:
             raise NotFound("there is no such page")
         scope = context.form.exact("scope")

@@ -9,7 +9,16 @@ from tocsin_client._async.pages import AsyncPages
 from tocsin_client._async.part import Part
 from tocsin_client._core import flows
 from tocsin_client._core.steps import Steps
-from tocsin_client._generated.models import Flow, FlowLimits, FlowName, FlowPage, ListFlows, PauseFlow, PutFlow
+from tocsin_client._generated.models import (
+    DeleteFlow,
+    Flow,
+    FlowLimits,
+    FlowName,
+    FlowPage,
+    ListFlows,
+    PauseFlow,
+    PutFlow,
+)
 from tocsin_client._values import UNSET, Instant, Unset
 
 
@@ -25,15 +34,19 @@ class AsyncFlows(Part):
         per_key: FlowLimits | Mapping[str, Any] | Unset = UNSET,
         total: FlowLimits | Mapping[str, Any] | Unset = UNSET,
         close_on_retry_after: bool | Unset = UNSET,
+        managed_by: str | None | Unset = UNSET,
+        expected_version: int | Unset = UNSET,
     ) -> Flow:
         """Creates the rule, or replaces all its limits; one that is paused stays so. TooManyFlows: the namespace has as many
-        as it can have."""
+        as it can have. VersionConflict: it has not the expected version; 0: there must be none."""
         wanted = PutFlow(
             namespace=namespace,
             match=match,
             per_key=per_key,
             total=total,
             close_on_retry_after=close_on_retry_after,
+            managed_by=managed_by,
+            expected_version=expected_version,
         )
         return await self._run(self._ask("putFlow", Flow.from_json, wanted.to_json()))
 
@@ -60,10 +73,11 @@ class AsyncFlows(Part):
         """Ends a pause. FlowNotFound: there is no such rule."""
         return await self._run(self._ask("resumeFlow", Flow.from_json, _name(namespace, match)))
 
-    async def delete(self, namespace: str, match: str) -> None:
+    async def delete(self, namespace: str, match: str, *, expected_version: int | Unset = UNSET) -> None:
         """Deletes the rule: its keys are subject to the rule with the next longest prefix, or not limited. FlowNotFound:
-        there is no such rule."""
-        await self._run(flows.delete_flow(self._session, FlowName(namespace=namespace, match=match), self._options))
+        there is no such rule. VersionConflict: it has not the expected version."""
+        wanted = DeleteFlow(namespace=namespace, match=match, expected_version=expected_version)
+        await self._run(flows.delete_flow(self._session, wanted, self._options))
 
 
 def _name(namespace: str, match: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tocsin_client._generated.models import (
     CallbackMethod,
     CatchUp,
     CreateSchedule,
+    DeleteSchedule,
     Hook,
     ListSchedules,
     OccurrencePage,
@@ -67,9 +68,13 @@ class AsyncSchedules(Part):
         on_missed: Hook | Mapping[str, Any] | Unset = UNSET,
         on_paused: Hook | Mapping[str, Any] | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
+        managed_by: str | Unset = UNSET,
+        expected_version: int | Unset = UNSET,
+        dry_run: bool | Unset = UNSET,
     ) -> Schedule:
         """Creates a schedule, or changes the one with this id to this definition; an identical one writes nothing. Call it
-        on each start of your program. Give one of `cron` and `every`."""
+        on each start of your program. Give one of `cron` and `every`. VersionConflict: it has not the expected version; 0:
+        there must be none."""
         schedule = CreateSchedule(
             namespace=namespace,
             id=id,
@@ -100,6 +105,9 @@ class AsyncSchedules(Part):
             on_missed=on_missed,
             on_paused=on_paused,
             tags=tags,
+            managed_by=managed_by,
+            expected_version=expected_version,
+            dry_run=dry_run,
         )
         return await self._run(self._ask("createSchedule", Schedule.from_json, schedule.to_json()))
 
@@ -139,8 +147,11 @@ class AsyncSchedules(Part):
         on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
+        managed_by: str | None | Unset = UNSET,
+        expected_version: int | Unset = UNSET,
     ) -> Schedule:
-        """Changes the given fields; None removes those that allow it. ScheduleEnded: it has no more instants."""
+        """Changes the given fields; None removes those that allow it. ScheduleEnded: it has no more instants.
+        VersionConflict: it has not the expected version."""
         change = UpdateSchedule(
             namespace=namespace,
             schedule_id=schedule_id,
@@ -171,19 +182,25 @@ class AsyncSchedules(Part):
             on_missed=on_missed,
             on_paused=on_paused,
             tags=tags,
+            managed_by=managed_by,
+            expected_version=expected_version,
         )
         return await self._run(flows.update_schedule(self._session, change, self._options))
 
-    async def delete(self, namespace: str, schedule_id: str) -> None:
-        """Ends the schedule. ScheduleEnded: it had ended before."""
-        name = ScheduleName(namespace=namespace, schedule_id=schedule_id)
-        await self._run(flows.delete_schedule(self._session, name, self._options))
+    async def delete(self, namespace: str, schedule_id: str, *, expected_version: int | Unset = UNSET) -> None:
+        """Ends the schedule. ScheduleEnded: it had ended before. VersionConflict: it has not the expected version."""
+        wanted = DeleteSchedule(namespace=namespace, schedule_id=schedule_id, expected_version=expected_version)
+        await self._run(flows.delete_schedule(self._session, wanted, self._options))
 
-    def list(self, namespace: str, *, limit: int | Unset = UNSET) -> AsyncPages[Schedule]:
+    def list(
+        self, namespace: str, *, managed_by: str | Unset = UNSET, limit: int | Unset = UNSET
+    ) -> AsyncPages[Schedule]:
         """All schedules of the namespace, or of all that the key has access to (`*`); `limit` is the size of a page."""
 
         def fetch(cursor: str | None) -> Steps[tuple[list[Schedule], str | None]]:
-            query = ListSchedules(namespace=namespace, limit=limit, cursor=UNSET if cursor is None else cursor)
+            query = ListSchedules(
+                namespace=namespace, managed_by=managed_by, limit=limit, cursor=UNSET if cursor is None else cursor
+            )
             page = yield from self._ask("listSchedules", SchedulePage.from_json, query.to_json())
             return page.schedules, page.next_cursor
 

@@ -16,6 +16,8 @@ from tocsin_client._core.steps import Reply, Sleep, Steps
 from tocsin_client._error_bases import Conflict, NotFound, WaitTimeout
 from tocsin_client._generated.models import (
     CreateTimer,
+    DeleteFlow,
+    DeleteSchedule,
     FlowName,
     RevokeKey,
     Schedule,
@@ -134,14 +136,15 @@ def delete_timer(session: Session, name: TimerName, options: Options | None = No
     yield from _delete(session, call, Call("getTimer", name.to_json()), is_gone, options)
 
 
-def delete_schedule(session: Session, name: ScheduleName, options: Options | None = None) -> Steps[None]:
+def delete_schedule(session: Session, wanted: DeleteSchedule, options: Options | None = None) -> Steps[None]:
     """Ends a schedule."""
 
     def is_gone(found: Mapping[str, Any]) -> bool:
         return bool(found["status"] == "ended")
 
+    name = ScheduleName(namespace=wanted.namespace, schedule_id=wanted.schedule_id)
     yield from _delete(
-        session, Call("deleteSchedule", name.to_json()), Call("getSchedule", name.to_json()), is_gone, options
+        session, Call("deleteSchedule", wanted.to_json()), Call("getSchedule", name.to_json()), is_gone, options
     )
 
 
@@ -157,13 +160,14 @@ def revoke_key(session: Session, key_id: str, options: Options | None = None) ->
         check_empty(reply, OPERATIONS["revokeKey"].status)
 
 
-def delete_flow(session: Session, name: FlowName, options: Options | None = None) -> Steps[None]:
+def delete_flow(session: Session, wanted: DeleteFlow, options: Options | None = None) -> Steps[None]:
     """Deletes the rule of a flow."""
 
     def is_gone(_found: Mapping[str, Any]) -> bool:
         return False
 
-    yield from _delete(session, Call("deleteFlow", name.to_json()), Call("getFlow", name.to_json()), is_gone, options)
+    name = FlowName(namespace=wanted.namespace, match=wanted.match)
+    yield from _delete(session, Call("deleteFlow", wanted.to_json()), Call("getFlow", name.to_json()), is_gone, options)
 
 
 def delete_call(session: Session, path: Mapping[str, str], options: Options | None = None) -> Steps[None]:

@@ -65,6 +65,11 @@ class RequestTimeout(Unavailable):
     connection."""
 
 
+class VersionConflict(Conflict):
+    """VERSION_CONFLICT: The object has not the version in the request's expectedVersion: somebody else has changed,
+    created or deleted it since it was read. Nothing was written."""
+
+
 class TimerNotPending(Conflict):
     """TIMER_NOT_PENDING: The timer has finished: it can no longer be changed or canceled."""
 
@@ -239,6 +244,7 @@ CODES: dict[str, type[ApiError]] = {
     "METHOD_NOT_ALLOWED": MethodNotAllowed,
     "REQUEST_TIMEOUT": RequestTimeout,
     "CONFLICT": Conflict,
+    "VERSION_CONFLICT": VersionConflict,
     "TIMER_NOT_PENDING": TimerNotPending,
     "TIMER_PENDING": TimerPending,
     "TIMER_NOT_REPLAYABLE": TimerNotReplayable,
@@ -326,4 +332,5 @@ __all__ = [
     "TooManyKeys",
     "TooManyTags",
     "UnsupportedMediaType",
+    "VersionConflict",
 ]

@@ -606,7 +606,8 @@ class BatchCreateTimers:
 
 @dataclass(kw_only=True, slots=True)
 class CreateSchedule:
-    """A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`."""
+    """A schedule to create; send exactly one of `cron` and `every`, and at most one of `payload` and `body`. Without
+    `managedBy` an existing schedule keeps it."""
 
     #: The namespace's name.
     namespace: str
@@ -614,6 +615,12 @@ class CreateSchedule:
     id: str
     #: The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.
     callback_url: str
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | Unset = UNSET
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
+    #: Writes nothing: the response shows what would be written. Default false.
+    dry_run: bool | Unset = UNSET
     #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
     #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
@@ -680,6 +687,12 @@ class CreateSchedule:
             "id": self.id,
             "callbackUrl": self.callback_url,
         }
+        if self.managed_by is not UNSET:
+            sent["managedBy"] = self.managed_by
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
+        if self.dry_run is not UNSET:
+            sent["dryRun"] = self.dry_run
         if self.payload is not UNSET:
             sent["payload"] = self.payload
         if self.body is not UNSET:
@@ -758,8 +771,8 @@ class ScheduleName:
 @dataclass(kw_only=True, slots=True)
 class UpdateSchedule:
     """Changes to a schedule; absent fields stay unchanged. A new `cron` replaces `every` and the other way round. Null
-    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description`, `flowKey` and the
-    hooks, and restores the default of `catchUpWindow` and `retryPolicy`."""
+    removes `anchor`, `startAt`, `endAt`, `maxOccurrences`, `expireAfter`, `headers`, `description`, `flowKey`,
+    `managedBy` and the hooks, and restores the default of `catchUpWindow` and `retryPolicy`."""
 
     #: The namespace's name.
     namespace: str
@@ -767,6 +780,10 @@ class UpdateSchedule:
     schedule_id: str
     #: The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.
     callback_url: str | Unset = UNSET
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None | Unset = UNSET
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
     #: Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and objects. With GET
     #: and HEAD, which send none, only null.
     payload: JsonValue | Unset = UNSET
@@ -834,6 +851,10 @@ class UpdateSchedule:
         }
         if self.callback_url is not UNSET:
             sent["callbackUrl"] = self.callback_url
+        if self.managed_by is not UNSET:
+            sent["managedBy"] = self.managed_by
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
         if self.payload is not UNSET:
             sent["payload"] = self.payload
         if self.body is not UNSET:
@@ -905,6 +926,8 @@ class ListSchedules:
     namespace: str
     #: active, paused, or both: schedules with any of them match. Ended ones are not listed.
     status: LiveScheduleStatus | Unset = UNSET
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | Unset = UNSET
     #: Maximum number of schedules on the page. Default 100.
     limit: int | Unset = UNSET
     #: `nextCursor` of the previous page.
@@ -917,6 +940,8 @@ class ListSchedules:
         }
         if self.status is not UNSET:
             sent["status"] = self.status
+        if self.managed_by is not UNSET:
+            sent["managedBy"] = self.managed_by
         if self.limit is not UNSET:
             sent["limit"] = self.limit
         if self.cursor is not UNSET:
@@ -1040,6 +1065,28 @@ class ScheduleHistory:
             sent["limit"] = self.limit
         if self.cursor is not UNSET:
             sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class DeleteSchedule:
+    """A schedule to delete."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The schedule's id, unique among its namespace's schedules.
+    schedule_id: str
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "scheduleId": self.schedule_id,
+        }
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
         return sent
 
 
@@ -1335,8 +1382,6 @@ class CreateNamespace:
     history: HistoryMode | Unset = UNSET
     #: How long finished timers stay visible; at most 3653d.
     retention: Duration | Unset = UNSET
-    #: Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
-    secret: str | Unset = UNSET
     #: What a 2xx response to a callback means. standard: success, unless its body is a JSON object with ok: false or
     #: nextExecuteAt. strict: success only with an empty body or ok: true.
     answers: CallbackAnswers | Unset = UNSET
@@ -1356,6 +1401,10 @@ class CreateNamespace:
     on_missed: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: Hook | Mapping[str, Any] | Unset = UNSET
+    #: Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
+    secret: str | Unset = UNSET
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -1368,8 +1417,6 @@ class CreateNamespace:
             sent["history"] = self.history
         if self.retention is not UNSET:
             sent["retention"] = duration_text("retention", self.retention)
-        if self.secret is not UNSET:
-            sent["secret"] = self.secret
         if self.answers is not UNSET:
             sent["answers"] = self.answers
         if self.retry_policy is not UNSET:
@@ -1390,6 +1437,10 @@ class CreateNamespace:
             sent["onMissed"] = object_json("on_missed", self.on_missed, Hook)
         if self.on_paused is not UNSET:
             sent["onPaused"] = object_json("on_paused", self.on_paused, Hook)
+        if self.secret is not UNSET:
+            sent["secret"] = self.secret
+        if self.managed_by is not UNSET:
+            sent["managedBy"] = self.managed_by
         return sent
 
 
@@ -1476,7 +1527,8 @@ class GetNamespace:
 @dataclass(kw_only=True, slots=True)
 class UpdateNamespace:
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their
-    own for the same event; null removes one, and null removes `limits`, which are otherwise replaced as a whole."""
+    own for the same event; null removes one, and null removes `managedBy` and `limits`, which are otherwise replaced
+    as a whole."""
 
     #: The namespace's name.
     name: str
@@ -1507,6 +1559,12 @@ class UpdateNamespace:
     on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None | Unset = UNSET
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
+    #: Writes nothing: the response shows what would be written. Default false.
+    dry_run: bool | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -1543,6 +1601,12 @@ class UpdateNamespace:
             sent["onMissed"] = None if self.on_missed is None else object_json("on_missed", self.on_missed, Hook)
         if self.on_paused is not UNSET:
             sent["onPaused"] = None if self.on_paused is None else object_json("on_paused", self.on_paused, Hook)
+        if self.managed_by is not UNSET:
+            sent["managedBy"] = self.managed_by
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
+        if self.dry_run is not UNSET:
+            sent["dryRun"] = self.dry_run
         return sent
 
 
@@ -1556,6 +1620,8 @@ class DeleteNamespace:
     cancel_pending: bool | Unset = UNSET
     #: Rows a second that the job changes at most, in the whole cluster. Default 500.
     rate_per_second: int | Unset = UNSET
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
     #: Makes the request safe to repeat: the same key answers the same job.
     idempotency_key: str | Unset = UNSET
 
@@ -1568,6 +1634,8 @@ class DeleteNamespace:
             sent["cancelPending"] = self.cancel_pending
         if self.rate_per_second is not UNSET:
             sent["ratePerSecond"] = self.rate_per_second
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
         if self.idempotency_key is not UNSET:
             sent["idempotencyKey"] = self.idempotency_key
         return sent
@@ -1602,7 +1670,8 @@ class RotateSecret:
 
 @dataclass(kw_only=True, slots=True)
 class PutFlow:
-    """A rule with all its limits; send at least one of `perKey`, `total` and a true `closeOnRetryAfter`."""
+    """A rule with all its limits; send at least one of `perKey`, `total` and a true `closeOnRetryAfter`. Without
+    `managedBy` the rule keeps it; null removes it."""
 
     #: The namespace's name.
     namespace: str
@@ -1614,6 +1683,10 @@ class PutFlow:
     total: FlowLimits | Mapping[str, Any] | Unset = UNSET
     #: Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then. Default false.
     close_on_retry_after: bool | Unset = UNSET
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None | Unset = UNSET
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -1627,6 +1700,10 @@ class PutFlow:
             sent["total"] = object_json("total", self.total, FlowLimits)
         if self.close_on_retry_after is not UNSET:
             sent["closeOnRetryAfter"] = self.close_on_retry_after
+        if self.managed_by is not UNSET:
+            sent["managedBy"] = self.managed_by
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
         return sent
 
 
@@ -1690,6 +1767,28 @@ class PauseFlow:
         }
         if self.until is not UNSET:
             sent["until"] = instant_text("until", self.until)
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class DeleteFlow:
+    """A rule to delete."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The flow key that the rule is for, or a prefix of keys, which ends with a colon.
+    match: str
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "match": self.match,
+        }
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
         return sent
 
 
@@ -2396,6 +2495,8 @@ class Schedule:
     created_at: datetime
     #: An RFC 3339 instant with a time zone.
     updated_at: datetime
+    #: 1, and one more with each change by a client.
+    version: int
     #: A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the seconds first,
     #: or @hourly, @daily, @weekly, @monthly, @yearly.
     cron: str | None = None
@@ -2451,6 +2552,8 @@ class Schedule:
     on_missed: HookAnswer | None = None
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: HookAnswer | None = None
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Schedule:
@@ -2478,6 +2581,7 @@ class Schedule:
             tags=source["tags"],
             created_at=parse_instant(source["createdAt"]),
             updated_at=parse_instant(source["updatedAt"]),
+            version=source["version"],
             cron=source.get("cron"),
             time_zone=source.get("timeZone"),
             every=source.get("every"),
@@ -2508,6 +2612,7 @@ class Schedule:
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
             on_missed=None if source.get("onMissed") is None else HookAnswer.from_json(source["onMissed"]),
             on_paused=None if source.get("onPaused") is None else HookAnswer.from_json(source["onPaused"]),
+            managed_by=source.get("managedBy"),
         )
 
 
@@ -3018,6 +3123,8 @@ class Namespace:
     created_at: datetime
     #: An RFC 3339 instant with a time zone.
     updated_at: datetime
+    #: 1, and one more with each change.
+    version: int
     #: Until when the previous secret keeps signing; absent if none does.
     previous_secret_until: datetime | None = None
     #: Why the stored record can't be read; absent if it can. The fields besides name are then placeholders. Timers of the
@@ -3039,6 +3146,8 @@ class Namespace:
     on_missed: HookAnswer | None = None
     #: Who is notified when the schedule has paused itself after failures in a row.
     on_paused: HookAnswer | None = None
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Namespace:
@@ -3054,6 +3163,7 @@ class Namespace:
             retry_policy=RetryPolicyAnswer.from_json(source["retryPolicy"]),
             created_at=parse_instant(source["createdAt"]),
             updated_at=parse_instant(source["updatedAt"]),
+            version=source["version"],
             previous_secret_until=None
             if source.get("previousSecretUntil") is None
             else parse_instant(source["previousSecretUntil"]),
@@ -3066,6 +3176,7 @@ class Namespace:
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
             on_missed=None if source.get("onMissed") is None else HookAnswer.from_json(source["onMissed"]),
             on_paused=None if source.get("onPaused") is None else HookAnswer.from_json(source["onPaused"]),
+            managed_by=source.get("managedBy"),
         )
 
 
@@ -3193,6 +3304,8 @@ class Flow:
     total: FlowLimitsAnswer | None = None
     #: When it goes on; absent unless it is paused until an instant.
     paused_until: str | None = None
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Flow:
@@ -3211,6 +3324,7 @@ class Flow:
             per_key=None if source.get("perKey") is None else FlowLimitsAnswer.from_json(source["perKey"]),
             total=None if source.get("total") is None else FlowLimitsAnswer.from_json(source["total"]),
             paused_until=source.get("pausedUntil"),
+            managed_by=source.get("managedBy"),
         )
 
 

@@ -10,7 +10,16 @@ from tocsin_client._sync.pages import Pages
 from tocsin_client._sync.part import Part
 from tocsin_client._core import flows
 from tocsin_client._core.steps import Steps
-from tocsin_client._generated.models import Flow, FlowLimits, FlowName, FlowPage, ListFlows, PauseFlow, PutFlow
+from tocsin_client._generated.models import (
+    DeleteFlow,
+    Flow,
+    FlowLimits,
+    FlowName,
+    FlowPage,
+    ListFlows,
+    PauseFlow,
+    PutFlow,
+)
 from tocsin_client._values import UNSET, Instant, Unset
 
 
@@ -26,15 +35,19 @@ class Flows(Part):
         per_key: FlowLimits | Mapping[str, Any] | Unset = UNSET,
         total: FlowLimits | Mapping[str, Any] | Unset = UNSET,
         close_on_retry_after: bool | Unset = UNSET,
+        managed_by: str | None | Unset = UNSET,
+        expected_version: int | Unset = UNSET,
     ) -> Flow:
         """Creates the rule, or replaces all its limits; one that is paused stays so. TooManyFlows: the namespace has as many
-        as it can have."""
+        as it can have. VersionConflict: it has not the expected version; 0: there must be none."""
         wanted = PutFlow(
             namespace=namespace,
             match=match,
             per_key=per_key,
             total=total,
             close_on_retry_after=close_on_retry_after,
+            managed_by=managed_by,
+            expected_version=expected_version,
         )
         return self._run(self._ask("putFlow", Flow.from_json, wanted.to_json()))
 
@@ -61,10 +74,11 @@ class Flows(Part):
         """Ends a pause. FlowNotFound: there is no such rule."""
         return self._run(self._ask("resumeFlow", Flow.from_json, _name(namespace, match)))
 
-    def delete(self, namespace: str, match: str) -> None:
+    def delete(self, namespace: str, match: str, *, expected_version: int | Unset = UNSET) -> None:
         """Deletes the rule: its keys are subject to the rule with the next longest prefix, or not limited. FlowNotFound:
-        there is no such rule."""
-        self._run(flows.delete_flow(self._session, FlowName(namespace=namespace, match=match), self._options))
+        there is no such rule. VersionConflict: it has not the expected version."""
+        wanted = DeleteFlow(namespace=namespace, match=match, expected_version=expected_version)
+        self._run(flows.delete_flow(self._session, wanted, self._options))
 
 
 def _name(namespace: str, match: str) -> dict[str, Any]:

@@ -54,6 +54,7 @@ class Namespaces(Part):
         on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
         on_missed: Hook | Mapping[str, Any] | Unset = UNSET,
         on_paused: Hook | Mapping[str, Any] | Unset = UNSET,
+        managed_by: str | Unset = UNSET,
     ) -> Namespace:
         """Creates a namespace. NamespaceExists: there is one of this name. A lost answer is not followed by a retry:
         TransportError with `maybe_done`."""
@@ -72,6 +73,7 @@ class Namespaces(Part):
             on_recovery=on_recovery,
             on_missed=on_missed,
             on_paused=on_paused,
+            managed_by=managed_by,
         )
         return self._run(self._ask("createNamespace", Namespace.from_json, namespace.to_json(), safe=False))
 
@@ -92,8 +94,12 @@ class Namespaces(Part):
         on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET,
+        managed_by: str | None | Unset = UNSET,
+        expected_version: int | Unset = UNSET,
+        dry_run: bool | Unset = UNSET,
     ) -> Namespace:
-        """Changes the given fields; None removes `secret`, `retry_policy`, the quotas, the limits and the hooks."""
+        """Changes the given fields; None removes `secret`, `retry_policy`, `managed_by`, the quotas, the limits and the
+        hooks. VersionConflict: it has not the expected version."""
         change = UpdateNamespace(
             name=name,
             history=history,
@@ -109,6 +115,9 @@ class Namespaces(Part):
             on_recovery=on_recovery,
             on_missed=on_missed,
             on_paused=on_paused,
+            managed_by=managed_by,
+            expected_version=expected_version,
+            dry_run=dry_run,
         )
         return self._run(self._ask("updateNamespace", Namespace.from_json, change.to_json()))
 
@@ -137,14 +146,17 @@ class Namespaces(Part):
         cancel_pending: bool | Unset = UNSET,
         rate_per_second: int | Unset = UNSET,
         idempotency_key: str | Unset = UNSET,
+        expected_version: int | Unset = UNSET,
     ) -> Job:
         """Deletes a namespace with all that is in it, by a job that goes on without the client. NamespaceNotEmpty: timers or
-        schedules are pending, and `cancel_pending` is not set. JobRunning: another job changes something in it."""
+        schedules are pending, and `cancel_pending` is not set. JobRunning: another job changes something in it.
+        VersionConflict: the namespace has not the expected version."""
         wanted = DeleteNamespace(
             name=name,
             cancel_pending=cancel_pending,
             rate_per_second=rate_per_second,
             idempotency_key=new_key() if idempotency_key is UNSET else idempotency_key,
+            expected_version=expected_version,
         )
         return (self._run(self._ask("deleteNamespace", JobAnswer.from_json, wanted.to_json()))).job
 

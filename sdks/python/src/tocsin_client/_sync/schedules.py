@@ -15,6 +15,7 @@ from tocsin_client._generated.models import (
     CallbackMethod,
     CatchUp,
     CreateSchedule,
+    DeleteSchedule,
     Hook,
     ListSchedules,
     OccurrencePage,
@@ -68,9 +69,13 @@ class Schedules(Part):
         on_missed: Hook | Mapping[str, Any] | Unset = UNSET,
         on_paused: Hook | Mapping[str, Any] | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
+        managed_by: str | Unset = UNSET,
+        expected_version: int | Unset = UNSET,
+        dry_run: bool | Unset = UNSET,
     ) -> Schedule:
         """Creates a schedule, or changes the one with this id to this definition; an identical one writes nothing. Call it
-        on each start of your program. Give one of `cron` and `every`."""
+        on each start of your program. Give one of `cron` and `every`. VersionConflict: it has not the expected version; 0:
+        there must be none."""
         schedule = CreateSchedule(
             namespace=namespace,
             id=id,
@@ -101,6 +106,9 @@ class Schedules(Part):
             on_missed=on_missed,
             on_paused=on_paused,
             tags=tags,
+            managed_by=managed_by,
+            expected_version=expected_version,
+            dry_run=dry_run,
         )
         return self._run(self._ask("createSchedule", Schedule.from_json, schedule.to_json()))
 
@@ -140,8 +148,11 @@ class Schedules(Part):
         on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_paused: Hook | Mapping[str, Any] | None | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
+        managed_by: str | None | Unset = UNSET,
+        expected_version: int | Unset = UNSET,
     ) -> Schedule:
-        """Changes the given fields; None removes those that allow it. ScheduleEnded: it has no more instants."""
+        """Changes the given fields; None removes those that allow it. ScheduleEnded: it has no more instants.
+        VersionConflict: it has not the expected version."""
         change = UpdateSchedule(
             namespace=namespace,
             schedule_id=schedule_id,
@@ -172,19 +183,25 @@ class Schedules(Part):
             on_missed=on_missed,
             on_paused=on_paused,
             tags=tags,
+            managed_by=managed_by,
+            expected_version=expected_version,
         )
         return self._run(flows.update_schedule(self._session, change, self._options))
 
-    def delete(self, namespace: str, schedule_id: str) -> None:
-        """Ends the schedule. ScheduleEnded: it had ended before."""
-        name = ScheduleName(namespace=namespace, schedule_id=schedule_id)
-        self._run(flows.delete_schedule(self._session, name, self._options))
+    def delete(self, namespace: str, schedule_id: str, *, expected_version: int | Unset = UNSET) -> None:
+        """Ends the schedule. ScheduleEnded: it had ended before. VersionConflict: it has not the expected version."""
+        wanted = DeleteSchedule(namespace=namespace, schedule_id=schedule_id, expected_version=expected_version)
+        self._run(flows.delete_schedule(self._session, wanted, self._options))
 
-    def list(self, namespace: str, *, limit: int | Unset = UNSET) -> Pages[Schedule]:
+    def list(
+        self, namespace: str, *, managed_by: str | Unset = UNSET, limit: int | Unset = UNSET
+    ) -> Pages[Schedule]:
         """All schedules of the namespace, or of all that the key has access to (`*`); `limit` is the size of a page."""
 
         def fetch(cursor: str | None) -> Steps[tuple[list[Schedule], str | None]]:
-            query = ListSchedules(namespace=namespace, limit=limit, cursor=UNSET if cursor is None else cursor)
+            query = ListSchedules(
+                namespace=namespace, managed_by=managed_by, limit=limit, cursor=UNSET if cursor is None else cursor
+            )
             page = yield from self._ask("listSchedules", SchedulePage.from_json, query.to_json())
             return page.schedules, page.next_cursor
 

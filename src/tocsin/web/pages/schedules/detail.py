@@ -116,6 +116,7 @@ def _facts(definition: Definition) -> dict[str, str | int]:
         "Missed instants": CATCH_UP_WORDS[definition.catch_up],
         "Catch-up window": format_duration(definition.window_us),
         "Pauses": _pauses(failures),
+        "Managed by": definition.managed_by,
     }
     return {name: value for name, value in facts.items() if value is not None}
 

@@ -23,6 +23,7 @@ final class ErrorCodes {
             Map.entry("METHOD_NOT_ALLOWED", MethodNotAllowedException::new),
             Map.entry("REQUEST_TIMEOUT", RequestTimeoutException::new),
             Map.entry("CONFLICT", ConflictException::new),
+            Map.entry("VERSION_CONFLICT", VersionConflictException::new),
             Map.entry("TIMER_NOT_PENDING", TimerNotPendingException::new),
             Map.entry("TIMER_PENDING", TimerPendingException::new),
             Map.entry("TIMER_NOT_REPLAYABLE", TimerNotReplayableException::new),

@@ -15,7 +15,6 @@ import java.util.Map;
  * @param numShards The number of shards that its timers are spread over. Cannot be changed later.
  * @param history Which finished timers stay visible.
  * @param retention How long finished timers stay visible; at most 3653d.
- * @param secret Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
  * @param answers What a 2xx response to a callback means. standard: success, unless its body is a JSON object with
  * ok: false or nextExecuteAt. strict: success only with an empty body or ok: true.
  * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
@@ -27,13 +26,14 @@ import java.util.Map;
  * its replay.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
+ * @param secret Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
+ * @param managedBy The declaration that it comes from, such as the name of a repository.
  */
 public record CreateNamespace(
         String name,
         Field<Long> numShards,
         Field<HistoryMode> history,
         Field<Duration> retention,
-        Field<String> secret,
         Field<CallbackAnswers> answers,
         Field<RetryPolicy> retryPolicy,
         Field<FlowLimits> limits,
@@ -42,7 +42,9 @@ public record CreateNamespace(
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
         Field<Hook> onMissed,
-        Field<Hook> onPaused) {
+        Field<Hook> onPaused,
+        Field<String> secret,
+        Field<String> managedBy) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -53,6 +55,7 @@ public record CreateNamespace(
     public static CreateNamespace of(String name) {
         return new CreateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -90,7 +93,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -99,7 +101,9 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                secret,
+                managedBy);
     }
 
     /**
@@ -124,7 +128,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -133,7 +136,9 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                secret,
+                managedBy);
     }
 
     /**
@@ -158,7 +163,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -167,41 +171,9 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
-    }
-
-    /**
-     * Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public CreateNamespace secret(String value) {
-        return secret(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param secret Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
-     * @return a copy with it
-     */
-    public CreateNamespace secret(Field<String> secret) {
-        return new CreateNamespace(
-                name,
-                numShards,
-                history,
-                retention,
+                onPaused,
                 secret,
-                answers,
-                retryPolicy,
-                limits,
-                quotas,
-                onFailure,
-                onSuccess,
-                onRecovery,
-                onMissed,
-                onPaused);
+                managedBy);
     }
 
     /**
@@ -228,7 +200,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -237,7 +208,9 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                secret,
+                managedBy);
     }
 
     /**
@@ -262,7 +235,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -271,7 +243,9 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                secret,
+                managedBy);
     }
 
     /**
@@ -296,7 +270,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -305,7 +278,9 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                secret,
+                managedBy);
     }
 
     /**
@@ -330,7 +305,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -339,7 +313,9 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                secret,
+                managedBy);
     }
 
     /**
@@ -364,7 +340,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -373,7 +348,9 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                secret,
+                managedBy);
     }
 
     /**
@@ -398,7 +375,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -407,7 +383,9 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                secret,
+                managedBy);
     }
 
     /**
@@ -434,7 +412,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -443,7 +420,9 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                secret,
+                managedBy);
     }
 
     /**
@@ -468,7 +447,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -477,7 +455,9 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                secret,
+                managedBy);
     }
 
     /**
@@ -502,7 +482,6 @@ public record CreateNamespace(
                 numShards,
                 history,
                 retention,
-                secret,
                 answers,
                 retryPolicy,
                 limits,
@@ -511,7 +490,79 @@ public record CreateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                secret,
+                managedBy);
+    }
+
+    /**
+     * Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace secret(String value) {
+        return secret(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param secret Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
+     * @return a copy with it
+     */
+    public CreateNamespace secret(Field<String> secret) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                secret,
+                managedBy);
+    }
+
+    /**
+     * The declaration that it comes from, such as the name of a repository.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace managedBy(String value) {
+        return managedBy(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param managedBy The declaration that it comes from, such as the name of a repository.
+     * @return a copy with it
+     */
+    public CreateNamespace managedBy(Field<String> managedBy) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                secret,
+                managedBy);
     }
 
     /**
@@ -525,7 +576,6 @@ public record CreateNamespace(
         numShards.putInto(sent, "numShards", Json::of);
         history.putInto(sent, "history", HistoryMode::toJson);
         retention.putInto(sent, "retention", Values::toJson);
-        secret.putInto(sent, "secret", Json::of);
         answers.putInto(sent, "answers", CallbackAnswers::toJson);
         retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
         limits.putInto(sent, "limits", FlowLimits::toJson);
@@ -535,6 +585,8 @@ public record CreateNamespace(
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);
         onMissed.putInto(sent, "onMissed", Hook::toJson);
         onPaused.putInto(sent, "onPaused", Hook::toJson);
+        secret.putInto(sent, "secret", Json::of);
+        managedBy.putInto(sent, "managedBy", Json::of);
         return Json.object(sent);
     }
 }

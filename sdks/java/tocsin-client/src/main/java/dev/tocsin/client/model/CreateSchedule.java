@@ -12,12 +12,17 @@ import java.util.Map;
 
 /**
  * A schedule to create; send exactly one of <code>cron</code> and <code>every</code>, and at most one
- * of <code>payload</code> and <code>body</code>.
+ * of <code>payload</code> and <code>body</code>. Without <code>managedBy</code> an existing schedule
+ * keeps it.
  *
  * @param namespace The namespace's name.
  * @param id The schedule's id, unique among its namespace's schedules.
  * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
  * secrets.
+ * @param managedBy The declaration that it comes from, such as the name of a repository.
+ * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+ * none.
+ * @param dryRun Writes nothing: the response shows what would be written. Default false.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
  * objects. With GET and HEAD, which send none, only null.
  * @param body The whole body of the callback, instead of the envelope with the payload.
@@ -56,6 +61,9 @@ public record CreateSchedule(
         String namespace,
         String id,
         String callbackUrl,
+        Field<String> managedBy,
+        Field<Long> expectedVersion,
+        Field<Boolean> dryRun,
         Field<Json> payload,
         Field<RawBody> body,
         Field<CallbackMethod> method,
@@ -122,7 +130,168 @@ public record CreateSchedule(
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent());
+    }
+
+    /**
+     * The declaration that it comes from, such as the name of a repository.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule managedBy(String value) {
+        return managedBy(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param managedBy The declaration that it comes from, such as the name of a repository.
+     * @return a copy with it
+     */
+    public CreateSchedule managedBy(Field<String> managedBy) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule expectedVersion(long value) {
+        return expectedVersion(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     * @return a copy with it
+     */
+    public CreateSchedule expectedVersion(Field<Long> expectedVersion) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Writes nothing: the response shows what would be written. Default false.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule dryRun(boolean value) {
+        return dryRun(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param dryRun Writes nothing: the response shows what would be written. Default false.
+     * @return a copy with it
+     */
+    public CreateSchedule dryRun(Field<Boolean> dryRun) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
     }
 
     /**
@@ -148,6 +317,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -197,6 +369,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -246,6 +421,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -295,6 +473,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -344,6 +525,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -393,6 +577,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -442,6 +629,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -493,6 +683,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -542,6 +735,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -593,6 +789,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -642,6 +841,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -691,6 +893,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -742,6 +947,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -793,6 +1001,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -842,6 +1053,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -891,6 +1105,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -940,6 +1157,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -989,6 +1209,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1038,6 +1261,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1087,6 +1313,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1138,6 +1367,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1189,6 +1421,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1238,6 +1473,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1287,6 +1525,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1336,6 +1577,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1385,6 +1629,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
                 payload,
                 body,
                 method,
@@ -1423,6 +1670,9 @@ public record CreateSchedule(
         sent.put("namespace", Json.of(namespace));
         sent.put("id", Json.of(id));
         sent.put("callbackUrl", Json.of(callbackUrl));
+        managedBy.putInto(sent, "managedBy", Json::of);
+        expectedVersion.putInto(sent, "expectedVersion", Json::of);
+        dryRun.putInto(sent, "dryRun", Json::of);
         payload.putInto(sent, "payload", value -> value);
         body.putInto(sent, "body", RawBody::toJson);
         method.putInto(sent, "method", CallbackMethod::toJson);

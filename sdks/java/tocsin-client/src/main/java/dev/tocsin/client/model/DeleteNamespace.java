@@ -12,12 +12,15 @@ import java.util.Map;
  * @param name The namespace's name.
  * @param cancelPending Delete it although timers or schedules are pending in it. Default false.
  * @param ratePerSecond Rows a second that the job changes at most, in the whole cluster. Default 500.
+ * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+ * none.
  * @param idempotencyKey Makes the request safe to repeat: the same key answers the same job.
  */
 public record DeleteNamespace(
         String name,
         Field<Boolean> cancelPending,
         Field<Long> ratePerSecond,
+        Field<Long> expectedVersion,
         Field<String> idempotencyKey) {
 
     /**
@@ -29,6 +32,7 @@ public record DeleteNamespace(
     public static DeleteNamespace of(String name) {
         return new DeleteNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent());
@@ -55,6 +59,7 @@ public record DeleteNamespace(
                 name,
                 cancelPending,
                 ratePerSecond,
+                expectedVersion,
                 idempotencyKey);
     }
 
@@ -79,6 +84,34 @@ public record DeleteNamespace(
                 name,
                 cancelPending,
                 ratePerSecond,
+                expectedVersion,
+                idempotencyKey);
+    }
+
+    /**
+     * The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public DeleteNamespace expectedVersion(long value) {
+        return expectedVersion(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     * @return a copy with it
+     */
+    public DeleteNamespace expectedVersion(Field<Long> expectedVersion) {
+        return new DeleteNamespace(
+                name,
+                cancelPending,
+                ratePerSecond,
+                expectedVersion,
                 idempotencyKey);
     }
 
@@ -103,6 +136,7 @@ public record DeleteNamespace(
                 name,
                 cancelPending,
                 ratePerSecond,
+                expectedVersion,
                 idempotencyKey);
     }
 
@@ -116,6 +150,7 @@ public record DeleteNamespace(
         sent.put("name", Json.of(name));
         cancelPending.putInto(sent, "cancelPending", Json::of);
         ratePerSecond.putInto(sent, "ratePerSecond", Json::of);
+        expectedVersion.putInto(sent, "expectedVersion", Json::of);
         idempotencyKey.putInto(sent, "idempotencyKey", Json::of);
         return Json.object(sent);
     }

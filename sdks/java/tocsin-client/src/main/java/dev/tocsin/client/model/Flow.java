@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
  * @param perKey The limits of each flow key by itself. Null if absent.
  * @param total The limits of all flow keys of the rule together. Null if absent.
  * @param pausedUntil When it goes on; absent unless it is paused until an instant. Null if absent.
+ * @param managedBy The declaration that it comes from, such as the name of a repository. Null if absent.
  */
 public record Flow(
         String namespace,
@@ -36,7 +37,8 @@ public record Flow(
         boolean complete,
         @Nullable FlowLimitsAnswer perKey,
         @Nullable FlowLimitsAnswer total,
-        @Nullable String pausedUntil) {
+        @Nullable String pausedUntil,
+        @Nullable String managedBy) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -58,6 +60,7 @@ public record Flow(
                 source.read("complete", Json::asBoolean),
                 source.readOptional("perKey", FlowLimitsAnswer::fromJson),
                 source.readOptional("total", FlowLimitsAnswer::fromJson),
-                source.readOptional("pausedUntil", Json::asString));
+                source.readOptional("pausedUntil", Json::asString),
+                source.readOptional("managedBy", Json::asString));
     }
 }

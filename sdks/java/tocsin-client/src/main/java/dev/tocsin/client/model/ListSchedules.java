@@ -11,12 +11,14 @@ import java.util.Map;
  *
  * @param namespace The namespace's name; <code>*</code>: all that the API key has access to.
  * @param status active, paused, or both: schedules with any of them match. Ended ones are not listed.
+ * @param managedBy The declaration that it comes from, such as the name of a repository.
  * @param limit Maximum number of schedules on the page. Default 100.
  * @param cursor <code>nextCursor</code> of the previous page.
  */
 public record ListSchedules(
         String namespace,
         Field<LiveScheduleStatus> status,
+        Field<String> managedBy,
         Field<Long> limit,
         Field<String> cursor) {
 
@@ -29,6 +31,7 @@ public record ListSchedules(
     public static ListSchedules in(String namespace) {
         return new ListSchedules(
                 namespace,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent());
@@ -54,6 +57,32 @@ public record ListSchedules(
         return new ListSchedules(
                 namespace,
                 status,
+                managedBy,
+                limit,
+                cursor);
+    }
+
+    /**
+     * The declaration that it comes from, such as the name of a repository.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public ListSchedules managedBy(String value) {
+        return managedBy(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param managedBy The declaration that it comes from, such as the name of a repository.
+     * @return a copy with it
+     */
+    public ListSchedules managedBy(Field<String> managedBy) {
+        return new ListSchedules(
+                namespace,
+                status,
+                managedBy,
                 limit,
                 cursor);
     }
@@ -78,6 +107,7 @@ public record ListSchedules(
         return new ListSchedules(
                 namespace,
                 status,
+                managedBy,
                 limit,
                 cursor);
     }
@@ -102,6 +132,7 @@ public record ListSchedules(
         return new ListSchedules(
                 namespace,
                 status,
+                managedBy,
                 limit,
                 cursor);
     }
@@ -115,6 +146,7 @@ public record ListSchedules(
         Map<String, Json> sent = new LinkedHashMap<>();
         sent.put("namespace", Json.of(namespace));
         status.putInto(sent, "status", LiveScheduleStatus::toJson);
+        managedBy.putInto(sent, "managedBy", Json::of);
         limit.putInto(sent, "limit", Json::of);
         cursor.putInto(sent, "cursor", Json::of);
         return Json.object(sent);

@@ -21,6 +21,7 @@ import org.jspecify.annotations.Nullable;
  * @param retryPolicy The policy of timers without their own: the namespace's, or the default.
  * @param createdAt An RFC 3339 instant with a time zone.
  * @param updatedAt An RFC 3339 instant with a time zone.
+ * @param version 1, and one more with each change.
  * @param previousSecretUntil Until when the previous secret keeps signing; absent if none does. Null if absent.
  * @param damaged Why the stored record can't be read; absent if it can. The fields besides name are then
  * placeholders. Timers of the namespace wait, and its operations are refused, until the record is
@@ -34,6 +35,7 @@ import org.jspecify.annotations.Nullable;
  * its replay. Null if absent.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused. Null if absent.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row. Null if absent.
+ * @param managedBy The declaration that it comes from, such as the name of a repository. Null if absent.
  */
 public record Namespace(
         String name,
@@ -46,6 +48,7 @@ public record Namespace(
         RetryPolicyAnswer retryPolicy,
         Instant createdAt,
         Instant updatedAt,
+        long version,
         @Nullable Instant previousSecretUntil,
         @Nullable String damaged,
         @Nullable String deleting,
@@ -55,7 +58,8 @@ public record Namespace(
         @Nullable HookAnswer onSuccess,
         @Nullable HookAnswer onRecovery,
         @Nullable HookAnswer onMissed,
-        @Nullable HookAnswer onPaused) {
+        @Nullable HookAnswer onPaused,
+        @Nullable String managedBy) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -75,6 +79,7 @@ public record Namespace(
                 source.read("retryPolicy", RetryPolicyAnswer::fromJson),
                 source.read("createdAt", Values::toInstant),
                 source.read("updatedAt", Values::toInstant),
+                source.read("version", Json::asLong),
                 source.readOptional("previousSecretUntil", Values::toInstant),
                 source.readOptional("damaged", Json::asString),
                 source.readOptional("deleting", Json::asString),
@@ -84,6 +89,7 @@ public record Namespace(
                 source.readOptional("onSuccess", HookAnswer::fromJson),
                 source.readOptional("onRecovery", HookAnswer::fromJson),
                 source.readOptional("onMissed", HookAnswer::fromJson),
-                source.readOptional("onPaused", HookAnswer::fromJson));
+                source.readOptional("onPaused", HookAnswer::fromJson),
+                source.readOptional("managedBy", Json::asString));
     }
 }

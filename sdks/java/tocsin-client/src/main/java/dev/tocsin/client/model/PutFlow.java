@@ -8,7 +8,7 @@ import java.util.Map;
 
 /**
  * A rule with all its limits; send at least one of <code>perKey</code>, <code>total</code> and a true
- * <code>closeOnRetryAfter</code>.
+ * <code>closeOnRetryAfter</code>. Without <code>managedBy</code> the rule keeps it; null removes it.
  *
  * @param namespace The namespace's name.
  * @param match The flow key that the rule is for, or a prefix of keys, which ends with a colon.
@@ -16,13 +16,18 @@ import java.util.Map;
  * @param total The limits of all flow keys of the rule together.
  * @param closeOnRetryAfter Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then.
  * Default false.
+ * @param managedBy The declaration that it comes from, such as the name of a repository.
+ * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+ * none.
  */
 public record PutFlow(
         String namespace,
         String match,
         Field<FlowLimits> perKey,
         Field<FlowLimits> total,
-        Field<Boolean> closeOnRetryAfter) {
+        Field<Boolean> closeOnRetryAfter,
+        Field<String> managedBy,
+        Field<Long> expectedVersion) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -35,6 +40,8 @@ public record PutFlow(
         return new PutFlow(
                 namespace,
                 match,
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent());
@@ -62,7 +69,9 @@ public record PutFlow(
                 match,
                 perKey,
                 total,
-                closeOnRetryAfter);
+                closeOnRetryAfter,
+                managedBy,
+                expectedVersion);
     }
 
     /**
@@ -87,7 +96,9 @@ public record PutFlow(
                 match,
                 perKey,
                 total,
-                closeOnRetryAfter);
+                closeOnRetryAfter,
+                managedBy,
+                expectedVersion);
     }
 
     /**
@@ -114,7 +125,65 @@ public record PutFlow(
                 match,
                 perKey,
                 total,
-                closeOnRetryAfter);
+                closeOnRetryAfter,
+                managedBy,
+                expectedVersion);
+    }
+
+    /**
+     * The declaration that it comes from, such as the name of a repository.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PutFlow managedBy(String value) {
+        return managedBy(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param managedBy The declaration that it comes from, such as the name of a repository.
+     * @return a copy with it
+     */
+    public PutFlow managedBy(Field<String> managedBy) {
+        return new PutFlow(
+                namespace,
+                match,
+                perKey,
+                total,
+                closeOnRetryAfter,
+                managedBy,
+                expectedVersion);
+    }
+
+    /**
+     * The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PutFlow expectedVersion(long value) {
+        return expectedVersion(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     * @return a copy with it
+     */
+    public PutFlow expectedVersion(Field<Long> expectedVersion) {
+        return new PutFlow(
+                namespace,
+                match,
+                perKey,
+                total,
+                closeOnRetryAfter,
+                managedBy,
+                expectedVersion);
     }
 
     /**
@@ -129,6 +198,8 @@ public record PutFlow(
         perKey.putInto(sent, "perKey", FlowLimits::toJson);
         total.putInto(sent, "total", FlowLimits::toJson);
         closeOnRetryAfter.putInto(sent, "closeOnRetryAfter", Json::of);
+        managedBy.putInto(sent, "managedBy", Json::of);
+        expectedVersion.putInto(sent, "expectedVersion", Json::of);
         return Json.object(sent);
     }
 }

@@ -36,6 +36,7 @@ import org.jspecify.annotations.Nullable;
  * @param tags Labels to filter lists by.
  * @param createdAt An RFC 3339 instant with a time zone.
  * @param updatedAt An RFC 3339 instant with a time zone.
+ * @param version 1, and one more with each change by a client.
  * @param cron A cron expression of five fields (minute, hour, day of month, month, day of week), or six with the
  * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly. Null if absent.
  * @param timeZone The time zone of cron. Null if absent.
@@ -66,6 +67,7 @@ import org.jspecify.annotations.Nullable;
  * its replay. Null if absent.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused. Null if absent.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row. Null if absent.
+ * @param managedBy The declaration that it comes from, such as the name of a repository. Null if absent.
  */
 public record Schedule(
         String namespace,
@@ -90,6 +92,7 @@ public record Schedule(
         List<String> tags,
         Instant createdAt,
         Instant updatedAt,
+        long version,
         @Nullable String cron,
         @Nullable String timeZone,
         @Nullable Duration every,
@@ -115,7 +118,8 @@ public record Schedule(
         @Nullable HookAnswer onSuccess,
         @Nullable HookAnswer onRecovery,
         @Nullable HookAnswer onMissed,
-        @Nullable HookAnswer onPaused) {
+        @Nullable HookAnswer onPaused,
+        @Nullable String managedBy) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -147,6 +151,7 @@ public record Schedule(
                 source.read("tags", json -> json.asList(Json::asString)),
                 source.read("createdAt", Values::toInstant),
                 source.read("updatedAt", Values::toInstant),
+                source.read("version", Json::asLong),
                 source.readOptional("cron", Json::asString),
                 source.readOptional("timeZone", Json::asString),
                 source.readOptional("every", Values::toDuration),
@@ -172,6 +177,7 @@ public record Schedule(
                 source.readOptional("onSuccess", HookAnswer::fromJson),
                 source.readOptional("onRecovery", HookAnswer::fromJson),
                 source.readOptional("onMissed", HookAnswer::fromJson),
-                source.readOptional("onPaused", HookAnswer::fromJson));
+                source.readOptional("onPaused", HookAnswer::fromJson),
+                source.readOptional("managedBy", Json::asString));
     }
 }

@@ -10,8 +10,8 @@ import java.util.Map;
 
 /**
  * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules
- * without their own for the same event; null removes one, and null removes <code>limits</code>, which
- * are otherwise replaced as a whole.
+ * without their own for the same event; null removes one, and null removes <code>managedBy</code> and
+ * <code>limits</code>, which are otherwise replaced as a whole.
  *
  * @param name The namespace's name.
  * @param history Which finished timers stay visible.
@@ -29,6 +29,10 @@ import java.util.Map;
  * its replay.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
+ * @param managedBy The declaration that it comes from, such as the name of a repository.
+ * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+ * none.
+ * @param dryRun Writes nothing: the response shows what would be written. Default false.
  */
 public record UpdateNamespace(
         String name,
@@ -44,7 +48,10 @@ public record UpdateNamespace(
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
         Field<Hook> onMissed,
-        Field<Hook> onPaused) {
+        Field<Hook> onPaused,
+        Field<String> managedBy,
+        Field<Long> expectedVersion,
+        Field<Boolean> dryRun) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -55,6 +62,9 @@ public record UpdateNamespace(
     public static UpdateNamespace of(String name) {
         return new UpdateNamespace(
                 name,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -101,7 +111,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -135,7 +148,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -169,7 +185,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -203,7 +222,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -239,7 +261,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -273,7 +298,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -307,7 +335,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -341,7 +372,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -375,7 +409,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -409,7 +446,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -445,7 +485,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -479,7 +522,10 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -513,7 +559,123 @@ public record UpdateNamespace(
                 onSuccess,
                 onRecovery,
                 onMissed,
-                onPaused);
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
+    }
+
+    /**
+     * The declaration that it comes from, such as the name of a repository.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace managedBy(String value) {
+        return managedBy(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param managedBy The declaration that it comes from, such as the name of a repository.
+     * @return a copy with it
+     */
+    public UpdateNamespace managedBy(Field<String> managedBy) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
+    }
+
+    /**
+     * The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace expectedVersion(long value) {
+        return expectedVersion(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     * @return a copy with it
+     */
+    public UpdateNamespace expectedVersion(Field<Long> expectedVersion) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
+    }
+
+    /**
+     * Writes nothing: the response shows what would be written. Default false.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace dryRun(boolean value) {
+        return dryRun(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param dryRun Writes nothing: the response shows what would be written. Default false.
+     * @return a copy with it
+     */
+    public UpdateNamespace dryRun(Field<Boolean> dryRun) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
     }
 
     /**
@@ -537,6 +699,9 @@ public record UpdateNamespace(
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);
         onMissed.putInto(sent, "onMissed", Hook::toJson);
         onPaused.putInto(sent, "onPaused", Hook::toJson);
+        managedBy.putInto(sent, "managedBy", Json::of);
+        expectedVersion.putInto(sent, "expectedVersion", Json::of);
+        dryRun.putInto(sent, "dryRun", Json::of);
         return Json.object(sent);
     }
 }

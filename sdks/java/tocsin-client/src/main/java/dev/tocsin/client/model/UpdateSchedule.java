@@ -14,13 +14,16 @@ import java.util.Map;
  * Changes to a schedule; absent fields stay unchanged. A new <code>cron</code> replaces
  * <code>every</code> and the other way round. Null removes <code>anchor</code>, <code>startAt</code>,
  * <code>endAt</code>, <code>maxOccurrences</code>, <code>expireAfter</code>, <code>headers</code>,
- * <code>description</code>, <code>flowKey</code> and the hooks, and restores the default of
- * <code>catchUpWindow</code> and <code>retryPolicy</code>.
+ * <code>description</code>, <code>flowKey</code>, <code>managedBy</code> and the hooks, and restores
+ * the default of <code>catchUpWindow</code> and <code>retryPolicy</code>.
  *
  * @param namespace The namespace's name.
  * @param scheduleId The schedule's id, unique among its namespace's schedules.
  * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
  * secrets.
+ * @param managedBy The declaration that it comes from, such as the name of a repository.
+ * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+ * none.
  * @param payload Any JSON, delivered exactly as sent; at most 102400 bytes, and 100 levels of nested arrays and
  * objects. With GET and HEAD, which send none, only null.
  * @param body The whole body of the callback, instead of the envelope with the payload.
@@ -59,6 +62,8 @@ public record UpdateSchedule(
         String namespace,
         String scheduleId,
         Field<String> callbackUrl,
+        Field<String> managedBy,
+        Field<Long> expectedVersion,
         Field<Json> payload,
         Field<RawBody> body,
         Field<CallbackMethod> method,
@@ -123,6 +128,8 @@ public record UpdateSchedule(
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent());
     }
 
@@ -149,6 +156,112 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The declaration that it comes from, such as the name of a repository.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule managedBy(String value) {
+        return managedBy(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param managedBy The declaration that it comes from, such as the name of a repository.
+     * @return a copy with it
+     */
+    public UpdateSchedule managedBy(Field<String> managedBy) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule expectedVersion(long value) {
+        return expectedVersion(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     * @return a copy with it
+     */
+    public UpdateSchedule expectedVersion(Field<Long> expectedVersion) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -200,6 +313,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -249,6 +364,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -298,6 +415,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -347,6 +466,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -396,6 +517,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -445,6 +568,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -494,6 +619,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -545,6 +672,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -594,6 +723,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -645,6 +776,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -694,6 +827,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -743,6 +878,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -794,6 +931,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -845,6 +984,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -894,6 +1035,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -943,6 +1086,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -992,6 +1137,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1041,6 +1188,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1090,6 +1239,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1139,6 +1290,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1190,6 +1343,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1241,6 +1396,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1290,6 +1447,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1339,6 +1498,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1388,6 +1549,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1437,6 +1600,8 @@ public record UpdateSchedule(
                 namespace,
                 scheduleId,
                 callbackUrl,
+                managedBy,
+                expectedVersion,
                 payload,
                 body,
                 method,
@@ -1475,6 +1640,8 @@ public record UpdateSchedule(
         sent.put("namespace", Json.of(namespace));
         sent.put("scheduleId", Json.of(scheduleId));
         callbackUrl.putInto(sent, "callbackUrl", Json::of);
+        managedBy.putInto(sent, "managedBy", Json::of);
+        expectedVersion.putInto(sent, "expectedVersion", Json::of);
         payload.putInto(sent, "payload", value -> value);
         body.putInto(sent, "body", RawBody::toJson);
         method.putInto(sent, "method", CallbackMethod::toJson);

@@ -1,0 +1,1 @@
+"""Files that declare namespaces, flows and schedules: `tocsin apply` and `tocsin pull`."""
