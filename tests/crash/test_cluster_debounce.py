@@ -14,4 +14,5 @@ from tests.support.cluster import DATABASE, new_database
 async def test_debounced_creates_are_all_delivered_once_a_node_is_killed(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    assert await run(await new_database(request, DATABASE), tmp_path, Plan(creates=640, ids=64, rate=160)) == []
+    plan = Plan(creates=640, ids=64, rate=160, delay_s=1, max_delay_s=2)
+    assert await run(await new_database(request, DATABASE), tmp_path, plan) == []

@@ -31,8 +31,8 @@ from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 NAMES = ("one", "two", "three")
 NAMESPACE, SHARDS = "search", 24
 _SENDERS, _BATCH = 8, 25
-#: A create arrives for each id more often than this, so that windows last until the longest delay.
-_DELAY_S, _MAX_DELAY_S, _TIMEOUT_S = 2, 6, 2
+#: Of the callback.
+_TIMEOUT_S = 2
 #: How late a call may arrive on a busy machine; and where its node was killed.
 _LATE_S, _CLAIMED_S = 2.0, 10.0
 _BALANCE_S = 120.0
@@ -40,12 +40,15 @@ _BALANCE_S = 120.0
 
 @dataclass(frozen=True)
 class Plan:
-    """How many creates of how many ids, how many a second, and after which share of them a node is killed."""
+    """How many creates of how many ids, how many a second, and after which share of them a node is killed. `delay_s` is
+    longer than it usually takes until the next create of an id, so that windows last until the longest delay."""
 
     creates: int = 100_000
     ids: int = 1_000
     rate: int = 2_000
     killed_at: float = 0.4
+    delay_s: int = 2
+    max_delay_s: int = 6
 
 
 @dataclass
@@ -181,7 +184,7 @@ class Drill:
     def _timer(self, number: int, payload: int) -> dict[str, Any]:
         timer = {
             "namespace": NAMESPACE, "id": f"d{number}", "callbackUrl": self.receiver.url, "payload": payload,
-            "onConflict": "debounce", "delay": f"{_DELAY_S}s", "maxDelay": f"{_MAX_DELAY_S}s",
+            "onConflict": "debounce", "delay": f"{self.plan.delay_s}s", "maxDelay": f"{self.plan.max_delay_s}s",
             "idempotencyKey": f"{number}/{payload}", "callbackTimeoutSeconds": _TIMEOUT_S,
         }  # fmt: skip
         return timer | ({"collect": COLLECT_MAX} if collects(number) else {})
@@ -235,7 +238,7 @@ class Drill:
             if came is None:
                 wrong.append(f"d{number}: {payload} was acknowledged and never delivered")
                 continue
-            behind_s = (came - at) / 1e6 - _MAX_DELAY_S
+            behind_s = (came - at) / 1e6 - self.plan.max_delay_s
             late[is_lost].append(behind_s)
             if behind_s > allowed_s:
                 wrong.append(f"d{number}: {payload} came {behind_s:.1f} s after its longest delay")
