@@ -62,7 +62,7 @@ async def test_clients_get_an_error_in_time_when_the_store_does_not_respond() ->
 
 
 async def test_a_durable_write_is_answered_though_its_claim_has_ended() -> None:
-    """The node lease lapses while the store writes: the timer is there, so its client must not be told that nobody knows."""
+    """The node lease lapses while the store writes: the timer is there, so its client must not get an unknown outcome."""
     store = Stalling()
     await store.open(1)
     node = Node(store)
