@@ -4,7 +4,7 @@ what holds for them in a part (rule 31)."""
 from __future__ import annotations
 
 from .mutation import Mutation, mutation
-from .mutation_operators import Edit, always, drop, leave_out, narrow, never, replace, rewrite
+from .mutation_operators import Edit, always, drop, insert, leave_out, narrow, never, replace, rewrite
 
 EXISTING = "tocsin.timers.engine.idempotency:"
 WINDOW, ASSEMBLY = "tocsin.timers.engine.window:Window.", "tocsin.timers.engine.assembly:Assembly."
@@ -63,14 +63,21 @@ _OF_PARTS = [
     mutation(
         "of a part's creates of one id the first counts",
         31,
-        replace("tocsin.timers.engine.rows:Batch.add_part", "part.rows", by="reversed(part.rows)", in_="self.final"),
+        insert(
+            "tocsin.timers.engine.rows:Batch.add_part",
+            """
+            if uuid in final:
+                continue
+            """,
+            before="final[uuid] = ...",
+        ),
         caught_by=_PART + "of_two_creates_of_one_id_in_a_part_the_later_counts",
     ),
     mutation(
         "an update does not see the create before it in its batch",
         31,
         drop(WINDOW + "to_fetch", "written.update"),
-        drop("tocsin.timers.engine.rows:Batch.add_part", "self.final"),
+        drop("tocsin.timers.engine.rows:Batch.add_part", "final[uuid] = ..."),
         caught_by=_SAME,
     ),
     mutation(
@@ -124,7 +131,7 @@ _OF_PARTS = [
     mutation(
         "a part exceeds its namespace's quota",
         31,
-        always(ASSEMBLY + "_admits", "self.room_for is None"),
+        replace(ASSEMBLY + "_admits", "room.left", by="sys.maxsize"),
         caught_by=_PART + "a_quota_refuses_only_the_creates_for_which_it_has_no_room",
     ),
     mutation(

@@ -35,7 +35,7 @@ from tocsin.stores.memory import MemoryStore
 from tocsin.telemetry.clock import SystemClock
 from tocsin.timers.engine.assembly import Assembly
 from tocsin.timers.engine.parts import JOINED_MAX, JOINED_WITHIN_US, Part
-from tocsin.timers.engine.rows import OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import Batch, OpKind, Row, WriteOp
 from tocsin.timers.listing import TimerView
 
 
@@ -180,22 +180,41 @@ def test_a_part_that_was_refused_with_its_batch_goes_on_as_operations_in_its_pla
 # ---------------------------------------------------------------------- each by itself
 
 
-def _assembled(bench: Bench, room: Room | None = None, refused: Exception | None = None) -> None:
+def _assembled(bench: Bench, room: Room | None = None, refused: Exception | None = None) -> Batch:
     assembly = Assembly(
         bench.window, now_us=0, boot_us=0, history_rule=lambda _: (HistoryMode.ALL, 1), failure_retention_us=1,
         refusal_of=lambda namespace: refused,  # type: ignore[arg-type, return-value]
     )  # fmt: skip
     if room is not None:
         assembly.room_for = lambda namespace: room
-    bench.commit(assembly.batch(rows_max=100, bytes_max=10_000, finished_max=0, exact_after_us=0))
+    batch = assembly.batch(rows_max=100, bytes_max=10_000, finished_max=0, exact_after_us=0)
+    bench.commit(batch)
+    return batch
 
 
 def test_a_quota_refuses_only_the_creates_for_which_it_has_no_room() -> None:
     bench = Bench()
     bench.create_together((10, UUID), (20, OTHER), (30, b"w" * 16))
-    _assembled(bench, Room(2, 2))
+    assert _assembled(bench, Room(2, 2)).creates == {"n": 2}
     assert [type(answer) for answer in bench.answers] == [Row, Row, QuotaExceeded]
     assert bench.stored().keys() == {UUID, OTHER}
+
+
+def test_a_part_for_which_a_quota_has_room_is_written_as_a_whole() -> None:
+    bench = Bench()
+    bench.create_together((10, UUID), (20, OTHER), deadline_us=10)
+    bench.create_together((30, b"w" * 16))
+    batch = _assembled(bench, Room(3, 3))
+    assert ([len(part) for part, _, _ in batch.parts], batch.creates) == ([2, 1], {"n": 3})
+    assert bench.stored().keys() == {UUID, OTHER, b"w" * 16}
+
+
+def test_parts_of_one_batch_share_what_is_left_of_a_quota() -> None:
+    bench = Bench()
+    bench.create_together((10, UUID), deadline_us=10)
+    bench.create_together((20, OTHER), (30, b"w" * 16))
+    assert _assembled(bench, Room(2, 2)).creates == {"n": 2}
+    assert [type(answer) for answer in bench.answers] == [Row, Row, QuotaExceeded]
 
 
 def test_nothing_is_created_in_a_namespace_that_is_being_deleted() -> None:

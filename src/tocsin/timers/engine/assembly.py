@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from itertools import starmap
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -143,8 +144,7 @@ class Assembly:
         finished timers, besides those that an operation depends on. If it is empty, its fence still proves answers of
         "will not fire" (rule 16)."""
         window, batch = self._window, self._batch
-        packed = 0
-        while window.pending and packed + len(batch.ops) < rows_max and batch.bytes < bytes_max:
+        while window.pending and batch.packed + len(batch.ops) < rows_max and batch.bytes < bytes_max:
             if batch.reckoned >= reckoning_max:
                 break
             op = window.pending[0]
@@ -153,9 +153,8 @@ class Assembly:
                 window.refuse(op, RequestExpired(EXPIRED), self._boot_us)
                 continue
             if isinstance(op, Part):
-                if self._write_part(op, rows_max - packed - len(batch.ops), bytes_max - batch.bytes):
+                if self._write_part(op, rows_max - batch.writes, bytes_max - batch.bytes):
                     window.pending.popleft()
-                    packed += len(op)
                 else:
                     window.queue.take_apart(op)
                 continue
@@ -197,31 +196,32 @@ class Assembly:
     def _write_part(self, part: Part, rows_max: int, bytes_max: int) -> bool:
         """Adds the creates of the part to the batch, each with the effect that it has as an operation; False, and nothing
         is added, if one of them has to be decided by itself, or the batch has no room for all."""
-        window, batch = self._window, self._batch
-        if len(part) > rows_max or not all(map(self._admits, part.namespaces())):
+        batch, created = self._batch, part.created()
+        if len(part) > rows_max or not all(starmap(self._admits, created.items())):
             return False
         try:
-            rows = part.rows()
+            rows, stored_rows = part.rows()
         except UNUSABLE:
             return False
-        sizes = [row.size for row, _ in rows]
+        sizes = [row.size for row in rows]
         if max(sizes) > self._client_bytes_max or sum(sizes) > bytes_max:
             return False
-        former = window.remembered(part.uuids)
-        former.update(uuid for known in (batch.final, self._fetched) if known for uuid in part.uuids if uuid in known)
-        for run in map(self._runs.superseded, former):
-            if run is not None:
-                self._add_run(run)
-        batch.add_part(WrittenPart(part, len(batch.ops), [row for row, _ in rows]), [stored for _, stored in rows])
+        for run in self._runs.superseded_by(part.uuids):
+            self._add_run(run)
+        for namespace, count in created.items():
+            if self.room_for is not None and self.room_for(namespace) is not None:
+                batch.creates[namespace] = batch.creates.get(namespace, 0) + count
+        batch.add_part(WrittenPart(part, len(batch.ops), rows), stored_rows, sum(sizes))
         return True
 
-    def _admits(self, namespace: str) -> bool:
-        """Whether the namespace takes creates, and any number of them."""
+    def _admits(self, namespace: str, count: int) -> bool:
+        """Whether the namespace takes so many creates."""
         if namespace not in self._open:
             if self._refusal_of(namespace) is not None:
                 return False
             self._open.add(namespace)
-        return self.room_for is None or self.room_for(namespace) is None
+        room = None if self.room_for is None else self.room_for(namespace)
+        return room is None or self._batch.creates.get(namespace, 0) + count <= room.left
 
     def _resolve(self, op: WriteOp) -> WriteAnswer:
         """Adds the operation's effect to the batch; returns its answer."""

@@ -88,28 +88,24 @@ class Part:
         self._timers += creates.timers
         self._creates.append(creates)
 
-    def namespaces(self) -> set[str]:
-        """The namespaces of its timers."""
-        return {timer.namespace for timer in self._timers}
-
-    def rows(self) -> list[tuple[Row, StoredRow]]:
-        """Its rows in memory and as stored, in the order of acceptance: of rows with one uuid, the last counts. Raises what
-        encoding a record raises."""
-        rows, sequence, claim = [], self._first_sequence, self._claim
-        for uuid, timer in zip(self.uuids, self._timers, strict=True):
-            at, record = timer.execute_at, encode_record(timer)
-            generation = claim + sequence.to_bytes(8, "big")
-            sequence += 1
-            stored = StoredRow(at, uuid, generation, timer.namespace, timer.id, timer.tags, record)
-            rows.append((Row((at, uuid), generation, timer, len(record)), stored))
-        return rows
-
     def created(self) -> dict[str, int]:
-        """How many of its creates each namespace has."""
+        """How many timers it creates in each namespace."""
         counts: dict[str, int] = {}
         for timer in self._timers:
             counts[timer.namespace] = counts.get(timer.namespace, 0) + 1
         return counts
+
+    def rows(self) -> tuple[list[Row], list[StoredRow]]:
+        """Its rows in memory and as stored, in the order of acceptance: of rows with one uuid, the last counts. Raises what
+        encoding a record raises."""
+        rows, stored, sequence, claim = list[Row](), list[StoredRow](), self._first_sequence, self._claim
+        for uuid, timer in zip(self.uuids, self._timers, strict=True):
+            at, record = timer.execute_at, encode_record(timer)
+            generation = claim + sequence.to_bytes(8, "big")
+            sequence += 1
+            stored.append(StoredRow(at, uuid, generation, timer.namespace, timer.id, timer.tags, record))
+            rows.append(Row((at, uuid), generation, timer, len(record)))
+        return rows, stored
 
     def answer(self, answer: Sequence[Row] | TocsinError) -> None:
         """Answers who waits for the creates; only the first answer counts."""

@@ -241,22 +241,29 @@ class Batch:
     unusable: list[tuple[bytes, str]] = field(default_factory=list)
     #: Timers that the batch creates in namespaces whose pending timers have a quota.
     creates: dict[str, int] = field(default_factory=dict)
+    #: Operations of parts.
+    packed: int = 0
     bytes: int = 0
     reckoned: int = 0
     events: list[Event] = field(default_factory=list)
 
-    def add_part(self, part: WrittenPart, stored: Iterable[StoredRow]) -> None:
-        """Adds a part, with its rows in their stored form. Of several rows with one uuid, the last counts."""
+    def add_part(self, part: WrittenPart, stored: Iterable[StoredRow], size: int) -> None:
+        """Adds a part, with its rows in their stored form and the bytes of their records. Of several rows with one uuid, the
+        last counts."""
         self.parts.append(part)
-        self.upserts.update((row.uuid, row) for row in stored)
-        self.final.update((row.key[1], row) for row in part.rows)
-        self.suspended.difference_update(part.part.uuids)
-        self.bytes += sum(row.size for row in part.rows)
+        self.packed += len(part.rows)
+        upserts, final, uuids = self.upserts, self.final, part.part.uuids
+        for uuid, row, record in zip(uuids, part.rows, stored, strict=True):
+            final[uuid] = row
+            upserts[uuid] = record
+        if self.suspended:
+            self.suspended.difference_update(uuids)
+        self.bytes += size
 
     @property
     def writes(self) -> int:
         """How many operations it has, those of parts included."""
-        return len(self.ops) + sum(len(part) for part, _, _ in self.parts)
+        return len(self.ops) + self.packed
 
     def answer(self) -> None:
         """Answers every client of the batch, which is durable."""

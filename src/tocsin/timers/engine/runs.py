@@ -8,7 +8,7 @@ unseen. If the run goes on, its later record hides this one, whose generation st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -122,6 +122,13 @@ class RunRows:
         window = self._window
         conclusion = window.superseded.get(uuid) if window.awaiting_write.get(uuid) is former else None
         return self.row(former, superseded_run(former, conclusion))
+
+    def superseded_by(self, uuids: Sequence[bytes]) -> list[RunRow]:
+        """Likewise those that plain creates of these uuids end."""
+        known = self._window.remembered(uuids)
+        if self._batch.final or self._fetched:
+            known.update(uuid for uuid in uuids if uuid in self._batch.final or uuid in self._fetched)
+        return [run for uuid in sorted(known) if (run := self.superseded(uuid)) is not None]
 
     def _replaced(self, uuid: bytes) -> Row | None:
         """The live row that a create replaces, as far as memory has it or it was read anyway."""

@@ -514,8 +514,8 @@ class Window:
     def _forget_creates(self, part: Part, boot_us: int) -> None:
         for uuid in part.uuids:
             self.queue.forget(uuid)
-        for uuid in self.remembered(part.uuids):
-            self._reinstate(uuid, boot_us)
+            if uuid in self.in_flight or uuid in self.superseded:
+                self._reinstate(uuid, boot_us)
 
     def _forget_change(self, uuid: bytes) -> None:
         left = self._changes[uuid] - 1
