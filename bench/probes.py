@@ -43,9 +43,14 @@ STAGES: dict[str, tuple[str, ...]] = {
         "tocsin.timers.service:TimerService.update",
         "tocsin.timers.service:TimerService.delete",
         "tocsin.timers.writing:Writes.accept",
+        "tocsin.timers.engine.parts:Part.operations",
         "tocsin.timers.engine.assembly:Assembly.batch",
     ),
-    "encode": ("tocsin.model.timer:encode_record", "tocsin.timers.engine.rows:stored"),
+    "encode": (
+        "tocsin.model.timer:encode_record",
+        "tocsin.timers.engine.rows:stored",
+        "tocsin.timers.engine.parts:Part.rows",
+    ),
     "read": (
         "tocsin.timers.service:TimerService.list",
         "tocsin.timers.engine.loader:Loader._load_pages",
@@ -60,6 +65,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "commit": ("tocsin.timers.engine.committer:CommitLane.run", "tocsin.sql.threads:_settle"),
     "answer": (
         "tocsin.timers.engine.rows:WriteOp.answer",
+        "tocsin.timers.engine.parts:Part.answer",
         "tocsin.timers.writing:_ForwardedWrite._resolved",
         "tocsin.web.api.timers:TimerHandlers.create_batch",
         "tocsin.web.http.convert:timer_answer",

@@ -7,14 +7,17 @@ Time is in ticks.
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from tests.properties.owners import Letter, Owner
 from tests.simulation.ledger import ABSENT, Ledger, ReceiverAnswer, Violation
 from tests.simulation.receiver import payload_of, token_of
 from tests.support.checked_window import CheckedWindow, TransitionCheck
 from tests.support.completions import Noted
+from tests.support.parts import NotedCreates
 from tests.support.window_bench import at_once
 from tocsin.model.errors import (
     DefiniteFailure,
@@ -26,16 +29,16 @@ from tocsin.model.errors import (
 )
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Changes, Status, Timer, decode_record
-from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, Loaded, ShardBatch
+from tocsin.ports.store import KEY_MAX, KEY_MIN, Applied, ShardBatch
 from tocsin.stores.memory import MemoryStore
 from tocsin.timers.engine.assembly import Assembly
 from tocsin.timers.engine.attempt import conclude_expired
+from tocsin.timers.engine.parts import Part
 from tocsin.timers.engine.rows import (
     Batch,
     Conclusion,
     FinalAttempt,
     InFlightAttempt,
-    LoadRequest,
     NextAttempt,
     OpKind,
     Row,
@@ -48,30 +51,6 @@ _LEASE = 24
 _LOOK_AHEAD = 30
 _UUID_MAX = b"\xff" * 16
 _HEALING_ROUNDS = 300
-
-
-class Letter:
-    """A batch on its way to the store, or its answer on the way back."""
-
-    def __init__(self, owner: Owner, batch: Batch) -> None:
-        self.owner = owner
-        self.batch = batch
-        self.result: Applied | DefiniteFailure | None = None
-
-
-class Owner:
-    """The owner of one claim, in place of the engine around the window."""
-
-    def __init__(self, node: int, window: CheckedWindow, now: int) -> None:
-        self.node = node
-        self.incarnation = window.incarnation
-        self.window = window
-        self.letter: Letter | None = None
-        self.load: tuple[LoadRequest, Loaded | None] | None = None
-        self.waiting: list[Row] = []
-        self.cut: int | None = None
-        self.last_beat = now
-        self.cut_off = False
 
 
 class Interleaving:
@@ -90,7 +69,7 @@ class Interleaving:
         self.skew = [0, 0, 0]
         self.ledger = Ledger(self._broken, self._expired)
         self.uuids = [rng.randbytes(16) for _ in range(5)]
-        self.busy: dict[bytes, WriteOp] = {}
+        self.busy: set[bytes] = set()
         self.letters: list[Letter] = []
         self.owners: list[Owner] = []
         self._claims = 0
@@ -141,8 +120,7 @@ class Interleaving:
     def _drop(self, owner: Owner) -> None:
         self.owners.remove(owner)
         if owner.letter is not None:
-            for op in owner.letter.batch.ops:
-                op.answer(Unavailable("unknown"))
+            owner.letter.batch.refuse(Unavailable("unknown"))
         window = owner.window
         window.refuse_clients(Unavailable("lost"), self.now)
 
@@ -199,6 +177,9 @@ class Interleaving:
         if owner.cut_off:
             return
         kind = rng.choice((OpKind.CREATE, OpKind.CREATE, OpKind.UPDATE, OpKind.DELETE, OpKind.REPLAY))
+        if kind is OpKind.CREATE and rng.random() < 0.6:
+            self._create_together(owner, uuid)
+            return
         due = self.now + self.skew[owner.node] + rng.choice((-3, 0, 2, 5, 5, 10, 20, 40, 60))
         due = due // 5 * 5 if rng.random() < 0.4 else due
         states = self.ledger.states(uuid)
@@ -210,8 +191,7 @@ class Interleaving:
         states.add(token)
         op = WriteOp(kind, uuid, "n")
         if kind is OpKind.CREATE:
-            op.timer = Timer("n", uuid.hex()[:4], due, "http://h/", self.now, self.now, payload=payload_of(token))
-            op.timer.expire_after_us = expire_after
+            op.timer = self._timer(uuid, due, token, expire_after)
         elif kind is not OpKind.DELETE:
             # Only here a replay has a payload: each write has a token.
             op.changes = Changes(execute_at=due, payload=payload_of(token), expire_after_us=expire_after)
@@ -219,13 +199,36 @@ class Interleaving:
             op.deadline_us = self.now + rng.randint(0, 6)
         replays = kind is OpKind.REPLAY
         op.completion = Noted(lambda answer: self._reply_received(uuid, token, added, answer, replays=replays))
-        self.busy[uuid] = op
+        self.busy.add(uuid)
         self.record("client", kind.name, uuid.hex()[:4], token, due, "to", owner.window.epoch)
         owner.window.accept(op)
 
+    def _create_together(self, owner: Owner, uuid: bytes) -> None:
+        """Plain creates of one request, which their shard takes together."""
+        rng, creates = self._rng, []
+        for each in [*rng.sample(self.uuids, rng.randint(0, 2)), uuid]:
+            if each in self.busy:
+                continue
+            due = self.now + self.skew[owner.node] + rng.choice((-3, 0, 2, 5, 5, 10, 20, 40, 60))
+            expire_after = rng.choice((None, None, 0, 4, 15))
+            token = self.ledger.token(due, self.now, expire_after_us=expire_after)
+            self.ledger.states(each).add(token)
+            self.busy.add(each)
+            note = partial(self._reply_received, each, token, True, replays=False)
+            creates.append((each, self._timer(each, due, token, expire_after), note))
+            self.record("client", "CREATE together", each.hex()[:4], token, due, "to", owner.window.epoch)
+        deadline_us = self.now + rng.randint(0, 6) if rng.random() < 0.2 else None
+        owner.window.accept_creates(NotedCreates(*creates), deadline_us)
+
+    def _timer(self, uuid: bytes, due: int, token: int, expire_after: int | None) -> Timer:
+        timer = Timer("n", uuid.hex()[:4], due, "http://h/", self.now, self.now, payload=payload_of(token))
+        timer.expire_after_us = expire_after
+        return timer
+
     def _reply_received(self, uuid: bytes, token: int, added: bool, answer: Any, *, replays: bool) -> None:
-        if self.busy.pop(uuid, None) is None:
+        if uuid not in self.busy:
             return
+        self.busy.remove(uuid)
         self.record("answer", uuid.hex()[:4], token, type(answer).__name__)
         states = self.ledger.states(uuid)
         if isinstance(answer, Row) and answer.key[0] != self.ledger.due[token]:
@@ -266,18 +269,19 @@ class Interleaving:
             rows_max=rows_max, bytes_max=rng.choice((300, 100_000)), finished_max=finished_max,
             exact_after_us=0 if all_of_it else rng.choice((0, 4, 1_000)),
         )  # fmt: skip
-        if owner.cut is not None and not batch.ops:
+        if owner.cut is not None and not batch.writes:
             owner.cut = None
             if window.finished and rng.random() < 0.5:
                 assembly = Assembly(
                     window, now_us=self.now, boot_us=self.now, history_rule=_keep_all, failure_retention_us=0
                 )
                 batch = assembly.only(rng.choice(list(window.finished.values())))
-        if not batch.ops and not batch.finished:
+        if not batch.writes and not batch.finished:
             return
-        for op in batch.ops:
-            if op.deadline_us is not None and op.deadline_us <= self.now:
-                self._broken("TOO LATE", f"{op.uuid.hex()[:4]} is written {self.now - op.deadline_us} after its time")
+        entries: list[WriteOp | Part] = [*batch.ops, *(each.part for each in batch.parts)]
+        for entry in entries:
+            if entry.deadline_us is not None and entry.deadline_us <= self.now:
+                self._broken("TOO LATE", f"written {self.now - entry.deadline_us} after its time")
         owner.letter = Letter(owner, batch)
         self.letters.append(owner.letter)
         self.record("send", window.epoch, _seen(batch))
@@ -322,11 +326,9 @@ class Interleaving:
         owner, batch = letter.owner, letter.batch
         if letter.result is Applied.DURABLE:
             owner.window.committed(batch, self.now)
-            for op, answer in zip(batch.ops, batch.answers, strict=True):
-                op.answer(answer)
+            batch.answer()
         elif letter.result is Applied.OWNERSHIP_LOST:
-            for op in batch.ops:
-                op.answer(Unavailable("fenced"))
+            batch.refuse(Unavailable("fenced"))
             owner.letter = None
             self._drop(owner)
         else:
@@ -336,13 +338,13 @@ class Interleaving:
         """Rule 5: bisects a failed batch until the offending operation is refused."""
         window = owner.window
         window.abandon(batch)
-        if len(batch.ops) == 1 and owner.cut is not None:
+        if batch.writes == 1 and owner.cut is not None:
             op = window.pending.popleft()
             window.refuse(op, DefiniteFailure("refused"), self.now)
-        elif not batch.ops and owner.cut is None and len(batch.finished) == 1 and not batch.store.upserts:
+        elif not batch.writes and owner.cut is None and len(batch.finished) == 1 and not batch.store.upserts:
             window.delete_refused(batch.finished[0], self.now)
         else:
-            owner.cut = max(len(batch.ops) // 2, 1)
+            owner.cut = max(batch.writes // 2, 1)
 
     def refused(self) -> None:
         """Tries refused changes again."""

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from tests.support.completions import Noted
+from tests.support.parts import NotedCreates
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
     DefiniteFailure,
@@ -28,6 +29,7 @@ from tocsin.model.timer import Changes, Timer
 from tocsin.ports.store import Found
 from tocsin.timers.engine.rows import ExistingRow, OpKind, Row, WriteOp
 from tocsin.timers.listing import TimerView
+from tocsin.timers.writing import SingleCreate
 
 from .ledger import ABSENT
 from .receiver import payload_of, secret_number, token_of
@@ -225,7 +227,11 @@ class Client:
             if node.context is not None and self._namespace not in node.context.namespaces:
                 raise _Refused("a namespace of which the node has not read")
             self._taken(node, op)
-            shard.accept(op)
+            if op.kind is OpKind.CREATE and op.condition is None:
+                assert op.timer is not None
+                shard.accept_creates(NotedCreates((op.uuid, op.timer, answer.set_result)), op.deadline_us)
+            else:
+                shard.accept(op)
 
         # In the node's context: what accepting schedules belongs to the node.
         task = node.inside(accept())
@@ -247,7 +253,13 @@ class Client:
             try:
                 await service.namespaces.ensure_known(self._namespace)
                 self._taken(node, op)
-                service._writes.submit(self.shard_id, op, Noted(lambda result: answer.set_result(_row(result))))
+                client, writes = Noted(lambda result: answer.set_result(_row(result))), service._writes
+                if op.kind is OpKind.CREATE and op.condition is None:
+                    assert op.timer is not None
+                    creates = SingleCreate(writes, self.shard_id, op.uuid, op.timer, client)
+                    writes.create(self.shard_id, creates)
+                else:
+                    writes.submit(self.shard_id, op, client)
             except TocsinError as error:
                 answer.set_result(error)
 

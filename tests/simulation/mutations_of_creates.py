@@ -1,11 +1,13 @@
-"""Conditional creates: what they compare, which keys they remember, which ends they rely on (rules 16 and 26)."""
+"""Conditional creates: what they compare, which keys they remember, which ends they rely on (rules 16 and 26). Plain ones:
+what holds for them in a part (rule 32)."""
 
 from __future__ import annotations
 
 from .mutation import Mutation, mutation
-from .mutation_operators import Edit, drop, leave_out, narrow, never, replace, rewrite
+from .mutation_operators import Edit, always, drop, insert, leave_out, narrow, never, replace, rewrite
 
 EXISTING = "tocsin.timers.engine.idempotency:"
+WINDOW, ASSEMBLY = "tocsin.timers.engine.window:Window.", "tocsin.timers.engine.assembly:Assembly."
 _WINDOW = "tests/unit/test_window.py::"
 _PERFECT = "tests/properties/test_repeats.py::test_every_create_is_answered_as_by_a_reference_model"
 
@@ -14,6 +16,153 @@ def _simulated(name: str, rule: int, *edits: Edit, caught_by: str = "") -> Mutat
     # The interleavings of tests.properties have no such creates.
     return mutation(name, rule, *edits, caught_by=caught_by)._replace(proofs=(("tests.simulation", 0),))
 
+
+_PARTS, _QUEUE = "tocsin.timers.engine.parts:Part.", "tocsin.timers.engine.write_queue:WriteQueue."
+_SAME = "tests/properties/test_parts.py::test_a_part_has_the_effect_of_its_operations"
+_PART = "tests/unit/test_parts.py::test_"
+
+_OF_PARTS = [
+    mutation("creates in a part let attempts decide", 10, drop(WINDOW + "accept_creates", "attempt.superseded = True")),
+    mutation(
+        "results that a part's creates have superseded are forgotten",
+        10,
+        drop(WINDOW + "_forget_creates", "self._reinstate"),
+        caught_by=_PART + "an_attempt_decides_again_when_the_part_with_its_timer_is_refused",
+    ),
+    mutation(
+        "what memory has in flight does not leave its place at the commit",
+        8,
+        leave_out(WINDOW + "remembered", "self.in_flight"),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "what waits for its instant does not leave its place at the commit",
+        8,
+        leave_out(WINDOW + "remembered", "self.rows"),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "what awaits a write does not leave its place at the commit",
+        8,
+        leave_out(WINDOW + "remembered", "self.awaiting_write"),
+        leave_out(WINDOW + "remembered", "self.superseded"),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "what is retried does not leave its place at the commit",
+        8,
+        leave_out(WINDOW + "remembered", "self.retrying"),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "a part does not end the runs that it supersedes",
+        31,
+        drop(ASSEMBLY + "_write_part", "self._add_run"),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "of a part's creates of one id the first counts",
+        31,
+        insert(
+            "tocsin.timers.engine.rows:Batch.add_part",
+            """
+            if uuid in final:
+                continue
+            """,
+            before="final[uuid] = ...",
+        ),
+        caught_by=_PART + "of_two_creates_of_one_id_in_a_part_the_later_counts",
+    ),
+    mutation(
+        "an update does not see the create before it in its batch",
+        31,
+        drop(WINDOW + "to_fetch", "written.update"),
+        drop("tocsin.timers.engine.rows:Batch.add_part", "final[uuid] = ..."),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "creates join a part although their deadline is another",
+        31,
+        always(_PARTS + "may_take", "JOINED_WITHIN_US"),
+        caught_by=_PART + "creates_with_another_deadline_are_another_part",
+    ),
+    mutation(
+        "creates join a part behind whose last one a generation was given",
+        31,
+        leave_out(_PARTS + "may_take", "next_sequence"),
+        caught_by=_PART + "creates_after_a_generation_that_was_given_meanwhile_are_another_part",
+    ),
+    mutation(
+        "a part that is taken apart gets other generations",
+        31,
+        rewrite(_PARTS + "operations", "op.generation", to="op.generation = bytes(32)"),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "a refused part comes behind what followed it",
+        31,
+        rewrite(_QUEUE + "put_back", "ops[position:position]", to="ops += part.operations()"),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "a refused part is lost",
+        31,
+        drop(_QUEUE + "put_back", "ops[position:position]"),
+        caught_by=_PART + "a_part_that_was_refused_with_its_batch_goes_on_as_operations_in_its_place",
+    ),
+    mutation(
+        "a part that was taken apart is lost",
+        31,
+        drop(_QUEUE + "take_apart", "self.entries.extendleft"),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "a part with a row that is too large is written",
+        31,
+        never(ASSEMBLY + "_write_part", "self._client_bytes_max"),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "a part exceeds the rows of a commit",
+        31,
+        never(ASSEMBLY + "_write_part", "rows_max"),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "a part exceeds its namespace's quota",
+        31,
+        replace(ASSEMBLY + "_admits", "room.left", by="sys.maxsize"),
+        caught_by=_PART + "a_quota_refuses_only_the_creates_for_which_it_has_no_room",
+    ),
+    mutation(
+        "a part is created in a namespace that is being deleted",
+        30,
+        never(ASSEMBLY + "_admits", "self._refusal_of"),
+        caught_by=_PART + "nothing_is_created_in_a_namespace_that_is_being_deleted",
+    ),
+    mutation(
+        "a part is not answered when the outcome is unknown",
+        3,
+        drop("tocsin.timers.engine.rows:Batch.refuse", "part.answer"),
+        caught_by=_PART + "an_unknown_outcome_of_a_part_ends_the_claim",
+    ),
+    mutation(
+        "a part under way is not answered at its deadline",
+        21,
+        replace("tocsin.timers.engine.committer:CommitLane._check_deadlines", "batch.parts", by="()"),
+        caught_by=_PART + "clients_of_parts_get_an_error_in_time_when_the_store_does_not_respond",
+    ),
+    mutation(
+        "the creates of a moved shard's parts are not forwarded",
+        3,
+        rewrite(
+            "tocsin.timers.writing:PlainCreates._refused",
+            "write.op.answer",
+            to="write.client().refuse(error)",
+        ),
+        caught_by=_PART + "a_claim_that_ends_moves_each_create_of_its_parts",
+    ),
+]
 
 MUTATIONS = [
     _simulated(
@@ -80,4 +229,5 @@ MUTATIONS = [
         26,
         leave_out("tocsin.timers.writing:Writes.forward", "op.condition"),
     ),
+    *_OF_PARTS,
 ]

@@ -163,7 +163,7 @@ MUTATIONS = [
             to="""
             last = self.present(op.uuid)
             count = int.from_bytes(last.generation[-8:], "big") + 1 if last is not None else 1
-            op.generation = generation(1, bytes(16), count)
+            op.generation = bytes(24) + count.to_bytes(8, "big")
             """,
         ),
     ),

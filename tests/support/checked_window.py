@@ -11,6 +11,7 @@ from unittest.mock import patch
 from tocsin.model.errors import TocsinError
 from tocsin.ports.store import FireKey
 from tocsin.timers.engine import shard
+from tocsin.timers.engine.parts import Creates, Part
 from tocsin.timers.engine.rows import (
     Batch,
     Conclusion,
@@ -123,6 +124,10 @@ class CheckedWindow(Window):
         with self._event(event, [op.uuid]):
             super().accept(op)
 
+    def accept_creates(self, creates: Creates, deadline_us: int | None) -> None:
+        with self._event(WindowEvent.WRITE_ACCEPTED, creates.uuids):
+            super().accept_creates(creates, deadline_us)
+
     def hand_over(self, margin_us: int) -> None:
         with self._event(WindowEvent.WRITE_ACCEPTED, list(self.in_flight)):
             super().hand_over(margin_us)
@@ -158,8 +163,8 @@ class CheckedWindow(Window):
         with self._event(WindowEvent.FINAL_ATTEMPT if final else WindowEvent.NEXT_ATTEMPT, [attempt.row.key[1]]):
             return super().answered(attempt, conclusion, boot_us)
 
-    def refuse(self, op: WriteOp, error: TocsinError, boot_us: int) -> None:
-        with self._event(WindowEvent.WRITE_REFUSED, [op.uuid]):
+    def refuse(self, op: WriteOp | Part, error: TocsinError, boot_us: int) -> None:
+        with self._event(WindowEvent.WRITE_REFUSED, op.uuids if isinstance(op, Part) else [op.uuid]):
             super().refuse(op, error, boot_us)
 
     def suspend_retrying(self, row: Row, reason: str) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from tests.support.checked_window import CheckedWindow, TransitionCheck
 from tests.support.completions import Noted
+from tests.support.parts import NotedCreates
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.store import Applied
@@ -70,6 +71,13 @@ class Bench:
         self.window.accept(op)
         return op
 
+    def create_together(self, *creates: tuple[int, bytes], deadline_us: int | None = None) -> NotedCreates:
+        """Plain creates of one request, by their instants and uuids; their answers are noted."""
+        sent = [(uuid, Timer("n", "t", at, "http://h/", 0, 0), self.answers.append) for at, uuid in creates]
+        together = NotedCreates(*sent)
+        self.window.accept_creates(together, deadline_us)
+        return together
+
     def created(self, at: int, uuid: bytes = UUID) -> None:
         """A durable timer."""
         self.create(at, uuid)
@@ -79,7 +87,7 @@ class Bench:
         return HistoryMode.ALL, 1_000
 
     def assemble(self, *, rows_max: int = 100, finished_max: int = 100, exact_after: int = 1_000) -> Batch:
-        uuids = self.window.to_fetch(rows_max, rows_max)
+        uuids = self.window.to_fetch(100, 100)
         found = at_once(self.store.fetch(0, uuids))
         assembly = Assembly(
             self.window,
@@ -100,8 +108,7 @@ class Bench:
     def commit(self, batch: Batch) -> None:
         self.apply(batch)
         self.window.committed(batch, 0)
-        for op, answer in zip(batch.ops, batch.answers, strict=True):
-            op.answer(answer)
+        batch.answer()
 
     def fire(self, now: int = 100) -> Row:
         row = self.window.due(now)

@@ -251,10 +251,10 @@ def test_update_of_a_replayed_timer_begins_a_firing_of_its_own() -> None:
     failed(bench, durable=True)
     op = replay(bench, Changes(execute_at=50))
     bench.commit(bench.assemble())
-    assert bench.answers[-1].timer.replay == bench.window.firing_of(op)
+    assert bench.answers[-1].timer.replay == bench.window.queue.firing_of(op)
     update = WriteOp(OpKind.UPDATE, UUID, "n", changes=Changes(execute_at=60), completion=bench.answered)
     bench.window.accept(update)
     bench.commit(bench.assemble())
     timer = bench.answers[-1].timer
-    assert (timer.firing, timer.replay) == (bench.window.firing_of(update), "")
+    assert (timer.firing, timer.replay) == (bench.window.queue.firing_of(update), "")
     assert b"replay" not in encode_record(timer)

@@ -80,7 +80,16 @@ from tocsin.timers.locating import Owners
 from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.quotas import QuotaGate, use_of
 from tocsin.timers.redacted import restore_secrets
-from tocsin.timers.writing import BatchedWrite, EngineWrite, Outcomes, WriteClient, Writes, create_op
+from tocsin.timers.writing import (
+    BatchedWrite,
+    BatchOfCreates,
+    EngineWrite,
+    Outcomes,
+    SingleCreate,
+    WriteClient,
+    Writes,
+    create_op,
+)
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
 
@@ -177,8 +186,12 @@ class TimerService:
         else:
             if self._context.quotas:
                 self.quotas.check_create(timer)
-            op = create_op(timer, condition)
-            self._writes.submit(self.namespaces.shard_of(op.namespace, op.uuid), op, client)
+            uuid = timer_uuid(timer.namespace, timer.id)
+            shard_id = self.namespaces.shard_of(timer.namespace, uuid)
+            if condition is None:
+                self._writes.create(shard_id, SingleCreate(self._writes, shard_id, uuid, timer, client))
+            else:
+                self._writes.submit(shard_id, create_op(uuid, timer, condition), client)
 
     async def create_many(
         self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
@@ -189,12 +202,13 @@ class TimerService:
         wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))
         incomplete = [each for each in wanted if withholds(each[0])]
         known = await restore_secrets(incomplete, self.get_many) if incomplete else {}
-        outcomes, shards, writes = Outcomes(len(wanted)), dict[int, list[EngineWrite]](), self._writes
+        outcomes = Outcomes(len(wanted))
+        creates = BatchOfCreates(self._writes, outcomes)
         limited = bool(self._context.quotas)
         for position, (timer, condition) in enumerate(wanted):
-            op = create_op(timer, condition)
+            uuid = timer_uuid(timer.namespace, timer.id)
             try:
-                shard_id = self.namespaces.shard_of(op.namespace, op.uuid)
+                shard_id = self.namespaces.shard_of(timer.namespace, uuid)
             except TocsinError as error:
                 outcomes.take(position, error)
                 continue
@@ -204,9 +218,8 @@ class TimerService:
             if limited and (refused := self.quotas.refusal(timer)) is not None:
                 outcomes.take(position, refused)
                 continue
-            shards.setdefault(shard_id, []).append(BatchedWrite(writes, shard_id, op, outcomes, position))
-        for shard_id, together in shards.items():
-            writes.submit_all(shard_id, together)
+            creates.add(shard_id, uuid, timer, condition, position)
+        creates.submit()
         return await outcomes.all
 
     async def replay(self, namespace: str, ids: Sequence[str], changes: Changes) -> list[TimerView | TocsinError]:

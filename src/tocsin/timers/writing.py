@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from tocsin.model.condition import Condition
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, TocsinError
-from tocsin.model.ids import timer_uuid
 from tocsin.model.timer import Timer
 from tocsin.ports.completion import Completion
 from tocsin.ports.forward import Forwarder, Write, WriteCompletion, WriteKind, Written
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.parts import Creates
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
 from tocsin.timers.listing import TimerView, view_of
@@ -36,13 +36,29 @@ class Writes:
         """Queues a client's write, or forwards it."""
         self.submit_all(shard_id, (_ClientWrite(self, shard_id, op, client),))
 
+    def create(self, shard_id: int, creates: PlainCreates) -> None:
+        """Queues plain creates for one shard, or forwards them."""
+        limits, boot_us, count = self._context.limits, self._context.clock.boottime_us(), len(creates.uuids)
+        if self.waiting + count > limits.pending_writes_max or not self._in_touch(boot_us):
+            self.submit_all(shard_id, creates.apart())
+            return
+        self.waiting += count
+        try:
+            self._supervisor.shards[shard_id].accept_creates(creates, boot_us + limits.write_timeout_us)
+        except ShardMoved as error:
+            creates.deadline_us = boot_us + limits.write_timeout_us
+            creates.refuse(error)
+
+    def _in_touch(self, boot_us: int) -> bool:
+        return not self._shared or self._supervisor.lease.in_touch(boot_us)
+
     def submit_all(self, shard_id: int, writes: Sequence[EngineWrite]) -> None:
         """Queues writes for one shard, or forwards them."""
         limits, boot_us = self._context.limits, self._context.clock.boottime_us()
         if len(writes) > (room := max(limits.pending_writes_max - self.waiting, 0)):
             _refuse(writes[room:], self._overloaded())
             writes = writes[:room]
-        if self._shared and not self._supervisor.lease.in_touch(boot_us):
+        if not self._in_touch(boot_us):
             # After a pause of this process, the client of a request unread until now may have retried it at another node.
             reason = "this node has no recent contact with the store; nothing was written, try again"
             _refuse(writes, ShardMoved(reason))
@@ -155,6 +171,62 @@ class _ClientWrite(EngineWrite):
         self._client.resolve(view)
 
 
+class PlainCreates(Creates):
+    """A request's creates without a condition in one shard. Their clients get the views of the durable timers. If the shard
+    has moved, each create goes to its owner."""
+
+    __slots__ = ("_shard_id", "_writes")
+
+    _writes: Writes
+    _shard_id: int
+
+    @abstractmethod
+    def _write(self, op: WriteOp, number: int) -> EngineWrite:
+        """One of them as a write of its own."""
+
+    def operations(self) -> list[WriteOp]:
+        return [write.op for write in self.apart()]
+
+    def apart(self) -> list[EngineWrite]:
+        """Each create as a write of its own; nothing completes this any more."""
+        writes = []
+        for number, (uuid, timer) in enumerate(zip(self.uuids, self.timers, strict=True)):
+            op = WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, deadline_us=self.deadline_us)
+            op.completion = write = self._write(op, number)
+            writes.append(write)
+        return writes
+
+    def _refused(self, error: TocsinError) -> None:
+        for write in self.apart():
+            write.op.answer(error)
+
+    def _failed(self, error: Exception) -> None:
+        for write in self.apart():
+            write.fail(error)
+
+
+class SingleCreate(PlainCreates):
+    """A create whose client waits for it alone."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, writes: Writes, shard_id: int, uuid: bytes, timer: Timer, client: WriteClient) -> None:
+        self.completed = False
+        self.uuids, self.timers, self.deadline_us = (uuid,), (timer,), None
+        self._writes = writes
+        self._shard_id = shard_id
+        self._client = client
+
+    def _write(self, op: WriteOp, number: int) -> EngineWrite:
+        return _ClientWrite(self._writes, self._shard_id, op, self._client)
+
+    def _resolved(self, rows: Sequence[Row]) -> None:
+        (row,) = rows
+        at, uuid = row.key
+        self._writes.waiting -= 1
+        self._client.resolve(TimerView(row.timer, uuid, self._shard_id, at))
+
+
 class _ForwardedWrite(Completion[Written | None]):
     """A client's write at the shard's owner. The client gets its view of what that has written."""
 
@@ -253,6 +325,39 @@ class BatchedWrite(EngineWrite):
         self._batch.take(self._position, view)
 
 
+class BatchedCreates(PlainCreates):
+    """The plain creates of a batch that belong to one shard; add them one by one, then submit them."""
+
+    __slots__ = ("_batch", "_positions")
+
+    timers: list[Timer]
+    uuids: list[bytes]
+
+    def __init__(self, writes: Writes, shard_id: int, batch: Outcomes) -> None:
+        self.completed = False
+        self.uuids, self.timers, self.deadline_us = [], [], None
+        self._writes = writes
+        self._shard_id = shard_id
+        self._batch = batch
+        self._positions: list[int] = []
+
+    def add(self, uuid: bytes, timer: Timer, position: int) -> None:
+        """Adds a create, with its position in the batch."""
+        self.uuids.append(uuid)
+        self.timers.append(timer)
+        self._positions.append(position)
+
+    def _write(self, op: WriteOp, number: int) -> EngineWrite:
+        return BatchedWrite(self._writes, self._shard_id, op, self._batch, self._positions[number])
+
+    def _resolved(self, rows: Sequence[Row]) -> None:
+        shard_id, take = self._shard_id, self._batch.take
+        self._writes.waiting -= len(rows)
+        for row, position in zip(rows, self._positions, strict=True):
+            at, uuid = row.key
+            take(position, TimerView(row.timer, uuid, shard_id, at))
+
+
 class _BatchClient(Completion[TimerView | None]):
     """Who waits for one create or replay of a batch."""
 
@@ -273,9 +378,42 @@ class _BatchClient(Completion[TimerView | None]):
         self._batch.fail(error)
 
 
-def create_op(timer: Timer, condition: Condition | None) -> WriteOp:
-    """The operation that creates the timer."""
-    uuid = timer_uuid(timer.namespace, timer.id)
+class BatchOfCreates:
+    """A batch's creates on their way to their shards. In each shard they keep their order, because ids may repeat: plain ones
+    that follow one another go together."""
+
+    def __init__(self, writes: Writes, outcomes: Outcomes) -> None:
+        self._writes, self._outcomes = writes, outcomes
+        self._runs: list[tuple[int, BatchedCreates | list[EngineWrite]]] = []
+        # The last of these of each shard.
+        self._last: dict[int, BatchedCreates | list[EngineWrite]] = {}
+
+    def add(self, shard_id: int, uuid: bytes, timer: Timer, condition: Condition | None, position: int) -> None:
+        """Adds a create, with its position in the batch."""
+        run = self._last.get(shard_id)
+        if condition is None:
+            if not isinstance(run, BatchedCreates):
+                run = self._last[shard_id] = BatchedCreates(self._writes, shard_id, self._outcomes)
+                self._runs.append((shard_id, run))
+            run.add(uuid, timer, position)
+            return
+        if not isinstance(run, list):
+            run = self._last[shard_id] = []
+            self._runs.append((shard_id, run))
+        op = create_op(uuid, timer, condition)
+        run.append(BatchedWrite(self._writes, shard_id, op, self._outcomes, position))
+
+    def submit(self) -> None:
+        """Submits them all."""
+        for shard_id, run in self._runs:
+            if isinstance(run, list):
+                self._writes.submit_all(shard_id, run)
+            else:
+                self._writes.create(shard_id, run)
+
+
+def create_op(uuid: bytes, timer: Timer, condition: Condition) -> WriteOp:
+    """The operation that creates the timer on this condition."""
     return WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, condition=condition)
 
 

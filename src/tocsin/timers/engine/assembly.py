@@ -6,7 +6,8 @@ Pure, like the window: nothing here waits or reads a clock.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from itertools import starmap
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -29,12 +30,11 @@ from tocsin.model.failure import FAILED, failure_of
 from tocsin.model.hooks import Event, Hooks
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.quota import Quota, Room, no_room
-from tocsin.model.run import FAILED_RUNS, Run
 from tocsin.model.schedule import Put, Replan, Replay
 from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
 from tocsin.ports.observer import TimerSuspended
 from tocsin.ports.quotas import QuotaRefused
-from tocsin.ports.store import FailureRow, Found, HistoryRow, RunRow, ShardBatch
+from tocsin.ports.store import FailureRow, HistoryRow, RunRow, ShardBatch
 from tocsin.timers.engine import recurring
 from tocsin.timers.engine.idempotency import create_if, former_row, keeps, kept_for_its_keys, replay, stored_by_newer
 from tocsin.timers.engine.notifications import (
@@ -45,6 +45,7 @@ from tocsin.timers.engine.notifications import (
     notification,
     turn_of_schedule,
 )
+from tocsin.timers.engine.parts import Part, WrittenPart
 from tocsin.timers.engine.rows import (
     Batch,
     ExistingRow,
@@ -60,13 +61,13 @@ from tocsin.timers.engine.rows import (
     undecodable_row,
 )
 from tocsin.timers.engine.runs import (
+    Fetched,
+    HistoryRule,
+    RunRows,
     accounted_instants,
-    attempted_run,
     ended_run,
     events_of,
-    run_row,
     schedule_deleted,
-    superseded_run,
     suspended_run,
 )
 from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
@@ -78,16 +79,12 @@ _key_of_stored, _key_of_finished = itemgetter(0, 1), attrgetter("row.key")
 RECKONING_MAX, _RECKONING_OF_CHANGE = 250, 5
 #: What clients, and jobs for them, can no longer do in a namespace that is being deleted.
 _CHANGES = frozenset((OpKind.CREATE, OpKind.UPDATE, OpKind.REPLAY, OpKind.SCHEDULE))
-#: Which finished timers of a namespace are kept, and for how many microseconds.
-HistoryRule = Callable[[str], tuple[HistoryMode, int]]
 #: The hooks of a namespace, for its timers without their own.
 HooksOf = Callable[[str], Hooks | None]
 #: Why nothing can be created or changed in a namespace; None if it can.
 RefusalOf = Callable[[str], TocsinError | None]
 #: The room that a namespace has for creates; None: for any number.
 RoomFor = Callable[[str], Room | None]
-#: What was read from the store: None for a timer that it doesn't have.
-Fetched = Mapping[bytes, Found | None]
 
 
 class RowRoom(NamedTuple):
@@ -129,6 +126,7 @@ class Assembly:
         self._open: set[str] = set()
         self._fetched: Fetched = {} if fetched is None else fetched
         self._batch = Batch(ShardBatch(window.shard_id, window.epoch, window.incarnation))
+        self._runs = RunRows(window, self._batch, self._fetched, history_rule, failure_retention_us, now_us)
         self._row_bytes_max, self._client_bytes_max = room.bytes_max, room.bytes_max - room.reserve_bytes
         # What the record of the present operation may have.
         self._bytes_max = room.bytes_max
@@ -146,13 +144,19 @@ class Assembly:
         finished timers, besides those that an operation depends on. If it is empty, its fence still proves answers of
         "will not fire" (rule 16)."""
         window, batch = self._window, self._batch
-        while window.pending and len(batch.ops) < rows_max and batch.bytes < bytes_max:
+        while window.pending and batch.packed + len(batch.ops) < rows_max and batch.bytes < bytes_max:
             if batch.reckoned >= reckoning_max:
                 break
             op = window.pending[0]
             if op.deadline_us is not None and op.deadline_us <= self._boot_us:
                 window.pending.popleft()
                 window.refuse(op, RequestExpired(EXPIRED), self._boot_us)
+                continue
+            if isinstance(op, Part):
+                if self._write_part(op, rows_max - batch.writes, bytes_max - batch.bytes):
+                    window.pending.popleft()
+                else:
+                    window.queue.take_apart(op)
                 continue
             if op.uuid not in self._fetched and window.needs_store(op, batch.final):
                 break
@@ -189,6 +193,36 @@ class Assembly:
 
     # ------------------------------------------------------------------ operations
 
+    def _write_part(self, part: Part, rows_max: int, bytes_max: int) -> bool:
+        """Adds the creates of the part to the batch, each with the effect that it has as an operation; False, and nothing
+        is added, if one of them has to be decided by itself, or the batch has no room for all."""
+        batch, created = self._batch, part.created()
+        if len(part) > rows_max or not all(starmap(self._admits, created.items())):
+            return False
+        try:
+            rows, stored_rows = part.rows()
+        except UNUSABLE:
+            return False
+        sizes = [row.size for row in rows]
+        if max(sizes) > self._client_bytes_max or sum(sizes) > bytes_max:
+            return False
+        for run in self._runs.superseded_by(part.uuids):
+            self._add_run(run)
+        for namespace, count in created.items():
+            if self.room_for is not None and self.room_for(namespace) is not None:
+                batch.creates[namespace] = batch.creates.get(namespace, 0) + count
+        batch.add_part(WrittenPart(part, len(batch.ops), rows), stored_rows, sum(sizes))
+        return True
+
+    def _admits(self, namespace: str, count: int) -> bool:
+        """Whether the namespace takes so many creates."""
+        if namespace not in self._open:
+            if self._refusal_of(namespace) is not None:
+                return False
+            self._open.add(namespace)
+        room = None if self.room_for is None else self.room_for(namespace)
+        return room is None or self._batch.creates.get(namespace, 0) + count <= room.left
+
     def _resolve(self, op: WriteOp) -> WriteAnswer:
         """Adds the operation's effect to the batch; returns its answer."""
         uuid, kind, window, batch = op.uuid, op.kind, self._window, self._batch
@@ -210,7 +244,7 @@ class Assembly:
             if uuid in batch.final or answered is None or answered.generation != op.expected:
                 return None
             return self._write(
-                Row((op.execute_at, uuid), op.generation, op.timer, 0), run=self._attempted_run(answered, op)
+                Row((op.execute_at, uuid), op.generation, op.timer, 0), run=self._runs.attempted(answered, op)
             )
         if kind is OpKind.HAND_OVER:
             attempt = window.deciding(uuid, op.expected)
@@ -250,14 +284,14 @@ class Assembly:
             assert op.timer is not None
             if op.timer.status is Status.PENDING:
                 return self._write(
-                    Row((op.execute_at, uuid), op.generation, op.timer, 0), run=self._attempted_run(present, op)
+                    Row((op.execute_at, uuid), op.generation, op.timer, 0), run=self._runs.attempted(present, op)
                 )
             self._end(op, present, op.timer)
             self._notify_end(present, op.timer, op.generation)
             return None
         if kind is OpKind.SUSPEND:
             row = Row(present.key, op.generation, present.timer, 0, present.raw)
-            return self._write(row, op.reason, self._run_row(present, suspended_run(present), ended=False))
+            return self._write(row, op.reason, self._runs.row(present, suspended_run(present), ended=False))
         row = Row(present.key, op.generation, present.timer, 0, present.raw)
         row.let_at = present.let_at and self._now_us
         if present.raw is None:
@@ -279,12 +313,12 @@ class Assembly:
         namespace = op.namespace
         room = None if self.room_for is None or row.timer.has_joined else self.room_for(namespace)
         if room is None:
-            return self._write(row, run=self._superseded_run(op.uuid))
+            return self._write(row, run=self._runs.superseded(op.uuid))
         created = self._batch.creates.get(namespace, 0)
         if created >= room.left:
             self._batch.events.append(QuotaRefused(namespace, Quota.PENDING))
             return no_room(namespace, room.quota)
-        self._write(row, run=self._superseded_run(op.uuid))
+        self._write(row, run=self._runs.superseded(op.uuid))
         self._batch.creates[namespace] = created + 1
         return row
 
@@ -295,7 +329,7 @@ class Assembly:
             former = former_row(uuid, batch, finished, window.present(uuid), self._fetched.get(uuid), mode)
         except RecordTooNew as error:
             return stored_by_newer(error)
-        answer = replay(op, former, self._now_us, window.firing_of(op))
+        answer = replay(op, former, self._now_us, window.queue.firing_of(op))
         if former is None or type(answer) is not Row:
             return answer
         self._write(answer)
@@ -340,10 +374,10 @@ class Assembly:
         except InvalidInput as error:
             return error
         # Renewed even if the instant stays: a receiver that has seen the former id would take the new state for a duplicate.
-        timer.firing, timer.replay = self._window.firing_of(op), ""
+        timer.firing, timer.replay = self._window.queue.firing_of(op), ""
         if not op.changes.moves:
             return self._write(Row((present.key[0], op.uuid), op.generation, timer, 0))
-        run = self._superseded_run(op.uuid, present)
+        run = self._runs.superseded(op.uuid, present)
         return self._write(Row((timer.execute_at, op.uuid), op.generation, timer, 0), run=run)
 
     # ------------------------------------------------------------------ schedules
@@ -372,7 +406,9 @@ class Assembly:
             return TimerNotPending("the stored record can't be read; create the schedule again")
         at = present.key[0] if isinstance(present, Row) else 0
         begun = isinstance(present, Row) and window.has_begun(present)
-        outcome = recurring.change(op, recurring.Subject(live, ended, at, begun, window.firing_of(op)), self._now_us)
+        outcome = recurring.change(
+            op, recurring.Subject(live, ended, at, begun, window.queue.firing_of(op)), self._now_us
+        )
         if isinstance(outcome, recurring.Turn):
             if isinstance(op.change, Replay):
                 self._batch.store.resolved += [(op.uuid, generation) for generation in op.change.generations]
@@ -398,7 +434,7 @@ class Assembly:
         timer, batch, shard_id = turn.timer, self._batch, self._window.shard_id
         batch.reckoned += 1
         row = Row((turn.at, op.uuid), op.generation, timer, 0)
-        run = None if former is None else self._run_row(former, ended_run(turn))
+        run = None if former is None else self._runs.row(former, ended_run(turn))
         if former is not None and run is not None:
             before = batch.accounted[op.uuid][0] if op.uuid in batch.accounted else accounted_instants(former.timer)
             batch.accounted[op.uuid] = (before, accounted_instants(timer))
@@ -434,42 +470,6 @@ class Assembly:
     def _add_run(self, run: RunRow) -> None:
         self._batch.store.runs.append(run)
         self._batch.bytes += len(run.record)
-
-    def _superseded_run(self, uuid: bytes, former: Row | None = None) -> RunRow | None:
-        """The run that a client's new instant ends, if it has attempts; None too if a create does not know of it."""
-        if former is None and (former := self._replaced(uuid)) is None:
-            return None
-        window = self._window
-        conclusion = window.superseded.get(uuid) if window.awaiting_write.get(uuid) is former else None
-        return self._run_row(former, superseded_run(former, conclusion))
-
-    def _replaced(self, uuid: bytes) -> Row | None:
-        """The live row that a create replaces, as far as memory has it or it was read anyway."""
-        window = self._window
-        if uuid in self._batch.final:
-            return self._batch.final[uuid]
-        if uuid in window.finished:
-            return None
-        present = window.present(uuid)
-        if present is None and (found := self._fetched.get(uuid)) is not None and found.live is not None:
-            try:
-                return decoded_row(found.live)
-            except RecordUndecodable:
-                return None
-        return present
-
-    def _attempted_run(self, former: Row, op: WriteOp) -> RunRow | None:
-        assert op.timer is not None
-        in_memory = (op.execute_at, op.uuid) <= self._window.horizon
-        return self._run_row(former, attempted_run(former, op.timer, in_memory=in_memory), ended=not op.timer.attempts)
-
-    def _run_row(self, former: Row, run: Run | None, *, ended: bool = True) -> RunRow | None:
-        if run is None:
-            return None
-        mode, retention_us = self._history_rule(former.timer.namespace)
-        if run.status in FAILED_RUNS:
-            retention_us = max(retention_us, self._failure_retention_us)
-        return run_row(former, run, mode, retention_us, self._now_us, ended=ended)
 
     def _end(self, op: WriteOp, present: Row, timer: Timer) -> None:
         """The operation ends the timer: its row is deleted, and its history is written."""
@@ -590,7 +590,7 @@ class Assembly:
                     continue
                 uuid, timer = made
                 self._bytes_max = self._row_bytes_max
-                self._write(Row((at_us, uuid), self._window.next_generation(), timer, 0))
+                self._write(Row((at_us, uuid), self._window.queue.next_generation(), timer, 0))
             except (PayloadTooLarge, *UNUSABLE) as error:
                 reason = f"notification: {type(error).__name__}: {error}"[:REASON_CHARS_MAX]
                 batch.unusable.append((subject_uuid, reason))

@@ -20,10 +20,11 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
-from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly, Fetched, RowRoom
+from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly, RowRoom
 from tocsin.timers.engine.quotas import note_committed, reserve, room_for
 from tocsin.timers.engine.retention import note_recorded
-from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
+from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind, WriteOp
+from tocsin.timers.engine.runs import Fetched
 
 #: Results of callbacks in one commit: at most this many before commit times are known, and never limited to fewer than the
 #: minimum, so that they share a commit's fixed cost.
@@ -44,6 +45,7 @@ _UNCONFIRMED_IN_TIME = (
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.context import Context
+    from tocsin.timers.engine.parts import Part
     from tocsin.timers.engine.shard import Shard
     from tocsin.timers.engine.window import Window
 
@@ -135,9 +137,10 @@ class CommitLane:
         """
         now = self._context.clock.boottime_us()
         for _, batch in self._under_way:
-            for op in batch.ops:
-                if op.deadline_us is not None and op.deadline_us <= now:
-                    op.answer(ShardUnavailable(_UNCONFIRMED_IN_TIME))
+            entries: list[WriteOp | Part] = [*batch.ops, *(each.part for each in batch.parts)]
+            for waiting in entries:
+                if waiting.deadline_us is not None and waiting.deadline_us <= now:
+                    waiting.answer(ShardUnavailable(_UNCONFIRMED_IN_TIME))
         for shard in dict.fromkeys((*shards, *self._dirty)):
             if shard.window is not None:
                 shard.window.expire(now)
@@ -169,7 +172,7 @@ class CommitLane:
             return refused is None
         self._failed(batches, "definite", refused)
         for shard, batch in batches:
-            if not await self._commit_apart(shard, len(batch.ops)):
+            if not await self._commit_apart(shard, batch.writes):
                 return False
         return True
 
@@ -195,7 +198,7 @@ class CommitLane:
         left, bytes_left, reckoning_left = rows_max, self._context.batch_bytes_max, RECKONING_MAX
         if finished_max:
             valid.sort(key=_oldest_result_us)
-            waiting = sum(len(window.pending) for _, window, _ in valid)
+            waiting = sum(window.queue.operations for _, window, _ in valid)
             finished_max = min(finished_max, max(rows_max - waiting, 1))
         if self._left_out:
             turns = {shard: turn for turn, shard in enumerate(self._left_out)}
@@ -220,8 +223,8 @@ class CommitLane:
                 reserve(self._context, batch, 1)
             for uuid, reason in batch.unusable:
                 self._context.observe(WriteRefused(shard.shard_id, uuid, reason))
-            if batch.ops or batch.finished:
-                left -= len(batch.ops) + len(batch.finished)
+            if (writes := batch.writes) or batch.finished:
+                left -= writes + len(batch.finished)
                 finished_left = max(finished_left - len(batch.finished), 0)
                 batches.append((shard, batch))
         self._left_out = [shard for shard, *_ in valid[considered:]]
@@ -296,8 +299,7 @@ class CommitLane:
             if batch.accounted:
                 note_recorded(self._context, shard.shard_id, batch.accounted)
             shard.recount()
-        for op, answer in zip(batch.ops, batch.answers, strict=True):
-            op.answer(answer)
+        batch.answer()
         if window is not None:
             shard.changed()
 
@@ -316,6 +318,9 @@ class CommitLane:
         created: dict[str, int] = {}
         changed: dict[tuple[str, str], int] = {}
         for batch in written:
+            for part in batch.parts:
+                for namespace, count in part.part.created().items():
+                    created[namespace] = created.get(namespace, 0) + count
             for op, answer in zip(batch.ops, batch.answers, strict=True):
                 if op.kind > _LAST_CHANGE or isinstance(answer, _WROTE_NOTHING):
                     continue
@@ -386,14 +391,14 @@ class CommitLane:
         if isinstance(error, StoreUnavailable):
             return False
         _, batch = batches[0]
-        if len(batch.ops) == 1:
+        if len(batch.ops) == 1 and not batch.parts:
             op = batch.ops[0]
             self._context.observe(WriteRefused(shard.shard_id, op.uuid, str(error)))
             if shard.window is not None:
                 shard.window.refuse_first(op, error, self._context.clock.boottime_us())
             return True
-        half = len(batch.ops) // 2
-        return await self._bisect_ops(shard, half) and await self._bisect_ops(shard, len(batch.ops) - half)
+        half = batch.writes // 2
+        return await self._bisect_ops(shard, half) and await self._bisect_ops(shard, batch.writes - half)
 
     async def _commit_finished_singly(self, shard: Shard) -> bool:
         """Commits finished timers one at a time; one that fails is tried without its history, then left in memory."""

@@ -51,6 +51,9 @@ def note_committed(context: Context, batch: Batch) -> None:
         if count is not None and count.epoch == epoch:
             count.note(row.key, by)
 
+    for part in batch.parts:
+        for row in part.rows:
+            note(row, 1)
     for op, answer in zip(batch.ops, batch.answers, strict=True):
         if op.kind in (OpKind.CREATE, OpKind.REPLAY) and type(answer) is Row:
             note(answer, 1)

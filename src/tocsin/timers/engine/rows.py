@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,6 +18,9 @@ from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unr
 from tocsin.ports.completion import Completion
 from tocsin.ports.observer import Event
 from tocsin.ports.store import NOTIFICATIONS_SUFFIX, FireKey, ShardBatch, StoredRow, schedules_of
+
+if TYPE_CHECKING:
+    from tocsin.timers.engine.parts import WrittenPart
 
 #: The row waits for its flow.
 HELD = -1
@@ -214,15 +219,17 @@ class Batch:
 
     `final` has one entry per uuid written: its new row, or None when it is deleted. `ended` has the timers that the batch's
     operations end, each with its final status. `upserts` has the rows in their stored form. `relied_on` has finished timers
-    whose end is part of an answer, so that their deletes belong to this batch. `suspended` has rows that leave the window and
-    stay stored. `answers` belong to `ops`, in order. `events` are observed when the batch is durable. `accounted` has, of
-    schedules whose occurrences the batch records, how many instants were accounted for before and are after it. `reckoned`
-    is how much of the reckoning of schedules that one commit may do was done for it.
+    whose end is part of an answer, so that their deletes belong to this batch. `suspended` has rows that leave the window
+    and stay stored. `answers` belong to `ops`, in order. `parts` are those that the batch writes as a whole. `events` are
+    observed when the batch is durable. `accounted` has, of schedules whose occurrences the batch records, how many instants
+    were accounted for before and are after it. `reckoned` is how much of the reckoning of schedules that one commit may do
+    was done for it.
     """
 
     store: ShardBatch
     ops: list[WriteOp] = field(default_factory=list)
     answers: list[WriteAnswer] = field(default_factory=list)
+    parts: list[WrittenPart] = field(default_factory=list)
     final: dict[bytes, Row | None] = field(default_factory=dict)
     ended: dict[bytes, Row] = field(default_factory=dict)
     upserts: dict[bytes, StoredRow] = field(default_factory=dict)
@@ -234,12 +241,41 @@ class Batch:
     unusable: list[tuple[bytes, str]] = field(default_factory=list)
     #: Timers that the batch creates in namespaces whose pending timers have a quota.
     creates: dict[str, int] = field(default_factory=dict)
+    #: Operations of parts.
+    packed: int = 0
     bytes: int = 0
     reckoned: int = 0
     events: list[Event] = field(default_factory=list)
 
+    def add_part(self, part: WrittenPart, stored: Iterable[StoredRow], size: int) -> None:
+        """Adds a part, with its rows in their stored form and the bytes of their records. Of several rows with one uuid, the
+        last counts."""
+        self.parts.append(part)
+        self.packed += len(part.rows)
+        upserts, final, uuids = self.upserts, self.final, part.part.uuids
+        for uuid, row, record in zip(uuids, part.rows, stored, strict=True):
+            final[uuid] = row
+            upserts[uuid] = record
+        if self.suspended:
+            self.suspended.difference_update(uuids)
+        self.bytes += size
+
+    @property
+    def writes(self) -> int:
+        """How many operations it has, those of parts included."""
+        return len(self.ops) + self.packed
+
+    def answer(self) -> None:
+        """Answers every client of the batch, which is durable."""
+        for part, _, rows in self.parts:
+            part.answer(rows)
+        for op, answer in zip(self.ops, self.answers, strict=True):
+            op.answer(answer)
+
     def refuse(self, error: TocsinError) -> None:
         """Answers every client of the batch with the error."""
+        for part, _, _ in self.parts:
+            part.answer(error)
         for op in self.ops:
             op.answer(error)
 

@@ -8,16 +8,28 @@ unseen. If the run goes on, its later record hides this one, whose generation st
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import msgspec
 
+from tocsin.model.errors import RecordUndecodable
 from tocsin.model.namespace import HistoryMode
-from tocsin.model.run import MissedInstants, Run, RunStatus, encode_run, run_of
+from tocsin.model.run import FAILED_RUNS, MissedInstants, Run, RunStatus, encode_run, run_of
 from tocsin.model.schedule import PAUSED_AFTER_FAILURES, State
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.observer import Event, OccurrenceEnded, OccurrencesMissed, ScheduleChanged
-from tocsin.ports.store import RunRow
+from tocsin.ports.store import Found, RunRow
 from tocsin.timers.engine.recurring import Turn
-from tocsin.timers.engine.rows import Conclusion, Row
+from tocsin.timers.engine.rows import Batch, Conclusion, Row, WriteOp, decoded_row
+
+if TYPE_CHECKING:
+    from tocsin.timers.engine.window import Window
+
+#: Which finished timers of a namespace are kept, and for how many microseconds.
+HistoryRule = Callable[[str], tuple[HistoryMode, int]]
+#: What was read from the store: None for a timer that it doesn't have.
+Fetched = Mapping[bytes, Found | None]
 
 
 def superseded_run(former: Row, conclusion: Conclusion | None) -> Run | None:
@@ -83,6 +95,70 @@ def accounted_instants(timer: Timer) -> int:
     least one."""
     state = _state(timer)
     return sum(state.counts.values()) + sum(state.missed.values())
+
+
+class RunRows:
+    """The rows of the runs that one batch ends, made at the given moment of the wall clock. None stands for a run that is not
+    kept."""
+
+    __slots__ = ("_batch", "_failure_retention_us", "_fetched", "_history_rule", "_now_us", "_window")
+
+    def __init__(
+        self,
+        window: Window,
+        batch: Batch,
+        fetched: Fetched,
+        history_rule: HistoryRule,
+        failure_retention_us: int,
+        now_us: int,
+    ) -> None:
+        self._window, self._batch, self._fetched = window, batch, fetched
+        self._history_rule, self._failure_retention_us, self._now_us = history_rule, failure_retention_us, now_us
+
+    def superseded(self, uuid: bytes, former: Row | None = None) -> RunRow | None:
+        """The run that a client's new instant ends, if it has attempts; None too if a create does not know of it."""
+        if former is None and (former := self._replaced(uuid)) is None:
+            return None
+        window = self._window
+        conclusion = window.superseded.get(uuid) if window.awaiting_write.get(uuid) is former else None
+        return self.row(former, superseded_run(former, conclusion))
+
+    def superseded_by(self, uuids: Sequence[bytes]) -> list[RunRow]:
+        """Likewise those that plain creates of these uuids end."""
+        known = self._window.remembered(uuids)
+        if self._batch.final or self._fetched:
+            known.update(uuid for uuid in uuids if uuid in self._batch.final or uuid in self._fetched)
+        return [run for uuid in sorted(known) if (run := self.superseded(uuid)) is not None]
+
+    def _replaced(self, uuid: bytes) -> Row | None:
+        """The live row that a create replaces, as far as memory has it or it was read anyway."""
+        window = self._window
+        if uuid in self._batch.final:
+            return self._batch.final[uuid]
+        if uuid in window.finished:
+            return None
+        present = window.present(uuid)
+        if present is None and (found := self._fetched.get(uuid)) is not None and found.live is not None:
+            try:
+                return decoded_row(found.live)
+            except RecordUndecodable:
+                return None
+        return present
+
+    def attempted(self, former: Row, op: WriteOp) -> RunRow | None:
+        """The run whose attempt has led to the row that the operation writes."""
+        assert op.timer is not None
+        in_memory = (op.execute_at, op.uuid) <= self._window.horizon
+        return self.row(former, attempted_run(former, op.timer, in_memory=in_memory), ended=not op.timer.attempts)
+
+    def row(self, former: Row, run: Run | None, *, ended: bool = True) -> RunRow | None:
+        """The row of a run of the former row, by its namespace's rules."""
+        if run is None:
+            return None
+        mode, retention_us = self._history_rule(former.timer.namespace)
+        if run.status in FAILED_RUNS:
+            retention_us = max(retention_us, self._failure_retention_us)
+        return run_row(former, run, mode, retention_us, self._now_us, ended=ended)
 
 
 def events_of(shard_id: int, turn: Turn) -> list[Event]:

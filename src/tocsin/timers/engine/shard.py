@@ -9,6 +9,7 @@ from tocsin.model.errors import ShardMoved
 from tocsin.ports.observer import ShardClaimed, ShardLost, TimerSuspended
 from tocsin.ports.store import KEY_MIN
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.parts import Creates
 from tocsin.timers.engine.rows import Batch, InFlightAttempt, Row, WriteOp
 from tocsin.timers.engine.window import Window
 
@@ -130,12 +131,20 @@ class Shard:
     def accept(self, *ops: WriteOp) -> None:
         """Queues writes for the next batch. Raises ShardMoved unless the shard is owned here, and not at the end of a
         hand-over."""
-        window = self.window
-        if window is None or self.closed:
-            raise ShardMoved(f"shard {self.shard_id} is changing its owner; nothing was written, try again")
+        window = self._open_window()
         for op in ops:
             window.accept(op)
         self.lane.schedule(self, urgent=True, writes=len(ops))
+
+    def accept_creates(self, creates: Creates, deadline_us: int) -> None:
+        """Likewise plain creates, which are not written after that boot time."""
+        self._open_window().accept_creates(creates, deadline_us)
+        self.lane.schedule(self, urgent=True, writes=len(creates.uuids))
+
+    def _open_window(self) -> Window:
+        if self.window is None or self.closed:
+            raise ShardMoved(f"shard {self.shard_id} is changing its owner; nothing was written, try again")
+        return self.window
 
     def try_refused_again(self) -> None:
         """Queues again what the store refused `rejected_write_retry_interval` ago or longer."""

@@ -16,11 +16,12 @@ random interleavings and faults; `make mutants` shows that each rule is needed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, KeysView, Sequence
 
 from tocsin.model.errors import RequestExpired, TocsinError
-from tocsin.ports.store import KEY_MIN, FireKey, generation
+from tocsin.ports.store import KEY_MIN, FireKey
 from tocsin.timers.engine.in_flight import AttemptsInFlight
+from tocsin.timers.engine.parts import Creates, Part
 from tocsin.timers.engine.recurring import suspended_reason
 from tocsin.timers.engine.rows import (
     LAST_SUPERSEDING,
@@ -37,6 +38,7 @@ from tocsin.timers.engine.rows import (
     conclusion_op,
 )
 from tocsin.timers.engine.waiting_rows import WaitingRows, key_before
+from tocsin.timers.engine.write_queue import WriteQueue
 
 #: Operations that depend on nothing but memory.
 _WITHOUT_STORE = frozenset((OpKind.CREATE, OpKind.RETRY, OpKind.HAND_OVER, OpKind.RECUR))
@@ -81,19 +83,15 @@ class Window:
         # The results of such attempts. Each counts if the client's write is refused.
         self.superseded: dict[bytes, Conclusion] = {}
         self.retrying: dict[bytes, Row] = {}
-        self.pending: deque[WriteOp] = deque()
-        self._client_ops: dict[bytes, int] = {}
+        self.queue = WriteQueue(epoch, incarnation)
+        self.pending = self.queue.entries
+        self._client_ops = self.queue.superseding
         # Clients' changes of schedules. Until they are written no attempt begins, so that each knows whether the occurrence
         # has begun.
         self._changes: dict[bytes, int] = {}
         # Generations that are about to be suspended. They must not fire, even if a load returns them again.
         self._suspending: dict[bytes, bytes] = {}
         self._refused: deque[tuple[int, WriteOp | Finished]] = deque()
-        self._sequence = 0
-        # A generation without its sequence number.
-        self._claim = generation(epoch, incarnation, 0)[:-8]
-        # How the names of its firings begin.
-        self._firings = f"{epoch:x}-"
         self._load: LoadRequest | None = None
         self._load_number = 0
         self._changed_since_load: dict[bytes, Row | None] = {}
@@ -116,7 +114,7 @@ class Window:
 
     def accept(self, op: WriteOp) -> None:
         """Queues an operation for the next batch and assigns its generation. The window itself changes at the commit."""
-        op.generation = self.next_generation()
+        op.generation = self.queue.next_generation()
         if op.kind <= LAST_SUPERSEDING:
             uuid = op.uuid
             self._client_ops[uuid] = self._client_ops.get(uuid, 0) + 1
@@ -127,17 +125,15 @@ class Window:
         elif op.kind is OpKind.SCHEDULE:
             self._changes[op.uuid] = self._changes.get(op.uuid, 0) + 1
         if op.timer is not None and not op.timer.firing:
-            op.timer.firing = self.firing_of(op)
+            op.timer.firing = self.queue.firing_of(op)
         self.pending.append(op)
 
-    def next_generation(self) -> bytes:
-        """A generation greater than all before."""
-        self._sequence += 1
-        return self._claim + self._sequence.to_bytes(8, "big")
-
-    def firing_of(self, op: WriteOp) -> str:
-        """The name of the firing that an accepted operation begins."""
-        return self._firings + op.generation[-8:].hex().lstrip("0")
+    def accept_creates(self, creates: Creates, deadline_us: int | None) -> None:
+        """Queues plain creates, like as many operations, in a part."""
+        self.queue.add_creates(creates, deadline_us)
+        for uuid in self.in_flight.keys() & creates.uuids if self.in_flight else ():
+            for attempt in self.in_flight[uuid]:
+                attempt.superseded = True
 
     def suspend(self, row: Row, reason: str) -> str:
         """Queues the suspension of a row that must not fire until then: deferred, or awaiting a write. Returns the reason as
@@ -322,7 +318,9 @@ class Window:
         wanted: dict[bytes, None] = {}
         written: set[bytes] = set()
         for op in self.pending if len(self.pending) <= rows_max else list(self.pending)[:rows_max]:
-            if self.needs_store(op, written):
+            if isinstance(op, Part):
+                written.update(op.uuids)
+            elif self.needs_store(op, written):
                 if len(wanted) == uuids_max and op.uuid not in wanted:
                     break
                 wanted[op.uuid] = None
@@ -388,28 +386,32 @@ class Window:
                 del self.finished[uuid]
             if self._load is not None:
                 self._changed_since_load[uuid] = None
+        remembered = self.remembered(batch.final.keys())
         for uuid, row in batch.final.items():
-            if row is not None and self._known(row):
-                # A load returned this row before the commit was confirmed, and it has moved on since.
-                self._forget_former(row)
-                self._adopt(row)
-                continue
-            self._waiting.remove(uuid)
-            # A refused delete may have been tried again since the batch was assembled.
-            self.finished.pop(uuid, None)
-            self.awaiting_write.pop(uuid, None)
-            self.superseded.pop(uuid, None)
-            self.retrying.pop(uuid, None)
-            for attempt in self.in_flight.get(uuid, ()):
-                attempt.superseded = attempt.stale = True
+            if uuid in remembered:
+                if row is not None and self._known(row):
+                    # A load returned this row before the commit was confirmed, and it has moved on since.
+                    self._forget_former(row)
+                    self._adopt(row)
+                    continue
+                self._waiting.remove(uuid)
+                # A refused delete may have been tried again since the batch was assembled.
+                self.finished.pop(uuid, None)
+                self.awaiting_write.pop(uuid, None)
+                self.superseded.pop(uuid, None)
+                self.retrying.pop(uuid, None)
+                for attempt in self.in_flight.get(uuid, ()):
+                    attempt.superseded = attempt.stale = True
             stays = row if uuid not in batch.suspended else None
             if stays is not None and stays.key <= self.horizon:
                 self._add(stays)
             if self._load is not None:
                 self._changed_since_load[uuid] = stays
+        for part, _, _ in batch.parts:
+            self._forget_creates(part, boot_us)
         for op in batch.ops:
             if op.supersedes:
-                self._forget_client_op(op.uuid)
+                self.queue.forget(op.uuid)
                 self._reinstate(op.uuid, boot_us)
             elif op.kind is OpKind.SUSPEND or op.kind is OpKind.MOVE_ON:
                 # Another row of the timer may be about to be suspended since.
@@ -478,12 +480,14 @@ class Window:
 
     def abandon(self, batch: Batch) -> None:
         """The batch certainly had no effect: its operations return to the front of the queue."""
-        self.pending.extendleft(reversed(batch.ops))
+        self.queue.put_back(batch)
 
-    def refuse(self, op: WriteOp, error: TocsinError, boot_us: int) -> None:
+    def refuse(self, op: WriteOp | Part, error: TocsinError, boot_us: int) -> None:
         """The operation will not be written: the client gets the error, and results that it superseded count again."""
-        if op.supersedes:
-            self._forget_client_op(op.uuid)
+        if isinstance(op, Part):
+            self._forget_creates(op, boot_us)
+        elif op.supersedes:
+            self.queue.forget(op.uuid)
             self._reinstate(op.uuid, boot_us)
         elif op.kind is OpKind.SCHEDULE:
             self._forget_change(op.uuid)
@@ -500,27 +504,19 @@ class Window:
 
     def refuse_clients(self, error: TocsinError, boot_us: int) -> None:
         """Answers every waiting client with the error; the engine's own operations stay queued."""
-        mine = [op for op in self.pending if not (op.supersedes or op.by_client)]
-        theirs = [op for op in self.pending if op.supersedes or op.by_client]
-        self.pending = deque(mine)
-        for op in theirs:
+        for op in self.queue.remove(lambda op: op.supersedes or op.by_client):
             self.refuse(op, error, boot_us)
 
     def expire(self, boot_us: int) -> None:
         """Refuses clients' writes that are in no batch and whose deadline has passed at that boot time."""
-        late = [op for op in self.pending if op.deadline_us is not None and op.deadline_us <= boot_us]
-        if late:
-            gone = set(late)
-            self.pending = deque(op for op in self.pending if op not in gone)
-            for op in late:
-                self.refuse(op, RequestExpired(EXPIRED), boot_us)
+        for op in self.queue.remove(lambda op: op.deadline_us is not None and op.deadline_us <= boot_us):
+            self.refuse(op, RequestExpired(EXPIRED), boot_us)
 
-    def _forget_client_op(self, uuid: bytes) -> None:
-        left = self._client_ops[uuid] - 1
-        if left:
-            self._client_ops[uuid] = left
-        else:
-            del self._client_ops[uuid]
+    def _forget_creates(self, part: Part, boot_us: int) -> None:
+        for uuid in part.uuids:
+            self.queue.forget(uuid)
+            if uuid in self.in_flight or uuid in self.superseded:
+                self._reinstate(uuid, boot_us)
 
     def _forget_change(self, uuid: bytes) -> None:
         left = self._changes[uuid] - 1
@@ -612,6 +608,12 @@ class Window:
                 return attempt.row
         waiting = self.awaiting_write.get(uuid)
         return waiting if waiting is not None else self.retrying.get(uuid)
+
+    def remembered(self, uuids: Collection[bytes]) -> set[bytes]:
+        """Those of the uuids of which memory has a row, in whatever state."""
+        places = (self.rows, self.in_flight, self.finished, self.awaiting_write, self.superseded, self.retrying)
+        wanted = uuids if isinstance(uuids, KeysView) else set(uuids)
+        return set().union(*(place.keys() & wanted for place in places if place))
 
     def has_begun(self, row: Row) -> bool:
         """Whether an attempt of this row, or of its schedule's occurrence, is in flight, or its result is about to be

@@ -1,0 +1,134 @@
+"""Parts: plain creates of one shard that go through the engine together.
+
+A plain create has no condition: it writes its timer whatever the store has of it. Creates of one shard that arrive at about
+the same time, of one request or of several, become one part, which is queued, written, and answered as a whole, at a
+fraction of what as many operations cost. Where creates need a decision each, as under a quota, or after the store has
+refused a batch, the part is taken apart, and its operations go the way of all others.
+
+The engine uses a part only by the methods here.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tocsin.model.errors import TocsinError
+from tocsin.model.timer import Timer, encode_record
+from tocsin.ports.completion import Completion
+from tocsin.ports.store import StoredRow
+from tocsin.timers.engine.rows import OpKind, Row, WriteOp
+
+#: Creates that a part takes from several requests. One request may bring more.
+JOINED_MAX = 1_000
+#: How much later than a part's first creates others may join it, in microseconds. All of them have the deadline of the first.
+JOINED_WITHIN_US = 10_000
+
+
+class Creates(Completion[Sequence[Row]]):
+    """Plain creates of one request in one shard, in order: `uuids` and `timers` belong together. They are resolved with their
+    rows, or refused, all at once; if their part is taken apart, each of them is completed by itself instead. `deadline_us`
+    is the boot time after which none of them is written, once they are accepted."""
+
+    __slots__ = ("deadline_us", "timers", "uuids")
+
+    uuids: Sequence[bytes]
+    timers: Sequence[Timer]
+    deadline_us: int | None
+
+    @abstractmethod
+    def operations(self) -> Sequence[WriteOp]:
+        """The creates as operations, each of which its own completion waits for; nothing completes this one any more."""
+
+
+class WrittenPart(NamedTuple):
+    """A part in a batch: before how many of the batch's operations its creates come, and the rows that they become."""
+
+    part: Part
+    position: int
+    rows: list[Row]
+
+
+class Part:
+    """Creates that wait for one batch. `claim` is a generation of the shard's claim without its sequence number,
+    `first_sequence` that of the first create's generation; those of the others follow. `deadline_us` is the boot time after
+    which none of them is written."""
+
+    __slots__ = ("_claim", "_creates", "_first_sequence", "_timers", "deadline_us", "uuids")
+
+    #: As of the operations in it.
+    supersedes = by_client = True
+
+    def __init__(self, claim: bytes, first_sequence: int, deadline_us: int | None) -> None:
+        self.uuids: list[bytes] = []
+        self.deadline_us = deadline_us
+        self._claim = claim
+        self._first_sequence = first_sequence
+        self._timers: list[Timer] = []
+        self._creates: list[Creates] = []
+
+    def __len__(self) -> int:
+        return len(self.uuids)
+
+    def may_take(self, count: int, next_sequence: int, deadline_us: int | None) -> bool:
+        """Whether so many creates may join: the part has room, nothing was accepted since its last create, and their deadline
+        is about its own."""
+        size = len(self.uuids)
+        if size + count > JOINED_MAX or self._first_sequence + size != next_sequence:
+            return False
+        if self.deadline_us is None or deadline_us is None:
+            return self.deadline_us is deadline_us
+        return 0 <= deadline_us - self.deadline_us <= JOINED_WITHIN_US
+
+    def add(self, creates: Creates) -> None:
+        """Adds creates that were accepted just now."""
+        creates.deadline_us = self.deadline_us
+        self.uuids += creates.uuids
+        self._timers += creates.timers
+        self._creates.append(creates)
+
+    def created(self) -> dict[str, int]:
+        """How many timers it creates in each namespace."""
+        counts: dict[str, int] = {}
+        for timer in self._timers:
+            counts[timer.namespace] = counts.get(timer.namespace, 0) + 1
+        return counts
+
+    def rows(self) -> tuple[list[Row], list[StoredRow]]:
+        """Its rows in memory and as stored, in the order of acceptance: of rows with one uuid, the last counts. Raises what
+        encoding a record raises."""
+        rows, stored, sequence, claim = list[Row](), list[StoredRow](), self._first_sequence, self._claim
+        for uuid, timer in zip(self.uuids, self._timers, strict=True):
+            at, record = timer.execute_at, encode_record(timer)
+            generation = claim + sequence.to_bytes(8, "big")
+            sequence += 1
+            stored.append(StoredRow(at, uuid, generation, timer.namespace, timer.id, timer.tags, record))
+            rows.append(Row((at, uuid), generation, timer, len(record)))
+        return rows, stored
+
+    def answer(self, answer: Sequence[Row] | TocsinError) -> None:
+        """Answers who waits for the creates; only the first answer counts."""
+        # As after `WriteOp.answer`, nothing of it is left for the garbage collector.
+        waiting, self._creates = self._creates, []
+        if isinstance(answer, TocsinError):
+            for creates in waiting:
+                creates.refuse(answer)
+            return
+        begin = 0
+        for creates in waiting:
+            end = begin + len(creates.uuids)
+            creates.resolve(answer[begin:end])
+            begin = end
+
+    def operations(self) -> list[WriteOp]:
+        """Takes the part apart: its creates as operations in their order, with the generations that they have."""
+        waiting, self._creates = self._creates, []
+        ops = [op for creates in waiting for op in creates.operations()] or [
+            # They were answered before their outcome was known.
+            WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, deadline_us=self.deadline_us)
+            for uuid, timer in zip(self.uuids, self._timers, strict=True)
+        ]
+        for sequence, op in enumerate(ops, start=self._first_sequence):
+            op.generation = self._claim + sequence.to_bytes(8, "big")
+        return ops

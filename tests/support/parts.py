@@ -1,0 +1,40 @@
+"""Plain creates for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.support.completions import Noted
+from tocsin.model.errors import TocsinError
+from tocsin.model.timer import Timer
+from tocsin.timers.engine.parts import Creates
+from tocsin.timers.engine.rows import OpKind, Row, WriteOp
+
+
+class NotedCreates(Creates):
+    """Creates that are given with their uuids, and with functions to which their results are passed: rows or errors."""
+
+    def __init__(self, *creates: tuple[bytes, Timer, Callable[[Any], object]]) -> None:
+        super().__init__()
+        self.uuids, self.timers, self._notes = ([*each] for each in zip(*creates, strict=True))
+        self.deadline_us = None
+
+    def operations(self) -> list[WriteOp]:
+        return [
+            WriteOp(
+                OpKind.CREATE, uuid, timer.namespace, timer=timer, deadline_us=self.deadline_us, completion=Noted(note)
+            )
+            for uuid, timer, note in zip(self.uuids, self.timers, self._notes, strict=True)
+        ]  # fmt: skip
+
+    def _resolved(self, rows: Sequence[Row]) -> None:
+        for note, row in zip(self._notes, rows, strict=True):
+            note(row)
+
+    def _refused(self, error: TocsinError) -> None:
+        for note in self._notes:
+            note(error)
+
+    def _failed(self, error: Exception) -> None:
+        raise error
