@@ -26,6 +26,7 @@ from tocsin.model.errors import (
     TocsinError,
 )
 from tocsin.model.failure import FAILED, failure_of
+from tocsin.model.flow import FlowRules
 from tocsin.model.hooks import Event, Hooks
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.quota import Quota, Room, no_room
@@ -46,6 +47,7 @@ from tocsin.timers.engine.notifications import (
     turn_of_schedule,
 )
 from tocsin.timers.engine.rows import (
+    TURN_REASON,
     Batch,
     ExistingRow,
     Finished,
@@ -54,6 +56,7 @@ from tocsin.timers.engine.rows import (
     WriteAnswer,
     WriteOp,
     decoded_row,
+    shows_attempt,
     stored,
     stored_namespace,
     too_large,
@@ -113,6 +116,7 @@ class Assembly:
         history_rule: HistoryRule,
         failure_retention_us: int,
         hooks_of: HooksOf = lambda namespace: None,
+        flow_rules: Mapping[str, FlowRules] | None = None,
         refusal_of: RefusalOf = lambda namespace: None,
         fetched: Fetched | None = None,
         room: RowRoom = UNBOUNDED,
@@ -123,6 +127,7 @@ class Assembly:
         self._history_rule = history_rule
         self._failure_retention_us = failure_retention_us
         self._hooks_of, self._refusal_of = hooks_of, refusal_of
+        self._flow_rules: Mapping[str, FlowRules] = flow_rules or {}
         #: The room of namespaces for creates; None: none of them has a quota.
         self.room_for: RoomFor | None = None
         # Namespaces that take changes, as far as this batch has asked.
@@ -415,6 +420,8 @@ class Assembly:
 
     def _write(self, row: Row, suspended: str | None = None, run: RunRow | None = None) -> Row:
         """Writes the row, and with it the run that it ends. Raises PayloadTooLarge."""
+        if suspended is None and row.timer.flow_key:
+            suspended = self._turn_reason(row)
         uuid, batch, record = row.key[1], self._batch, stored(row, suspended)
         if row.size > self._bytes_max:
             raise too_large(row.timer, row.size, self._bytes_max)
@@ -428,6 +435,20 @@ class Assembly:
         else:
             batch.suspended.add(uuid)
         return row
+
+    def _turn_reason(self, row: Row) -> str | None:
+        """The reason for which a row is suspended that waits for its next attempt and has the turn of an ordered key: the
+        next owner finds it among the suspended ones, however far its instant is, and lets nothing else of the key begin."""
+        timer, at_us = row.timer, row.key[0]
+        rules = self._flow_rules.get(timer.namespace)
+        if (
+            rules is None
+            or at_us <= self._now_us
+            or not shows_attempt(timer, at_us)
+            or not rules.is_ordered(timer.flow_key)
+        ):
+            return None
+        return f"{TURN_REASON}{timer.namespace}/{timer.flow_key}"
 
     def _add_run(self, run: RunRow) -> None:
         self._batch.store.runs.append(run)
@@ -458,7 +479,8 @@ class Assembly:
 
     def _attempted_run(self, former: Row, op: WriteOp) -> RunRow | None:
         assert op.timer is not None
-        in_memory = (op.execute_at, op.uuid) <= self._window.horizon
+        row = Row((op.execute_at, op.uuid), op.generation, op.timer, 0)
+        in_memory = row.key <= self._window.horizon and (not op.timer.flow_key or self._turn_reason(row) is None)
         return self._run_row(former, attempted_run(former, op.timer, in_memory=in_memory), ended=not op.timer.attempts)
 
     def _run_row(self, former: Row, run: Run | None, *, ended: bool = True) -> RunRow | None:

@@ -244,6 +244,7 @@ class CommitLane:
             boot_us=clock.boottime_us(),
             history_rule=self._context.history_rule,
             hooks_of=self._context.hooks_of,
+            flow_rules=self._context.flows,
             refusal_of=self._context.refusal,
             failure_retention_us=self._context.limits.failure_retention_us,
             fetched=fetched,
@@ -288,6 +289,8 @@ class CommitLane:
         window = shard.window if shard.holds(batch) else None
         if window is not None:
             window.committed(batch, self._context.clock.boottime_us())
+            if shard.order.active:
+                shard.order.committed(batch, window)
         for event in batch.events:
             self._context.observe(event)
         if window is not None:

@@ -21,6 +21,8 @@ from tocsin.ports.store import NOTIFICATIONS_SUFFIX, FireKey, ShardBatch, Stored
 HELD = -1
 #: How reasons begin for which rows are suspended that wait for their flow.
 FLOW_REASON = "flow:"
+#: The same of rows of ordered keys that have their key's turn and wait for the instant of their next attempt.
+TURN_REASON = "turn:"
 
 
 class Row:
@@ -270,6 +272,14 @@ def stored_namespace(timer: Timer) -> str:
     if timer.notifies is not None:
         return timer.namespace + NOTIFICATIONS_SUFFIX
     return timer.namespace if timer.schedule is None else schedules_of(timer.namespace)
+
+
+def shows_attempt(timer: Timer, at_us: int) -> bool:
+    """Whether the row of a timer, whose next attempt is at this instant, shows that an attempt was made for its present
+    instant, or was in flight when its shard was handed over."""
+    if timer.attempts:
+        return True
+    return timer.schedule.state.away if timer.schedule is not None else at_us != timer.execute_at
 
 
 def too_large(timer: Timer, size: int, bytes_max: int) -> PayloadTooLarge:
