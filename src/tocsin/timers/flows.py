@@ -67,10 +67,13 @@ class Flows:
         total: FlowLimits | None = None,
         close_on_retry_after: bool = False,
     ) -> FlowView:
-        """Creates the rule, or replaces its limits; one that is paused stays so. Raises TooManyFlows."""
+        """Creates the rule, or replaces its limits; one that is paused stays so. `per_key` that are ordered require a
+        namespace with one shard. Raises TooManyFlows, InvalidInput."""
 
         def change(known: Flow | None) -> Flow:
             now = self._context.clock.now_us()
+            if per_key is not None and per_key.ordered:
+                self._refuse_shards(namespace)
             if known is None:
                 if len(self._known(namespace)) >= FLOWS_MAX:
                     raise TooManyFlows(
@@ -125,6 +128,16 @@ class Flows:
         await self._namespaces.refresh()
         self._namespaces.get(namespace)
         self._namespaces.refuse_deleting(namespace)
+
+    def _refuse_shards(self, namespace: str) -> None:
+        """Refuses an ordered rule in a namespace whose timers are in several shards: no node knows all timers of a key."""
+        shards = self._namespaces.get(namespace).num_shards
+        if shards != 1:
+            reason = (
+                f"requires a namespace whose timers are all in one shard, and {namespace!r} has numShards {shards}, which "
+                "is permanent; create another one with numShards 1"
+            )
+            raise InvalidInput(FieldError("perKey.ordered", reason))
 
     async def _set(self, namespace: str, match: str, *, paused: bool, paused_until: int | None) -> FlowView:
         def change(known: Flow | None) -> Flow:

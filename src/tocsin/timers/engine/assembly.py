@@ -5,10 +5,8 @@ Pure, like the window: nothing here waits or reads a clock.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
-from typing import NamedTuple
 
 import msgspec
 
@@ -26,7 +24,6 @@ from tocsin.model.errors import (
     TocsinError,
 )
 from tocsin.model.failure import FAILED, failure_of
-from tocsin.model.flow import FlowRules
 from tocsin.model.hooks import Event, Hooks
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.quota import Quota, Room, no_room
@@ -47,16 +44,17 @@ from tocsin.timers.engine.notifications import (
     turn_of_schedule,
 )
 from tocsin.timers.engine.rows import (
-    TURN_REASON,
+    UNBOUNDED,
     Batch,
     ExistingRow,
     Finished,
     OpKind,
     Row,
+    RowRoom,
+    TurnReason,
     WriteAnswer,
     WriteOp,
     decoded_row,
-    shows_attempt,
     stored,
     stored_namespace,
     too_large,
@@ -93,16 +91,6 @@ RoomFor = Callable[[str], Room | None]
 Fetched = Mapping[bytes, Found | None]
 
 
-class RowRoom(NamedTuple):
-    """How large a record may be, and how much of that clients leave for what the engine adds to it later."""
-
-    bytes_max: int
-    reserve_bytes: int
-
-
-UNBOUNDED = RowRoom(sys.maxsize, 0)
-
-
 class Assembly:
     """One batch in the making, at the given moment of the wall clock and the boot time clock. The window changes when the
     batch is durable; until then only the operations leave its queue."""
@@ -116,7 +104,6 @@ class Assembly:
         history_rule: HistoryRule,
         failure_retention_us: int,
         hooks_of: HooksOf = lambda namespace: None,
-        flow_rules: Mapping[str, FlowRules] | None = None,
         refusal_of: RefusalOf = lambda namespace: None,
         fetched: Fetched | None = None,
         room: RowRoom = UNBOUNDED,
@@ -127,9 +114,10 @@ class Assembly:
         self._history_rule = history_rule
         self._failure_retention_us = failure_retention_us
         self._hooks_of, self._refusal_of = hooks_of, refusal_of
-        self._flow_rules: Mapping[str, FlowRules] = flow_rules or {}
         #: The room of namespaces for creates; None: none of them has a quota.
         self.room_for: RoomFor | None = None
+        #: Why a row is suspended that has the turn of an ordered flow's key; None: none has.
+        self.turn_reason: TurnReason | None = None
         # Namespaces that take changes, as far as this batch has asked.
         self._open: set[str] = set()
         self._fetched: Fetched = {} if fetched is None else fetched
@@ -420,8 +408,8 @@ class Assembly:
 
     def _write(self, row: Row, suspended: str | None = None, run: RunRow | None = None) -> Row:
         """Writes the row, and with it the run that it ends. Raises PayloadTooLarge."""
-        if suspended is None and row.timer.flow_key:
-            suspended = self._turn_reason(row)
+        if suspended is None and self.turn_reason is not None:
+            suspended = self.turn_reason(row)
         uuid, batch, record = row.key[1], self._batch, stored(row, suspended)
         if row.size > self._bytes_max:
             raise too_large(row.timer, row.size, self._bytes_max)
@@ -435,20 +423,6 @@ class Assembly:
         else:
             batch.suspended.add(uuid)
         return row
-
-    def _turn_reason(self, row: Row) -> str | None:
-        """The reason for which a row is suspended that waits for its next attempt and has the turn of an ordered key: the
-        next owner finds it among the suspended ones, however far its instant is, and lets nothing else of the key begin."""
-        timer, at_us = row.timer, row.key[0]
-        rules = self._flow_rules.get(timer.namespace)
-        if (
-            rules is None
-            or at_us <= self._now_us
-            or not shows_attempt(timer, at_us)
-            or not rules.is_ordered(timer.flow_key)
-        ):
-            return None
-        return f"{TURN_REASON}{timer.namespace}/{timer.flow_key}"
 
     def _add_run(self, run: RunRow) -> None:
         self._batch.store.runs.append(run)
@@ -480,7 +454,7 @@ class Assembly:
     def _attempted_run(self, former: Row, op: WriteOp) -> RunRow | None:
         assert op.timer is not None
         row = Row((op.execute_at, op.uuid), op.generation, op.timer, 0)
-        in_memory = row.key <= self._window.horizon and (not op.timer.flow_key or self._turn_reason(row) is None)
+        in_memory = row.key <= self._window.horizon and (self.turn_reason is None or not self.turn_reason(row))
         return self._run_row(former, attempted_run(former, op.timer, in_memory=in_memory), ended=not op.timer.attempts)
 
     def _run_row(self, former: Row, run: Run | None, *, ended: bool = True) -> RunRow | None:

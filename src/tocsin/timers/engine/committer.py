@@ -20,10 +20,10 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
-from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly, Fetched, RowRoom
+from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly, Fetched
 from tocsin.timers.engine.quotas import note_committed, reserve, room_for
 from tocsin.timers.engine.retention import note_recorded
-from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
+from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind, RowRoom, turn_reason
 
 #: Results of callbacks in one commit: at most this many before commit times are known, and never limited to fewer than the
 #: minimum, so that they share a commit's fixed cost.
@@ -244,7 +244,6 @@ class CommitLane:
             boot_us=clock.boottime_us(),
             history_rule=self._context.history_rule,
             hooks_of=self._context.hooks_of,
-            flow_rules=self._context.flows,
             refusal_of=self._context.refusal,
             failure_retention_us=self._context.limits.failure_retention_us,
             fetched=fetched,
@@ -252,6 +251,8 @@ class CommitLane:
         )
         if self._context.quotas:
             assembly.room_for = cache(partial(room_for, self._context, window.shard_id))
+        if self._context.flows:
+            assembly.turn_reason = partial(turn_reason, self._context.flows, clock.now_us())
         return assembly
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 import msgspec
 
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, PayloadTooLarge, TocsinError
+from tocsin.model.flow import FlowRules
 from tocsin.model.job import RowFilter
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
@@ -246,6 +250,16 @@ class Batch:
             op.answer(error)
 
 
+class RowRoom(NamedTuple):
+    """How large a record may be, and how much of that clients leave for what the engine adds to it later."""
+
+    bytes_max: int
+    reserve_bytes: int
+
+
+UNBOUNDED = RowRoom(sys.maxsize, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
     """An announced load of (after, up_to]. `number` identifies it, so that a load that became void is recognised."""
@@ -280,6 +294,20 @@ def shows_attempt(timer: Timer, at_us: int) -> bool:
     if timer.attempts:
         return True
     return timer.schedule.state.away if timer.schedule is not None else at_us != timer.execute_at
+
+
+#: The reason for which a row is suspended that has its key's turn; None if it is not.
+TurnReason = Callable[[Row], str | None]
+
+
+def turn_reason(rules: Mapping[str, FlowRules], now_us: int, row: Row) -> str | None:
+    """The reason for which a row is suspended that waits for its next attempt and has the turn of an ordered key; None for
+    others. The next owner of its shard finds it among the suspended rows, however far its instant is."""
+    timer, at_us = row.timer, row.key[0]
+    found = rules.get(timer.namespace) if timer.flow_key else None
+    if found is None or at_us <= now_us or not shows_attempt(timer, at_us) or not found.is_ordered(timer.flow_key):
+        return None
+    return f"{TURN_REASON}{timer.namespace}/{timer.flow_key}"
 
 
 def too_large(timer: Timer, size: int, bytes_max: int) -> PayloadTooLarge:

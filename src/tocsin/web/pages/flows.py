@@ -34,6 +34,7 @@ _LABELS = {
             ("parallelism", "in flight at once"),
         )
     },
+    "perKey.ordered": "Each key: in order",
     "closeOnRetryAfter": "Retry-After",
 }
 _reader = JsonReader(PutFlow)
@@ -174,7 +175,9 @@ def in_words(limits: FlowLimits | None) -> str:
     if limits.rate is not None:
         burst = f", {limits.burst} at once" if limits.burst > 1 else ""
         parts.append(f"{limits.rate.count:,} in {format_duration(limits.rate.per_us)}{burst}")
-    if limits.parallelism is not None:
+    if limits.ordered:
+        parts.append("in order")
+    elif limits.parallelism is not None:
         parts.append(f"{limits.parallelism:,} in flight")
     return "; ".join(parts)
 
@@ -195,6 +198,8 @@ def _fields_of(flow: Flow | None) -> dict[str, str]:
             fields[f"{path}.burst"] = str(limits.burst)
         if limits.parallelism is not None:
             fields[f"{path}.parallelism"] = str(limits.parallelism)
+        if limits.ordered:
+            fields[f"{path}.ordered"] = "yes"
     return fields
 
 
@@ -214,6 +219,8 @@ def _body(fields: dict[str, str]) -> dict[str, Any]:
                 "count": _number(fields[f"{path}.rate.count"]),
                 "per": fields[f"{path}.rate.per"],
             }
+        if fields.get(f"{path}.ordered") == "yes":
+            limits["ordered"] = True
         if limits:
             body[path] = limits
     if fields["closeOnRetryAfter"] == "yes":
