@@ -95,7 +95,7 @@ class Receiver:
         exchange = Exchange(outcome, self._now_us(), int(delay_s * 1e6))
 
         def end() -> None:
-            world.flows.ends(attempt)
+            world.flows.ends(uuid, attempt)
             if self.connected:
                 world.record("answer", self._node.name, uuid.hex()[:6], token, type(outcome).__name__, answer.name)
                 world.ledger.answered(uuid, token, answer)

@@ -179,7 +179,7 @@ class Dispatcher:
         if key is None or key[0] > now:
             at_us = key[0] if key is not None else None
             if order.active:
-                order.all_dispatched()
+                order.all_dispatched(window, now)
                 retry_us = order.next_retry_us()
                 at_us = min((each for each in (at_us, retry_us) if each is not None), default=None)
             if at_us is not None:
@@ -282,6 +282,7 @@ class Dispatcher:
         window, order, admission = shard.window, shard.order, self.admission
         assert window is not None
         window.defer()
+        order.recall(row)
         if order.is_behind_stored(row):
             self._suspend(shard, row, flow.reason)
             admission.settle(flow)

@@ -45,8 +45,11 @@ class Line:
 
 
 class ShardOrder:
-    """The lines of a shard under one claim. Nothing of a namespace begins in order before one round over all suspended rows
-    has been completed since the claim and since the rules became as they are."""
+    """The lines of a shard under one claim.
+
+    Nothing begins in order before the timer that has the turn would be known: before all that was due at the claim has been
+    loaded and dispatched, and before one round over all suspended rows has been completed since the claim, and since the
+    namespace's rules are ordered."""
 
     def __init__(self, flows: Callable[[], Mapping[str, FlowRules]]) -> None:
         self._flows = flows
@@ -55,7 +58,9 @@ class ShardOrder:
         self.ready: dict[KeyState, None] = {}
         #: Whether another round over the suspended rows is needed.
         self.wants_round = False
-        # Keys that wait until a round is over, and until all that is due has been dispatched.
+        # Whether all that was due at the claim has been dispatched.
+        self._caught_up = False
+        # Keys that wait for that and for a round, and until all that is due has been dispatched.
         self._unknown: dict[KeyState, None] = {}
         self._overtaken: dict[KeyState, None] = {}
         # Lines by the timer that has the turn, and by the timer that `first` belongs to.
@@ -75,7 +80,8 @@ class ShardOrder:
     @property
     def active(self) -> bool:
         """Whether anything of it depends on what is written."""
-        return bool(self.lines or self._retries or self._overtaken or self._written is not None)
+        waiting = self._unknown or self._overtaken
+        return bool(self.lines or self._retries or waiting or self._written is not None)
 
     def is_ordered(self, timer: Timer) -> bool:
         """Whether the timer's key is ordered."""
@@ -109,18 +115,16 @@ class ShardOrder:
         """Whether the first of a key's timers that wait here may begin, as far as the order goes. If not, the key becomes
         `ready` when that may have changed."""
         namespace, uuid = row.timer.namespace, row.key[1]
+        self.recall(row)
         line = self.lines.get((namespace, row.timer.flow_key))
-        if (line is None or not line.turn) and shows_attempt(row.timer, row.key[0]):
-            # Its key has become ordered since it began.
-            self.give_turn(row)
-            return True
         if line is not None and line.turn:
             if line.turn != uuid:
                 line.waits = state
             return line.turn == uuid
         rules = self._flows().get(namespace)
-        if rules is not None and not rules.ordered <= self._known.get(namespace, _NONE):
-            self.wants_round = True
+        known = rules is None or rules.ordered <= self._known.get(namespace, _NONE)
+        if not known or not self._caught_up:
+            self.wants_round = self.wants_round or not known
             self._unknown[state] = None
             return False
         # What is due and not dispatched yet may be of this key.
@@ -141,11 +145,22 @@ class ShardOrder:
         line = self.lines.get((state.rule.name.namespace, state.key))
         return (line is not None and line.waits is state) or state in self._unknown or state in self._overtaken
 
-    def all_dispatched(self) -> None:
-        """All timers of the shard that are due have been dispatched."""
+    def recall(self, row: Row) -> None:
+        """A due timer that has begun before has the turn: a former owner had given it, or its key was not ordered then."""
+        if shows_attempt(row.timer, row.key[0]):
+            line = self._line(row.timer.namespace, row.timer.flow_key)
+            if not line.turn:
+                self._give_turn(line, row.key[1])
+
+    def all_dispatched(self, window: Window, now_us: int) -> None:
+        """All timers that are in the window and due have been dispatched."""
         if self._overtaken:
             self.ready |= self._overtaken
             self._overtaken = {}
+        if not self._caught_up and window.horizon[0] >= now_us:
+            self._caught_up = True
+            self.ready |= self._unknown
+            self._unknown = {}
 
     def _serve(self, line: Line) -> None:
         if line.waits is not None:
@@ -230,7 +245,7 @@ class ShardOrder:
                 line.recent = KEY_MAX
 
     def found(self, row: StoredRow) -> Line | None:
-        """The round has found this row. The line that it is part of; None if it comes before nothing."""
+        """The round has found this row. The line in which it waits; None if it waits in none."""
         # Schedules are stored under a longer name.
         reason, namespace = row.suspended or "", row.namespace.partition("/")[0]
         if self._written is not None and row.uuid in self._written:
@@ -250,7 +265,8 @@ class ShardOrder:
         line = self._line(namespace, timer.flow_key)
         if shows_attempt(timer, row.execute_at) and not line.turn:
             self._give_turn(line, row.uuid)
-        return line
+        # The one that has the turn is before all others, whatever it waits for.
+        return None if line.turn == row.uuid else line
 
     def leave(self, line: Line, key: FireKey) -> None:
         """The round leaves this row suspended."""
