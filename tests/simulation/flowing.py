@@ -62,7 +62,7 @@ class OrderLedger:
         """Live rows of the key that nothing is about to change."""
         assert shard.window is not None
         for row in self._world.store._shards[shard.shard_id].live.values():
-            if shard.window.being_written(row.uuid):
+            if shard.window.being_written(row.uuid) or row.uuid in shard.window._suspending:
                 continue
             try:
                 timer = decode_record(row.record)

@@ -375,6 +375,9 @@ class FlowControl:
                     # Not used: it returns with the next report.
                     opened.granted = 0
                     self._note(opened)
+                elif opened.granted:
+                    # It was woken for something that was planned before.
+                    self._plan(opened, opened.granted_until)
                 left -= self._dispatcher.serve_flow(opened, left)
                 self.settle(opened)
 

@@ -117,10 +117,12 @@ class ShardOrder:
         namespace, uuid = row.timer.namespace, row.key[1]
         self.recall(row)
         line = self.lines.get((namespace, row.timer.flow_key))
-        if line is not None and line.turn:
-            if line.turn != uuid:
-                line.waits = state
-            return line.turn == uuid
+        self._unknown.pop(state, None)
+        self._overtaken.pop(state, None)
+        if line is not None:
+            line.waits = state if line.turn and line.turn != uuid else None
+            if line.turn:
+                return line.turn == uuid
         rules = self._flows().get(namespace)
         known = rules is None or rules.ordered <= self._known.get(namespace, _NONE)
         if not known or not self._caught_up:
@@ -335,15 +337,19 @@ class ShardOrder:
             self._written.update(batch.final, (entry.row.key[1] for entry in batch.finished))
         for op in batch.ops:
             if op.kind is OpKind.RESUME:
-                self._resumed(op.uuid, window)
+                if op.uuid not in batch.final:
+                    self._not_resumed(op.uuid, window)
+                self._resumed(op.uuid)
             elif op.kind is not OpKind.SUSPEND and op.uuid in self._firsts:
                 # A client has changed what the others wait for.
                 self.wants_round = True
 
-    def _resumed(self, uuid: bytes, window: Window) -> None:
+    def _not_resumed(self, uuid: bytes, window: Window) -> None:
+        """The timer was deleted or changed meanwhile."""
         if uuid not in self._retries and window.present(uuid) is None and uuid not in window.finished:
-            # It was deleted meanwhile, or is beyond the horizon.
             self.end_turn(uuid)
+
+    def _resumed(self, uuid: bytes) -> None:
         line, key = self._resuming.pop(uuid, (None, KEY_MAX))
         if line is not None:
             line.resuming -= 1
