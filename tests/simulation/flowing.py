@@ -43,8 +43,14 @@ class OrderLedger:
         self._world = world
         # What waited when a key became free, and under which claim.
         self._waited: dict[tuple[str, str], tuple[Window, set[tuple[FireKey, bytes]]]] = {}
+        # Timers whose address was refused since their last attempt: they let others pass.
+        self._refused: set[bytes] = set()
         #: How often an order was checked.
         self.checks = 0
+
+    def refused(self, uuid: bytes) -> None:
+        """The timer's address is refused."""
+        self._refused.add(uuid)
 
     def _shard(self, namespace: str, incarnation: bytes) -> Shard | None:
         """The namespace's only shard, if that node owns it, and no transaction of it is under way."""
@@ -74,6 +80,7 @@ class OrderLedger:
     def begins(self, uuid: bytes, namespace: str, key: str, incarnation: bytes) -> None:
         """An attempt begins."""
         shard = self._shard(namespace, incarnation)
+        self._refused.discard(uuid)
         if shard is None or shard.window is None:
             return
         self.checks += 1
@@ -81,7 +88,7 @@ class OrderLedger:
         attempts = shard.window.in_flight.get(uuid, ())
         first = bool(attempts) and not shows_attempt(attempts[-1].row.timer, attempts[-1].row.key[0])
         for row, timer in self._rows(shard, key):
-            if row.uuid == uuid or row.uuid in shard.window.in_flight:
+            if row.uuid == uuid or row.uuid in shard.window.in_flight or row.uuid in self._refused:
                 continue
             kind = (row.suspended or "").partition(":")[0]
             if shows_attempt(timer, row.execute_at) and kind in ("", "turn", "flow", "destination"):

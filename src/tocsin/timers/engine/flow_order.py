@@ -71,6 +71,8 @@ class ShardOrder:
         # Timers between two attempts: generation and namespace, by uuid; and their keys.
         self._retries: dict[bytes, tuple[bytes, str]] = {}
         self._retry_keys: list[FireKey] = []
+        # Those that are about to be resumed.
+        self._returning: set[bytes] = set()
         # The rules for which the last round, and the present one, have noted what is suspended.
         self._known: dict[str, frozenset[str]] = {}
         self._noted: dict[str, frozenset[str]] | None = None
@@ -253,7 +255,8 @@ class ShardOrder:
         if self._written is not None and row.uuid in self._written:
             return None
         if reason.startswith(TURN_REASON):
-            self._await_retry(row)
+            if row.uuid not in self._returning:
+                self._await_retry(row)
             return None
         rules = self._flows().get(namespace)
         if rules is None or not rules.ordered or not reason.startswith(_WAITING):
@@ -317,6 +320,7 @@ class ShardOrder:
         while len(ops) < most and (at_us := self.next_retry_us()) is not None and at_us <= now_us:
             uuid = heappop(self._retry_keys)[1]
             generation, namespace = self._retries.pop(uuid)
+            self._returning.add(uuid)
             ops.append(WriteOp(OpKind.RESUME, uuid, namespace, expected=generation))
         return ops
 
@@ -327,6 +331,7 @@ class ShardOrder:
         for uuid, row in batch.final.items():
             stored = batch.upserts.get(uuid)
             self._retries.pop(uuid, None)
+            self._returning.discard(uuid)
             if stored is not None and (stored.suspended or "").startswith(TURN_REASON):
                 self._await_retry(stored)
             elif uuid in self._turns and not _goes_on(row, stored, window):
@@ -337,19 +342,16 @@ class ShardOrder:
             self._written.update(batch.final, (entry.row.key[1] for entry in batch.finished))
         for op in batch.ops:
             if op.kind is OpKind.RESUME:
-                if op.uuid not in batch.final:
-                    self._not_resumed(op.uuid, window)
                 self._resumed(op.uuid)
             elif op.kind is not OpKind.SUSPEND and op.uuid in self._firsts:
                 # A client has changed what the others wait for.
                 self.wants_round = True
 
-    def _not_resumed(self, uuid: bytes, window: Window) -> None:
-        """The timer was deleted or changed meanwhile."""
-        if uuid not in self._retries and window.present(uuid) is None and uuid not in window.finished:
-            self.end_turn(uuid)
-
     def _resumed(self, uuid: bytes) -> None:
+        if uuid in self._returning:
+            # Nothing was written: it is gone.
+            self._returning.discard(uuid)
+            self.end_turn(uuid)
         line, key = self._resuming.pop(uuid, (None, KEY_MAX))
         if line is not None:
             line.resuming -= 1
