@@ -32,12 +32,14 @@ class Line:
     Nothing that is suspended has a key below `first`. `left` is the first that the present round has left suspended, `recent`
     the smallest key suspended since the round began. While `resuming` are about to return, `first` follows them."""
 
-    __slots__ = ("first", "left", "name", "recent", "resuming", "turn", "waits")
+    __slots__ = ("first", "left", "name", "recent", "resuming", "stored", "turn", "waits")
 
     def __init__(self, name: tuple[str, str]) -> None:
         #: Namespace and key.
         self.name = name
         self.turn = b""
+        #: Whether the timer that has the turn is suspended, because there was no room in memory.
+        self.stored = False
         #: The key, if its first timer here waits for the turn, or for what is suspended.
         self.waits: KeyState | None = None
         self.first = self.left = self.recent = KEY_MAX
@@ -182,14 +184,14 @@ class ShardOrder:
     def _give_turn(self, line: Line, uuid: bytes) -> None:
         if line.turn != uuid:
             self._turns.pop(line.turn, None)
-            line.turn = uuid
+            line.turn, line.stored = uuid, False
             self._turns[uuid] = line
 
     def end_turn(self, uuid: bytes) -> None:
         """The timer has ended, or waits for another instant that it was given."""
         line = self._turns.pop(uuid, None)
         if line is not None:
-            line.turn = b""
+            line.turn, line.stored = b"", False
             self._serve(line)
             self._drop_idle(line)
 
@@ -213,6 +215,9 @@ class ShardOrder:
         """The row is about to be suspended."""
         if reason.startswith(_WAITING) and self.is_ordered(row.timer):
             line = self._line(row.timer.namespace, row.timer.flow_key)
+            if line.turn == row.key[1]:
+                line.stored = True
+                return
             line.recent = min(line.recent, row.key)
             self._set_first(line, min(line.first, row.key))
 
@@ -227,9 +232,9 @@ class ShardOrder:
                 self._firsts[key[1]] = line
 
     def waits_for_stored(self, namespace: str, key: str) -> bool:
-        """Whether the key's turn is free, and some of its timers are suspended: they come before those in memory."""
+        """Whether timers of the key are suspended that come before those in memory."""
         line = self.lines.get((namespace, key))
-        return line is not None and not line.turn and line.first != KEY_MAX
+        return line is not None and (line.stored if line.turn else line.first != KEY_MAX)
 
     def page_requested(self) -> None:
         """A page of suspended rows is about to be read."""
@@ -270,8 +275,15 @@ class ShardOrder:
         line = self._line(namespace, timer.flow_key)
         if shows_attempt(timer, row.execute_at) and not line.turn:
             self._give_turn(line, row.uuid)
-        # The one that has the turn is before all others, whatever it waits for.
-        return None if line.turn == row.uuid else line
+        if line.turn == row.uuid:
+            # It is before all others, whatever it waits for.
+            line.stored = True
+            return None
+        return line
+
+    def is_left(self, line: Line, key: FireKey) -> bool:
+        """Whether the round has left something that comes before this row, or leaves that to the next round."""
+        return line.stored or line.left < key
 
     def leave(self, line: Line, key: FireKey) -> None:
         """The round leaves this row suspended."""
@@ -334,8 +346,11 @@ class ShardOrder:
             self._returning.discard(uuid)
             if stored is not None and (stored.suspended or "").startswith(TURN_REASON):
                 self._await_retry(stored)
-            elif uuid in self._turns and not _goes_on(row, stored, window):
-                self.end_turn(uuid)
+            elif (line := self._turns.get(uuid)) is not None:
+                if _goes_on(row, stored, window):
+                    line.stored = stored is not None and stored.suspended is not None
+                else:
+                    self._leave_turn(line, row, stored)
         for entry in batch.finished:
             self.end_turn(entry.row.key[1])
         if self._written is not None:
@@ -346,6 +361,12 @@ class ShardOrder:
             elif op.kind is not OpKind.SUSPEND and op.uuid in self._firsts:
                 # A client has changed what the others wait for.
                 self.wants_round = True
+
+    def _leave_turn(self, line: Line, row: Row | None, stored: StoredRow | None) -> None:
+        """What became of a timer ends its turn. If it is suspended before it has begun, it waits like the others."""
+        self.end_turn(line.turn)
+        if row is not None and stored is not None and stored.suspended is not None:
+            self.suspended(row, stored.suspended)
 
     def _resumed(self, uuid: bytes) -> None:
         if uuid in self._returning:

@@ -266,7 +266,7 @@ class _Resumption:
                 continue
             room = self._room_for(reason)
             # Nothing of an ordered key is resumed before what comes earlier.
-            if room.rows <= 0 or (line is not None and line.left < row.key):
+            if room.rows <= 0 or (line is not None and order.is_left(line, row.key)):
                 found.add(reason)
                 if line is not None:
                     order.leave(line, row.key)
