@@ -142,17 +142,19 @@ def test_a_new_owner_lets_nothing_begin_before_a_retry_that_it_finds() -> None:
     check_nothing_kept(crowd)
 
 
-def test_the_first_waits_for_its_destination_and_the_others_for_it() -> None:
+@pytest.mark.parametrize("due_s", [1.2, 3.0])
+def test_the_first_waits_for_its_destination_and_the_others_for_it(due_s: float) -> None:
+    # Before and after the new owner lets anything of ordered keys begin.
     crowd = Crowd(destination_in_flight_max=2, destination_in_flight_min=1, breaker=False)
     crowd.flows = [line()]
     for number in range(8):
-        crowd.keep(f"full{number}", "hung", 1.5, timeout_s=5)
-    crowd.keep("x0", "hung", 1.9, flow="line:x", timeout_s=5)
+        crowd.keep(f"full{number}", "hung", 1, timeout_s=8)
+    crowd.keep("x0", "hung", due_s, flow="line:x", timeout_s=5)
     for number in range(1, 9):
-        crowd.keep(f"x{number}", "fine", 2, flow="line:x")
+        crowd.keep(f"x{number}", "fine", due_s + 0.1, flow="line:x")
 
     async def heal() -> None:
-        await asyncio.sleep(3)
+        await asyncio.sleep(due_s + 1)
         assert not begun(crowd, "x")
         crowd.receivers.healed = True
 
