@@ -141,6 +141,7 @@ MUTATIONS = [
     _mutation(
         "a new owner lets timers begin before it knows all that are due",
         replace(ORDER + "lets", "self._caught_up", by="True"),
+        caught_by=_ORDERED + "test_a_new_owner_lets_nothing_begin_before_all_that_was_due_is_known",
     ),
     _mutation(
         "what waits in memory begins before what is stored",

@@ -142,6 +142,22 @@ def test_a_new_owner_lets_nothing_begin_before_a_retry_that_it_finds() -> None:
     check_nothing_kept(crowd)
 
 
+def test_a_new_owner_lets_nothing_begin_before_all_that_was_due_is_known() -> None:
+    crowd = Crowd(callbacks_in_flight_max=2)
+    crowd.flows = [line()]
+    crowd.receivers.takes_s["slow"] = 0.1
+    crowd.keep("x1", "fine", -3, flow="line:x")
+    for number in range(60):
+        crowd.keep(f"busy{number}", "slow", -2)
+    retry = crowd.row("x0", "fine", -4)
+    retry.timer.flow_key, retry.timer.attempts = "line:x", 1
+    # Its next attempt had begun when its former owner ended.
+    crowd._kept[0].append(stored(retry)._replace(execute_at=retry.key[0] + 3 * SECOND))
+    crowd.run(10)
+    assert begun(crowd, "x") == ["x0", "x1"]
+    check_nothing_kept(crowd)
+
+
 @pytest.mark.parametrize("due_s", [1.2, 3.0])
 def test_the_first_waits_for_its_destination_and_the_others_for_it(due_s: float) -> None:
     # Before and after the new owner lets anything of ordered keys begin.

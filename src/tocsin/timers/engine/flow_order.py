@@ -85,7 +85,7 @@ class ShardOrder:
     def active(self) -> bool:
         """Whether anything of it depends on what is written."""
         waiting = self._unknown or self._overtaken
-        return bool(self.lines or self._retries or waiting or self._written is not None)
+        return bool(self.lines or self._retries or waiting) or self._written is not None or not self._caught_up
 
     def is_ordered(self, timer: Timer) -> bool:
         """Whether the timer's key is ordered."""
