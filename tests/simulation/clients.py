@@ -68,7 +68,9 @@ class Client:
         self._namespace = world.namespaces[number % len(world.namespaces)]
         self.uuid = timer_uuid(self._namespace, self._id)
         self._flow_key = world.flows.key_for(number, self._namespace, self.uuid)
-        self.shard_id = shard_of(namespace_hash(self._namespace), self.uuid, world.total_shards, world.total_shards)
+        self.shard_id = shard_of(
+            namespace_hash(self._namespace), self.uuid, world.shards_of(self._namespace), world.total_shards
+        )
 
     async def run(self, until_s: float) -> None:
         """Writes until that time of the loop's clock."""

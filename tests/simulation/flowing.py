@@ -7,8 +7,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
+from tocsin.model.errors import RecordUndecodable
 from tocsin.model.flow import Flow, FlowLimits, Rate
+from tocsin.model.ids import namespace_hash
+from tocsin.model.timer import Timer, decode_record
+from tocsin.ports.store import FireKey, StoredRow
 from tocsin.timers.engine.flow_home import Home
+from tocsin.timers.engine.flow_states import CALLS, KeyState
+from tocsin.timers.engine.rows import shows_attempt
+from tocsin.timers.engine.shard import Shard
+from tocsin.timers.engine.window import Window
 
 if TYPE_CHECKING:
     from .receiver import Receiver
@@ -25,6 +33,95 @@ class _Attempt:
     def __init__(self, receiver: Receiver, incarnation: bytes) -> None:
         self.receiver = receiver
         self.incarnation = incarnation
+
+
+class OrderLedger:
+    """Checks that the timers of an ordered key begin in order: nothing while another one is between its attempts, and
+    nothing before an earlier one that waited when the key became free."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        # What waited when a key became free, and under which claim.
+        self._waited: dict[tuple[str, str], tuple[Window, set[tuple[FireKey, bytes]]]] = {}
+        # Timers whose address was refused since their last attempt: they let others pass.
+        self._refused: set[bytes] = set()
+        #: How often an order was checked.
+        self.checks = 0
+
+    def refused(self, uuid: bytes) -> None:
+        """The timer's address is refused."""
+        self._refused.add(uuid)
+
+    def _shard(self, namespace: str, incarnation: bytes) -> Shard | None:
+        """The namespace's only shard, if that node owns it, and no transaction of it is under way."""
+        world = self._world
+        shard_id = namespace_hash(namespace) % world.total_shards
+        for node in world.nodes:
+            if node.supervisor is not None and node.supervisor.incarnation == incarnation:
+                shard = node.supervisor.shards[shard_id]
+                window, stored = shard.window, world.store._shards[shard_id]
+                if window is not None and stored.epoch == window.epoch and world.store.is_settled(shard_id):
+                    return shard
+        return None
+
+    def _rows(self, shard: Shard, key: str) -> Iterator[tuple[StoredRow, Timer]]:
+        """Live rows of the key that nothing is about to change."""
+        assert shard.window is not None
+        for row in self._world.store._shards[shard.shard_id].live.values():
+            if shard.window.being_written(row.uuid) or row.uuid in shard.window._suspending:
+                continue
+            try:
+                timer = decode_record(row.record)
+            except RecordUndecodable:
+                continue
+            if timer.flow_key == key:
+                yield row, timer
+
+    def begins(self, uuid: bytes, namespace: str, key: str, incarnation: bytes) -> None:
+        """An attempt begins."""
+        shard = self._shard(namespace, incarnation)
+        self._refused.discard(uuid)
+        if shard is None or shard.window is None:
+            return
+        self.checks += 1
+        window, waited = self._waited.pop((namespace, key), (None, set()))
+        attempts = shard.window.in_flight.get(uuid, ())
+        first = bool(attempts) and not shows_attempt(attempts[-1].row.timer, attempts[-1].row.key[0])
+        for row, timer in self._rows(shard, key):
+            if row.uuid == uuid or row.uuid in shard.window.in_flight or row.uuid in self._refused:
+                continue
+            kind = (row.suspended or "").partition(":")[0]
+            if shows_attempt(timer, row.execute_at) and kind in ("", "turn", "flow", "destination"):
+                what = f"{row.uuid.hex()[:6]} has the turn, {row.suspended}, attempts {timer.attempts}"
+                self._world.broken("TURN", f"{uuid.hex()[:6]} begins while {what}")
+            if not first or window is not shard.window or (row.key, row.generation) not in waited:
+                continue
+            if row.key < attempts[-1].row.key:
+                what = f"{row.uuid.hex()[:6]}, {row.suspended}, at {row.execute_at}"
+                self._world.broken("ORDER", f"{uuid.hex()[:6]} begins before {what}")
+
+    def ends(self, namespace: str, key: str, incarnation: bytes) -> None:
+        """An attempt ends."""
+        shard = self._shard(namespace, incarnation)
+        if shard is None or shard.window is None:
+            return
+        state = _known(self._world, namespace, key, incarnation)
+        queues = [] if state is None else [each for name, each in state.queues.items() if name != CALLS]
+        here = {row.key for queue in queues for row in queue.rows if shard.window.holds(row)}
+        kinds = ("flow", "destination", "namespace")
+        found = {
+            (row.key, row.generation)
+            for row, _ in self._rows(shard, key)
+            if row.key in here or (row.suspended or "").partition(":")[0] in kinds
+        }
+        self._waited[namespace, key] = (shard.window, found)
+
+
+def _known(world: World, namespace: str, key: str, incarnation: bytes) -> KeyState | None:
+    for node in world.nodes:
+        if node.supervisor is not None and node.supervisor.incarnation == incarnation:
+            return node.supervisor.dispatcher.flows.known(namespace, key)
+    return None
 
 
 class FlowLedger:
@@ -45,6 +142,9 @@ class FlowLedger:
         #: The limits of namespaces themselves.
         self.of_namespaces: dict[str, FlowLimits] = {}
         self._key_of: dict[bytes, tuple[str, str]] = {}
+        #: Namespaces with one shard, where rules may be ordered.
+        self.ordered_namespaces: tuple[str, ...] = ()
+        self.order = OrderLedger(world)
         if self.there:
             rate = Rate(rng.choice((2, 5, 20)), SECOND)
             self.rules = [
@@ -54,6 +154,9 @@ class FlowLedger:
             ]
             if rng.random() < 0.5:
                 self.of_namespaces["b"] = FlowLimits(parallelism=2)
+            if world.rng("ordered").random() < 0.7:
+                self.ordered_namespaces = ("b",)
+                self.rules.append(Flow("b", "line:", 0, 0, per_key=FlowLimits(parallelism=1, ordered=True)))
 
     def key_for(self, number: int, namespace: str, uuid: bytes) -> str:
         """The flow key of all timers of a client."""
@@ -61,6 +164,8 @@ class FlowLedger:
             return ""
         keys = ("rated", "one:x", "one:y", "") if namespace == "a" else ("some", "")
         key = self._world.rng("flow", number).choice(keys)
+        if namespace in self.ordered_namespaces and self._world.rng("ordered", number).random() < 0.7:
+            key = "line:x"
         self._key_of[uuid] = (namespace, key)
         return key
 
@@ -82,6 +187,8 @@ class FlowLedger:
     def begins(self, uuid: bytes, namespace: str, receiver: Receiver, incarnation: bytes) -> _Attempt:
         """Records that an attempt begins."""
         attempt, now_us = _Attempt(receiver, incarnation), self._world.true_us()
+        if self.is_ordered(uuid):
+            self.order.begins(uuid, *self._key_of[uuid], incarnation)
         for name, limits in self._subject_to(namespace, self._key_of.get(uuid, ("", ""))[1]):
             present = self._in_flight.setdefault(name, {})
             for other in [each for each in present if not each.receiver.connected]:
@@ -103,8 +210,14 @@ class FlowLedger:
                 what = f"{len(begun) - position} within {now_us - since_us} us, {allowed} allowed"
                 self._world.broken("RATE", f"{name}: {what}")
 
-    def ends(self, attempt: _Attempt) -> None:
+    def is_ordered(self, uuid: bytes) -> bool:
+        """Whether the timer's key is ordered."""
+        return self._key_of.get(uuid, ("", ""))[1].startswith("line:")
+
+    def ends(self, uuid: bytes, attempt: _Attempt) -> None:
         """Records that an attempt ends."""
+        if self.is_ordered(uuid):
+            self.order.ends(*self._key_of[uuid], attempt.incarnation)
         for present in self._in_flight.values():
             present.pop(attempt, None)
 

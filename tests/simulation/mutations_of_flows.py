@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from .mutation import Mutation
-from .mutation_operators import Edit, drop, leave_out, never, replace, rewrite
+from .mutation_operators import Edit, always, drop, leave_out, never, replace, rewrite
 
 ACCOUNT = "tocsin.timers.engine.flow_accounts:Account."
 BUCKET = "tocsin.timers.engine.flow_accounts:Bucket."
 CONTROL = "tocsin.timers.engine.flow_control:FlowControl."
 EXCHANGE = "tocsin.timers.engine.flow_exchange:FlowExchange."
 HOME = "tocsin.timers.engine.flow_home:Home."
+ORDER = "tocsin.timers.engine.flow_order:ShardOrder."
 RULE_ACCOUNTS = "tocsin.timers.engine.flow_home:RuleAccounts."
 _ACCOUNTS = "tests/unit/test_flow_accounts.py::"
 _EXCHANGE = "tests/unit/test_flow_exchange.py::"
 _SINGLE_NODE = "tests/simulation/test_flows.py::"
+_ORDERED = "tests/simulation/test_ordered.py::"
 
 
 def _mutation(name: str, *edits: Edit, caught_by: str = "") -> Mutation:
@@ -120,5 +122,45 @@ MUTATIONS = [
         "accounts of idle keys are kept",
         drop(CONTROL + "settle", "del rule.keys[state.key]"),
         caught_by=_SINGLE_NODE + "test_many_keys_leave_nothing_in_memory",
+    ),
+    _mutation(
+        "a retry gives its key's turn away",
+        replace("tocsin.timers.engine.attempt:Attempt.ended", "word == 'retried'", by="False"),
+        drop("tocsin.timers.engine.assembly:Assembly._write", "self.turn_reason"),
+        caught_by=_ORDERED + "test_a_retry_keeps_the_turn",
+    ),
+    _mutation(
+        "a timer with its key's turn is not suspended between its attempts",
+        drop("tocsin.timers.engine.assembly:Assembly._write", "self.turn_reason"),
+    ),
+    _mutation(
+        "a new owner does not look for the timer with the turn",
+        drop(ORDER + "_await_retry", "self._give_turn"),
+        caught_by=_ORDERED + "test_a_new_owner_lets_nothing_begin_before_a_retry_that_it_finds",
+    ),
+    _mutation(
+        "a new owner lets timers begin before it knows all that are due",
+        replace(ORDER + "lets", "self._caught_up", by="True"),
+        caught_by=_ORDERED + "test_a_new_owner_lets_nothing_begin_before_all_that_was_due_is_known",
+    ),
+    _mutation(
+        "what waits in memory begins before what is stored",
+        always(ORDER + "lets", "row.key <= line.first"),
+        caught_by=_ORDERED + "test_the_order_holds_after_a_pause_of_the_namespace",
+    ),
+    _mutation(
+        "timers of a key wait in the order of their arrival",
+        never(ORDER + "arrange", "place < len(rows) - 1"),
+        caught_by=_ORDERED + "test_a_rule_becomes_ordered_while_its_timers_wait",
+    ),
+    _mutation(
+        "a timer that waits for its destination lets others pass",
+        drop("tocsin.timers.engine.dispatcher:Dispatcher._fire_or_defer", "give_turn"),
+        caught_by=_ORDERED + "test_the_first_waits_for_its_destination_and_the_others_for_it",
+    ),
+    _mutation(
+        "a deleted timer keeps its key's turn",
+        always(ORDER + "committed", "_goes_on"),
+        caught_by=_ORDERED + "test_a_timer_that_is_canceled_between_its_attempts_keeps_nothing_back",
     ),
 ]

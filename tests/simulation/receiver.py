@@ -87,7 +87,8 @@ class Receiver:
             # No connection or no descriptor: the receiver does not see the request.
             world.record("not sent", self._node.name, uuid.hex()[:6], token)
             world.ledger.not_sent(uuid)
-            self._report_unsent(done)
+            if self._report_unsent(done):
+                world.flows.order.refused(uuid)
             return
         world.record_firing(uuid, token, invocation, self._node, self._now_us())
         attempt = world.flows.begins(uuid, invocation.namespace, self, self._incarnation)
@@ -101,7 +102,7 @@ class Receiver:
         exchange = Exchange(outcome, self._now_us(), int(delay_s * 1e6))
 
         def end() -> None:
-            world.flows.ends(attempt)
+            world.flows.ends(uuid, attempt)
             if self.connected:
                 world.record("answer", self._node.name, uuid.hex()[:6], token, type(outcome).__name__, answer.name)
                 world.ledger.answered(uuid, token, answer)
@@ -182,12 +183,13 @@ class Receiver:
         exchange, delay_s = Exchange(Response(status), self._now_us(), 1_000), rng.choice((0.001, rng.uniform(0, 0.3)))
         loop.call_later(delay_s, self._report, done, exchange)
 
-    def _report_unsent(self, done: Callable[[Exchange], None]) -> None:
-        """This machine can't send the request, or its settings forbid the address."""
+    def _report_unsent(self, done: Callable[[Exchange], None]) -> bool:
+        """This machine can't send the request, or its settings forbid the address; whether it is that."""
         rng = self._rng
         outcome = Refused("EGRESS_REFUSED") if rng.random() < REFUSED_SHARE else NotSent("NO_SLOT")
         delay_s = rng.choice((0.0001, 0.1, 1.0))
         asyncio.get_running_loop().call_later(delay_s, self._report, done, Exchange(outcome, None, 0))
+        return isinstance(outcome, Refused)
 
     def _report(self, done: Callable[[Exchange], None], exchange: Exchange) -> None:
         if self.connected:

@@ -376,7 +376,12 @@ class World:
     def _namespace(self, name: str) -> Namespace:
         hooks = HOOKS if name in self.notified_namespaces else None
         limits = self.flows.of_namespaces.get(name)
-        return Namespace(name, self.total_shards, 0, 0, retry=NAMESPACE_POLICY, hooks=hooks, limits=limits)
+        shards = self.shards_of(name)
+        return Namespace(name, shards, 0, 0, retry=NAMESPACE_POLICY, hooks=hooks, limits=limits)
+
+    def shards_of(self, name: str) -> int:
+        """How many shards the timers of a namespace are in."""
+        return 1 if name in self.flows.ordered_namespaces else self.total_shards
 
     async def _crowd(self) -> None:
         """Writes the rows that a node finds when it restarts while a receiver hangs."""

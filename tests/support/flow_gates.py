@@ -37,6 +37,9 @@ class OpenGate:
     def is_closed(self, key: str) -> bool:
         return False
 
+    def is_ordered(self, key: str) -> bool:
+        return False
+
 
 class _Slot:
     def __init__(self, gate: SlotsGate, key: str) -> None:

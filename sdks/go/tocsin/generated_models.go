@@ -1639,6 +1639,10 @@ type FlowLimits struct {
 	Burst int
 	// How many attempts may be in flight at once.
 	Parallelism int
+	// Whether the timers of each key begin one at a time, in the order of their instants, each when the one before has
+	// ended, retries included. Only in perKey, without another parallelism than 1, and in a namespace with numShards
+	// 1. Default false.
+	Ordered bool
 }
 
 func (v *FlowLimits) members(to []member) []member {
@@ -1646,6 +1650,7 @@ func (v *FlowLimits) members(to []member) []member {
 		member{"rate", &v.Rate, false},
 		member{"burst", &v.Burst, false},
 		member{"parallelism", &v.Parallelism, false},
+		member{"ordered", &v.Ordered, false},
 	)
 }
 
@@ -3676,6 +3681,8 @@ type FlowLimitsAnswer struct {
 	Burst Opt[int]
 	// How many attempts may be in flight at once.
 	Parallelism Opt[int]
+	// True where the timers of each key begin one at a time, in the order of their instants; else absent.
+	Ordered Opt[bool]
 }
 
 func (v *FlowLimitsAnswer) members(to []member) []member {
@@ -3683,6 +3690,7 @@ func (v *FlowLimitsAnswer) members(to []member) []member {
 		member{"rate", &v.Rate, false},
 		member{"burst", &v.Burst, false},
 		member{"parallelism", &v.Parallelism, false},
+		member{"ordered", &v.Ordered, false},
 	)
 }
 

@@ -38,6 +38,14 @@ class RuleOptions:
     per_key_parallelism: Annotated[
         int | None, typer.Option("--per-key-parallelism", metavar="N", help="Attempts of one key in flight at once.")
     ] = None
+    ordered: Annotated[
+        bool,
+        typer.Option(
+            "--ordered",
+            help="The timers of one key begin one at a time, in the order of their instants, each when the one before has "
+            "ended. Requires a namespace with one shard.",
+        ),
+    ] = False
     total_rate: Annotated[
         str | None, typer.Option("--total-rate", metavar="N/DURATION", help="Attempts of all keys together.")
     ] = None
@@ -62,7 +70,11 @@ class RuleOptions:
         """The fields of the request."""
         return given(
             perKey=flow_limits(
-                "--per-key-rate", self.per_key_rate, burst=self.per_key_burst, parallelism=self.per_key_parallelism
+                "--per-key-rate",
+                self.per_key_rate,
+                burst=self.per_key_burst,
+                parallelism=self.per_key_parallelism,
+                ordered=self.ordered,
             ),
             total=flow_limits(
                 "--total-rate", self.total_rate, burst=self.total_burst, parallelism=self.total_parallelism
@@ -162,4 +174,4 @@ def _shown(flow: dict[str, Any]) -> dict[str, Any]:
 def _words(limits: dict[str, Any]) -> str:
     parts = [f"{limits['rate']['count']}/{limits['rate']['per']}"] if "rate" in limits else []
     parts += [f"{name} {limits[name]}" for name in ("burst", "parallelism") if name in limits]
-    return ", ".join(parts)
+    return ", ".join([*parts, "ordered"] if limits.get("ordered") else parts)

@@ -474,9 +474,11 @@ def checked_duration(option: str, text: str | None) -> str | None:
     return text
 
 
-def flow_limits(option: str, rate: str | None, *, burst: int | None, parallelism: int | None) -> dict[str, Any] | None:
+def flow_limits(
+    option: str, rate: str | None, *, burst: int | None, parallelism: int | None, ordered: bool = False
+) -> dict[str, Any] | None:
     """Limits of attempts, with the rate given under `option`, such as 100/1m; None when nothing was given."""
-    found = given(burst=burst, parallelism=parallelism)
+    found = given(burst=burst, parallelism=parallelism, ordered=ordered or None)
     if rate is not None:
         count, slash, per = rate.partition("/")
         if not slash or not count.strip().isdecimal():

@@ -44,11 +44,14 @@ def flow_key_reason(key: str) -> str | None:
 class FlowLimits(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The limits of one key, of all keys of a rule together, or of a namespace; None: there is no such limit.
 
-    In any time T, at most `burst` + `rate` · T attempts begin, and never more than `parallelism` are in flight."""
+    In any time T, at most `burst` + `rate` · T attempts begin, and never more than `parallelism` are in flight. `ordered` is
+    for the limits of one key, whose `parallelism` is 1 then: its timers begin in the order of their instants, each when the
+    one before has ended (ADR 105)."""
 
     rate: Rate | None = None
     burst: int = 1
     parallelism: int | None = None
+    ordered: bool = False
 
 
 class Flow(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,6 +79,11 @@ class Flow(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.match.endswith(":")
 
     @property
+    def ordered(self) -> bool:
+        """Whether the timers of each of its keys begin in order."""
+        return self.per_key is not None and self.per_key.ordered
+
+    @property
     def limits_nothing(self) -> bool:
         """Whether it has no limits: it stands for a record that can't be decoded, because every stored rule has some."""
         return not (self.per_key or self.total or self.close_on_retry_after)
@@ -95,7 +103,7 @@ PAUSED_FOR_GOOD = 2**63 - 1
 class FlowRules:
     """The rules of one namespace, for finding the one that a key is subject to."""
 
-    __slots__ = ("_keys", "_prefixes")
+    __slots__ = ("_keys", "_prefixes", "ordered")
 
     def __init__(self, flows: Iterable[Flow]) -> None:
         self._keys: dict[str, Flow] = {}
@@ -106,6 +114,8 @@ class FlowRules:
                 self._prefixes[flow.match[:-1]] = flow
             else:
                 self._keys[flow.match] = flow
+        #: What the ordered ones match.
+        self.ordered = frozenset(flow.match for flow in self.all() if flow.ordered)
 
     def __len__(self) -> int:
         return len(self._keys) + len(self._prefixes)
@@ -126,3 +136,10 @@ class FlowRules:
             prefix = prefix.rpartition(":")[0]
             found = self._prefixes.get(prefix)
         return found
+
+    def is_ordered(self, key: str) -> bool:
+        """Whether the timers of this key begin in order."""
+        if not self.ordered or not key:
+            return False
+        flow = self.find(key)
+        return flow is not None and flow.ordered

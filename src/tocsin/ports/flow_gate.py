@@ -41,6 +41,9 @@ class FlowGate(Protocol):
     def is_closed(self, key: str) -> bool:
         """Whether an attempt of this key would have to wait now, as far as this node knows."""
 
+    def is_ordered(self, key: str) -> bool:
+        """Whether the timers of this key begin in order. Calls have no place in it, and are refused."""
+
 
 class _Unlimited:
     """The hold of an attempt that nothing limits."""

@@ -93,7 +93,7 @@ class AgentModules:
             rules,
             check,
             settings.engine.failure_retention_us,
-            is_closed=engine.flows.is_closed,
+            flows=engine.flows,
         )
 
     async def start(self) -> None:

@@ -28,7 +28,7 @@ from tocsin.server.transfer_mark import (
     remove_mark,
 )
 from tocsin.server.transfer_records import RECORD_KINDS, copy_records, differing_records
-from tocsin.server.transfer_rows import Contents, Placement, RowWriter, measured, shard_rows
+from tocsin.server.transfer_rows import Contents, Placement, RowWriter, measured, shard_rows, with_ordered_flows
 from tocsin.settings import Settings
 from tocsin.timers.jobs import every_job
 
@@ -170,7 +170,8 @@ class Transfer:
     async def _copy(self, mark: TransferMark, contents: Contents, began_us: int) -> None:
         """Copies the shards that are not in the target yet. What is written again is the same."""
         source, target = self._source, self._target
-        placement = Placement(await namespaces(source.store), source.shards, target.shards)
+        ordered = await with_ordered_flows(source.store)
+        placement = Placement(await namespaces(source.store), source.shards, target.shards, ordered)
         epochs = {state.shard_id: state.epoch for state in await target.store.shards()}
         writer = RowWriter(target.store, epochs, mark.owner, placement)
         with self._progress("copying", None if mark.copied else contents.rows) as advance:

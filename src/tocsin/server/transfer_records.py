@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import msgspec
 
 from tocsin.administration import (
@@ -20,7 +22,7 @@ from tocsin.administration import (
 from tocsin.model.namespace import Namespace
 from tocsin.ports.records import Record, Records
 from tocsin.server.transfer_mark import TransferRefused
-from tocsin.server.transfer_rows import spread
+from tocsin.server.transfer_rows import spread, with_ordered_flows
 from tocsin.statistics.records import MINUTES, OUTAGES, TEN_MINUTES
 from tocsin.timers.jobs import JOBS
 
@@ -37,10 +39,11 @@ _namespace_decoder = msgspec.json.Decoder(Namespace)
 
 async def copy_records(source: Records, source_shards: int, target: Records, target_shards: int) -> None:
     """Makes the target's records those of the source. It can be repeated."""
+    ordered = await with_ordered_flows(source)
     for kind in RECORD_KINDS:
         stored = {record.key: record async for record in every(target, kind)}
         async for found in every(source, kind):
-            record = _moved(kind, found, source_shards, target_shards)
+            record = _moved(kind, found, source_shards, target_shards, ordered)
             former = stored.pop(record.key, None)
             await _put(target, kind, record, former)
         await delete_all(target, kind, [*stored])
@@ -48,11 +51,11 @@ async def copy_records(source: Records, source_shards: int, target: Records, tar
 
 async def differing_records(source: Records, source_shards: int, target: Records, target_shards: int) -> list[str]:
     """The kinds and keys of records of which the target has no copy."""
-    different = []
+    different, ordered = [], await with_ordered_flows(source)
     for kind in RECORD_KINDS:
         stored = {record.key: record async for record in every(target, kind)}
         async for found in every(source, kind):
-            record = _moved(kind, found, source_shards, target_shards)
+            record = _moved(kind, found, source_shards, target_shards, ordered)
             copy = stored.pop(record.key, None)
             if copy is None or copy.value != record.value or (kind in _VERSIONED and copy.version != record.version):
                 different.append(f"{kind}/{record.key}")
@@ -60,12 +63,12 @@ async def differing_records(source: Records, source_shards: int, target: Records
     return different
 
 
-def _moved(kind: str, record: Record, source_shards: int, target_shards: int) -> Record:
+def _moved(kind: str, record: Record, source_shards: int, target_shards: int, ordered: Container[str]) -> Record:
     """The record as the target has it: a namespace has its timers in as many shards as belong to it there."""
     if kind != NAMESPACES or source_shards == target_shards:
         return record
     namespace = _namespace_decoder.decode(record.value)
-    return record._replace(value=encoded(spread(namespace, source_shards, target_shards)))
+    return record._replace(value=encoded(spread(namespace, source_shards, target_shards, ordered)))
 
 
 async def _put(target: Records, kind: str, record: Record, former: Record | None) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
 
+from tocsin.administration import flows
 from tocsin.model.errors import DefiniteFailure, StoreUnavailable
 from tocsin.model.ids import namespace_hash, shard_of
 from tocsin.model.namespace import Namespace
+from tocsin.ports.records import Records
 from tocsin.ports.store import (
     KEY_MAX,
     KEY_MIN,
@@ -127,10 +129,15 @@ def _suspended(store: Store, shard_id: int, after: FireKey) -> Awaitable[Loaded]
     return store.load_suspended(shard_id, after, _PAGE_ROWS)
 
 
-def spread(namespace: Namespace, source_shards: int, target_shards: int) -> Namespace:
-    """The namespace in a store with another number of shards: one that has all shards keeps all, one that has a part keeps
-    the number, as far as there are so many."""
-    if namespace.num_shards >= source_shards:
+async def with_ordered_flows(store: Records) -> frozenset[str]:
+    """The namespaces with rules of flows that are ordered. Each has one shard, and keeps one."""
+    return frozenset(flow.namespace for flow in await flows(store) if flow.ordered)
+
+
+def spread(namespace: Namespace, source_shards: int, target_shards: int, ordered: Container[str]) -> Namespace:
+    """The namespace in a store with another number of shards: one that has all shards keeps all, unless it is among the
+    `ordered` ones; one that has a part keeps the number, as far as there are so many."""
+    if namespace.num_shards >= source_shards and namespace.name not in ordered:
         return msgspec.structs.replace(namespace, num_shards=target_shards)
     return msgspec.structs.replace(namespace, num_shards=min(namespace.num_shards, target_shards))
 
@@ -138,10 +145,12 @@ def spread(namespace: Namespace, source_shards: int, target_shards: int) -> Name
 class Placement:
     """The shards of the target in which rows belong, as the engine finds them there."""
 
-    def __init__(self, namespaces: Iterable[Namespace], source_shards: int, target_shards: int) -> None:
+    def __init__(
+        self, namespaces: Iterable[Namespace], source_shards: int, target_shards: int, ordered: Container[str] = ()
+    ) -> None:
         self._total = target_shards
         self._arcs = {
-            each.name: (namespace_hash(each.name), spread(each, source_shards, target_shards).num_shards)
+            each.name: (namespace_hash(each.name), spread(each, source_shards, target_shards, ordered).num_shards)
             for each in namespaces
         }
 

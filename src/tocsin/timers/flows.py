@@ -73,14 +73,16 @@ class Flows:
         expected_version: int | None = None,
     ) -> FlowView:
         """Creates the rule, or replaces its limits; one that is paused stays so, and its mark of who manages it stays if none
-        is given. Raises TooManyFlows, and VersionConflict if the rule has not the version that is expected (0: there is
-        none)."""
+        is given. `per_key` that are ordered require a namespace with one shard. Raises TooManyFlows, InvalidInput, and
+        VersionConflict if the rule has not the version that is expected (0: there is none)."""
         unchanged = False
 
         def change(known: Flow | None) -> Flow:
             nonlocal unchanged
             _refuse_unexpected(known, match, expected_version)
             now = self._context.clock.now_us()
+            if per_key is not None and per_key.ordered:
+                self._refuse_shards(namespace)
             if known is None:
                 if len(self._known(namespace)) >= FLOWS_MAX:
                     raise TooManyFlows(
@@ -140,6 +142,16 @@ class Flows:
         await self._namespaces.refresh()
         self._namespaces.get(namespace)
         self._namespaces.refuse_deleting(namespace)
+
+    def _refuse_shards(self, namespace: str) -> None:
+        """Refuses an ordered rule in a namespace whose timers are in several shards: no node knows all timers of a key."""
+        shards = self._namespaces.get(namespace).num_shards
+        if shards != 1:
+            reason = (
+                f"requires a namespace whose timers are all in one shard, and {namespace!r} has numShards {shards}, which "
+                "is permanent; create another one with numShards 1"
+            )
+            raise InvalidInput(FieldError("perKey.ordered", reason))
 
     async def _set(self, namespace: str, match: str, *, paused: bool, paused_until: int | None) -> FlowView:
         def change(known: Flow | None) -> Flow:

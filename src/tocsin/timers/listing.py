@@ -26,6 +26,7 @@ from tocsin.ports.store import (
     StoredRow,
     within,
 )
+from tocsin.timers.engine.rows import TURN_REASON
 
 #: Bounded reads of the store in one list call, before it returns a short page and a cursor.
 LIST_READS_MAX = 20
@@ -233,7 +234,9 @@ def view_of_stored(row: StoredRow | HistoryRow, shard_id: int) -> TimerView:
         if isinstance(row, HistoryRow):
             timer.status = row.status
     if isinstance(row, StoredRow):
-        return TimerView(timer, row.uuid, shard_id, row.execute_at, row.suspended)
+        # For clients, one that has its key's turn waits for its next attempt like any other.
+        suspended = None if (row.suspended or "").startswith(TURN_REASON) else row.suspended
+        return TimerView(timer, row.uuid, shard_id, row.execute_at, suspended)
     return TimerView(timer, row.uuid, shard_id, None)
 
 

@@ -31,6 +31,15 @@ def test_rules_are_put_shown_paused_and_deleted(cli):
     assert cli("flows", "put", "a").code == 1
 
 
+def test_a_rule_is_ordered_in_a_namespace_with_one_shard(cli):
+    assert cli("namespaces", "create", "in-order", "--shards", 1).code == 0
+    put = cli("flows", "put", "order:", "--ordered", "--namespace", "in-order", "--json")
+    assert (put.code, put.json()["perKey"]) == (0, {"parallelism": 1, "ordered": True})
+    assert "parallelism 1, ordered" in cli("flows", "list", "--namespace", "in-order").out
+    refused = cli("flows", "put", "order:", "--ordered", "--per-key-parallelism", 2, "--namespace", "in-order")
+    assert (refused.code, "perKey.ordered" in refused.err) == (1, True)
+
+
 def test_namespaces_have_limits(cli):
     made = cli("namespaces", "create", "limited", "--parallelism", 5, "--json")
     assert (made.code, made.json()["limits"]) == (0, {"parallelism": 5})

@@ -71,6 +71,24 @@ async def test_a_form_creates_a_rule_and_changes_it(node: Node) -> None:
     assert stored["closeOnRetryAfter"] is False
 
 
+async def test_the_form_makes_a_rule_ordered(node: Node) -> None:
+    browser = node.browser()
+    made = await browser.client.post("/api/v1/namespaces/create", json={"name": "orders", "numShards": 1})
+    assert made.status_code == 200
+    fields = {"namespace": "orders", "match": "order:", "perKey.ordered": "yes"}
+    assert (await browser.post("/flows/new", fields)).status_code == 303
+    assert 'data-label="Each key">in order<' in (await browser.get("/flows?namespace=orders")).text
+    shown = (await browser.get("/flows/edit?namespace=orders&match=order%3A")).text
+    assert 'name="perKey.ordered" value="yes" checked' in shown
+    answer = await browser.post("/flows/edit", {**fields, "perKey.parallelism": "3"})
+    assert (answer.status_code, "Allows one attempt at a time" in answer.text) == (400, True)
+    assert (
+        await browser.post("/flows/edit", {**fields, "perKey.ordered": "", "perKey.parallelism": "3"})
+    ).status_code == 303
+    name = {"namespace": "orders", "match": "order:"}
+    assert (await browser.client.post("/api/v1/flows/get", json=name)).json()["perKey"] == {"parallelism": 3}
+
+
 async def test_the_form_keeps_what_was_entered_and_names_what_is_wrong(node: Node) -> None:
     browser = node.browser()
     fields = {"namespace": "default", "match": "a b", "perKey.rate.count": "0", "perKey.rate.per": "2 moons"}

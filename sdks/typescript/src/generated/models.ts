@@ -806,6 +806,12 @@ export interface FlowLimits {
   readonly burst?: number | undefined;
   /** How many attempts may be in flight at once. */
   readonly parallelism?: number | undefined;
+  /**
+   * Whether the timers of each key begin one at a time, in the order of their instants, each when the one before
+   * has ended, retries included. Only in `perKey`, without another parallelism than 1, and in a namespace with
+   * `numShards` 1. Default false.
+   */
+  readonly ordered?: boolean | undefined;
 }
 
 /** So many attempts within a time, evenly spread. */
@@ -1766,6 +1772,8 @@ export interface FlowLimitsAnswer {
   burst?: number;
   /** How many attempts may be in flight at once. */
   parallelism?: number;
+  /** True where the timers of each key begin one at a time, in the order of their instants; else absent. */
+  ordered?: boolean;
 }
 
 /** So many attempts within a time, evenly spread. */

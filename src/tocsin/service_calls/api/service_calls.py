@@ -22,6 +22,7 @@ from tocsin.model.secrets import SigningSecrets
 from tocsin.model.validation import InputRules
 from tocsin.ports.agent_calls import Tenants
 from tocsin.ports.bus import Bus, Envelope, InvalidMessage
+from tocsin.ports.flow_gate import FlowGate
 from tocsin.service_calls.api.failures import CallFailures
 from tocsin.service_calls.api.validation import (
     CORRELATION_ID_CHARS_MAX,
@@ -110,15 +111,15 @@ class ServiceCalls:
         check_request: CheckRequest,
         failure_retention_us: int = FAILURE_RETENTION_US,
         *,
-        is_closed: Callable[[str], bool] = lambda key: False,
+        flows: FlowGate | None = None,
     ) -> None:
-        """`is_closed`: whether calls of a flow key have to wait now."""
+        """`flows` has the limits of calls that name a flow key; None: there are none."""
         self._bus = bus
         self._queries = queries
         self._secrets = secrets
         self._context = context
-        self._is_closed = is_closed
-        self._rules = CallRules(context.limits, rules, check_request)
+        self._flows = flows
+        self._rules = CallRules(context.limits, rules, check_request, flows)
         #: Those that failed.
         self.failures = CallFailures(queries, self._command, context.clock, failure_retention_us)
         #: Those that wait, for jobs.
@@ -178,7 +179,7 @@ class ServiceCalls:
     def waits_for_flow(self, call: CallRecord) -> bool:
         """Whether the call is due and its flow has it wait now, as far as this node knows."""
         waits = call.status == CallStatus.RUNNING and call.started_at is None and call.flow_key is not None
-        return waits and self._is_closed(call.flow_key or "")
+        return waits and self._flows is not None and self._flows.is_closed(call.flow_key or "")
 
     async def get_many(self, tenant_id: str, service_call_ids: Sequence[str]) -> dict[str, CallRecord]:
         """The calls that exist, by their ids in canonical form."""

@@ -22,6 +22,7 @@ from tocsin.model.redaction import REDACTED, withheld
 from tocsin.model.retry import RetryPolicy, resolved
 from tocsin.model.validation import InputRules, is_deeper_than, new_name_reason, new_text_reason, text_reason
 from tocsin.ports.agent_calls import Tenants
+from tocsin.ports.flow_gate import FlowGate
 from tocsin.service_calls.limits import AgentLimits
 from tocsin.service_calls.messages import CallKey, CallStatus, Instant, RequestSpec, RetrySpec, SubmitServiceCall
 from tocsin.service_calls.ports import CallFilter, PagePosition
@@ -93,10 +94,13 @@ class CallRules:
     """The validation rules, with those that timers have too. All methods raise InvalidInput with every invalid
     field."""
 
-    def __init__(self, limits: AgentLimits, rules: InputRules, check_request: CheckRequest) -> None:
+    def __init__(
+        self, limits: AgentLimits, rules: InputRules, check_request: CheckRequest, flows: FlowGate | None = None
+    ) -> None:
         self._limits = limits
         self._rules = rules
         self._check_request = check_request
+        self._flows = flows
 
     def submission(
         self, tenant_id: str, sent: Submission, now_us: int, new_id: Callable[[], str]
@@ -121,6 +125,11 @@ class CallRules:
             errors.text("idempotencyKey", sent.idempotency_key, limits.idempotency_key_chars_max)
         if sent.flow_key is not None:
             errors.note("flowKey", flow_key_reason(sent.flow_key))
+            if self._flows is not None and self._flows.is_ordered(sent.flow_key):
+                errors.note(
+                    "flowKey",
+                    "is of an ordered flow, which service calls have no place in; name another key, or create a timer",
+                )
         errors.refuse(PayloadTooLarge if too_large else InvalidInput)
         return tenant, SubmitServiceCall(
             service_call_id=service_call_id,

@@ -5,11 +5,9 @@ Pure, like the window: nothing here waits or reads a clock.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from itertools import starmap
 from operator import attrgetter, itemgetter
-from typing import NamedTuple
 
 import msgspec
 
@@ -47,11 +45,14 @@ from tocsin.timers.engine.notifications import (
 )
 from tocsin.timers.engine.parts import Part, WrittenPart
 from tocsin.timers.engine.rows import (
+    UNBOUNDED,
     Batch,
     ExistingRow,
     Finished,
     OpKind,
     Row,
+    RowRoom,
+    TurnReason,
     WriteAnswer,
     WriteOp,
     decoded_row,
@@ -87,16 +88,6 @@ RefusalOf = Callable[[str], TocsinError | None]
 RoomFor = Callable[[str], Room | None]
 
 
-class RowRoom(NamedTuple):
-    """How large a record may be, and how much of that clients leave for what the engine adds to it later."""
-
-    bytes_max: int
-    reserve_bytes: int
-
-
-UNBOUNDED = RowRoom(sys.maxsize, 0)
-
-
 class Assembly:
     """One batch in the making, at the given moment of the wall clock and the boot time clock. The window changes when the
     batch is durable; until then only the operations leave its queue."""
@@ -122,6 +113,8 @@ class Assembly:
         self._hooks_of, self._refusal_of = hooks_of, refusal_of
         #: The room of namespaces for creates; None: none of them has a quota.
         self.room_for: RoomFor | None = None
+        #: Why a row is suspended that has the turn of an ordered flow's key; None: none has.
+        self.turn_reason: TurnReason | None = None
         # Namespaces that take changes, as far as this batch has asked.
         self._open: set[str] = set()
         self._fetched: Fetched = {} if fetched is None else fetched
@@ -243,9 +236,7 @@ class Assembly:
             answered = window.retrying.get(uuid)
             if uuid in batch.final or answered is None or answered.generation != op.expected:
                 return None
-            return self._write(
-                Row((op.execute_at, uuid), op.generation, op.timer, 0), run=self._runs.attempted(answered, op)
-            )
+            return self._write_attempted(answered, op)
         if kind is OpKind.HAND_OVER:
             attempt = window.deciding(uuid, op.expected)
             if uuid in batch.final or attempt is None:
@@ -283,9 +274,7 @@ class Assembly:
         if kind is OpKind.CONCLUDE:
             assert op.timer is not None
             if op.timer.status is Status.PENDING:
-                return self._write(
-                    Row((op.execute_at, uuid), op.generation, op.timer, 0), run=self._runs.attempted(present, op)
-                )
+                return self._write_attempted(present, op)
             self._end(op, present, op.timer)
             self._notify_end(present, op.timer, op.generation)
             return None
@@ -451,8 +440,17 @@ class Assembly:
             self._notify(row, op.generation, turn_of_schedule(turn))
         return row
 
+    def _write_attempted(self, former: Row, op: WriteOp) -> Row:
+        """Writes what the timer is after an attempt of its former row, and the run that this attempt ends."""
+        assert op.timer is not None
+        row = Row((op.execute_at, op.uuid), op.generation, op.timer, 0)
+        stays = self.turn_reason is None or self.turn_reason(row) is None
+        return self._write(row, run=self._runs.attempted(former, row, stays=stays))
+
     def _write(self, row: Row, suspended: str | None = None, run: RunRow | None = None) -> Row:
         """Writes the row, and with it the run that it ends. Raises PayloadTooLarge."""
+        if suspended is None and self.turn_reason is not None:
+            suspended = self.turn_reason(row)
         uuid, batch, record = row.key[1], self._batch, stored(row, suspended)
         if row.size > self._bytes_max:
             raise too_large(row.timer, row.size, self._bytes_max)

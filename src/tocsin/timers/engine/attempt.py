@@ -73,7 +73,11 @@ class Attempt:
         """Takes a slot, also of its flow, and the row from the window: it is in flight."""
         window = shard.window
         assert window is not None
-        taken = () if flow is None else dispatcher.flows.begin(flow)
+        taken: Taken = ()
+        if flow is not None:
+            taken = dispatcher.flows.begin(flow)
+            if flow.rule.ordered:
+                shard.order.give_turn(row)
         in_flight = window.dispatch(row)
         in_flight.fired_at = now_us
         began = dispatcher.admission.begin(path, row.timer.namespace)
@@ -129,11 +133,23 @@ class Attempt:
             admission.learn(path, outcome, error, began=self._began, boot_us=boot_us, lasted_us=exchange.duration_us)
             if self._taken and isinstance(outcome, Response) and outcome.status in PAUSING:
                 self._close_flow(outcome)
+            if self._taken and counts and not self._in_flight.handed_over_as:
+                self._pass_turn(kept=word == "retried")
         if self._taken:
             dispatcher.flows.end(self._taken)
         dispatcher.serve_waiting(path.destination)
         if not path.in_flight:
             admission.settle(path)
+
+    def _pass_turn(self, *, kept: bool) -> None:
+        """The turn of an ordered key is free, unless another attempt follows. Where a client's write has overtaken the
+        result, that is decided when the write is durable."""
+        order, row = self._shard.order, self._in_flight.row
+        if not kept:
+            order.end_turn(row.key[1])
+        elif self._taken[0].rule.ordered:
+            # Its shard may have been claimed again since it began.
+            order.give_turn(row)
 
     def _close_flow(self, outcome: Response) -> None:
         """Has the flow wait as long as a receiver asks for that takes no more now, where its rule provides for that."""
@@ -193,6 +209,8 @@ class Attempt:
         else:
             # Unless it is suspended, it is due again, and deferred until the back-off ends.
             suspended = shard.window.not_sent(in_flight, REFUSED if refused else None)
+            if suspended or row.key[1] not in shard.window.rows:
+                shard.order.end_turn(row.key[1])
             shard.changed()
             if suspended:
                 shard.note_suspension(row, REFUSED)

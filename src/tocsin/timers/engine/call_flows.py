@@ -152,6 +152,10 @@ class CallFlows:
     def is_closed(self, key: str) -> bool:
         return self._flows.obstacle(self.namespace, key) is not None
 
+    def is_ordered(self, key: str) -> bool:
+        rules = self._dispatcher.context.flows.get(self.namespace)
+        return rules is not None and rules.is_ordered(key)
+
     # ------------------------------------------------------------------ where calls wait
 
     def _state(self, key: str) -> KeyState | None:

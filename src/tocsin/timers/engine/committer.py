@@ -20,10 +20,10 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
-from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly, RowRoom
+from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly
 from tocsin.timers.engine.quotas import note_committed, reserve, room_for
 from tocsin.timers.engine.retention import note_recorded
-from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind, WriteOp
+from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind, RowRoom, WriteOp, turn_reason
 from tocsin.timers.engine.runs import Fetched
 
 #: Results of callbacks in one commit: at most this many before commit times are known, and never limited to fewer than the
@@ -254,6 +254,8 @@ class CommitLane:
         )
         if self._context.quotas:
             assembly.room_for = cache(partial(room_for, self._context, window.shard_id))
+        if self._context.flows:
+            assembly.turn_reason = partial(turn_reason, self._context.flows, clock.now_us())
         return assembly
 
     async def _write(self, batches: list[tuple[Shard, Batch]]) -> None:
@@ -291,6 +293,8 @@ class CommitLane:
         window = shard.window if shard.holds(batch) else None
         if window is not None:
             window.committed(batch, self._context.clock.boottime_us())
+            if shard.order.active:
+                shard.order.committed(batch, window)
         for event in batch.events:
             self._context.observe(event)
         if window is not None:

@@ -20,6 +20,9 @@ from tocsin.timers.engine.recurring import gives_way
 from tocsin.timers.engine.rows import HELD, Row
 from tocsin.timers.engine.shard import Shard
 
+#: Timers of an ordered key that are resumed at least while those in memory wait for them.
+ORDERED_ROWS = 16
+
 
 class Dispatcher:
     """The node's dispatcher. It starts paused, and fires nothing until `resume`."""
@@ -153,13 +156,15 @@ class Dispatcher:
             self._dispatch_due_now(shard)
 
     def _dispatch_due_now(self, shard: Shard) -> None:
-        window = shard.window
+        window, order = shard.window, shard.order
         if window is None or shard.draining:
             return
         now = self.context.clock.now_us()
         if not self._may_dispatch(now):
             return
         limits = self.context.limits
+        if order.active:
+            self._resume_retries(shard, now)
         for _ in range(limits.dispatch_rows_per_turn):
             row = window.due(now)
             if row is None:
@@ -171,8 +176,28 @@ class Dispatcher:
         else:
             self._continue(shard)
         key = window.next_key()
-        if key is not None and key[0] > now:
-            self._alarm.set(shard.shard_id, key[0], now)
+        if key is None or key[0] > now:
+            at_us = key[0] if key is not None else None
+            if order.active:
+                order.all_dispatched(window, now)
+                retry_us = order.next_retry_us()
+                at_us = min((each for each in (at_us, retry_us) if each is not None), default=None)
+            if at_us is not None:
+                self._alarm.set(shard.shard_id, at_us, now)
+        if order.ready:
+            ready, order.ready = order.ready, {}
+            for state in ready:
+                self.flows.wake(state)
+
+    def _resume_retries(self, shard: Shard, now: int) -> None:
+        """Resumes timers of ordered keys whose next attempt is due."""
+        window = shard.window
+        assert window is not None
+        ops = shard.order.due_retries(now, self.context.limits.dispatch_rows_per_turn)
+        for op in ops:
+            window.accept(op)
+        if ops:
+            shard.lane.schedule(shard, urgent=True)
 
     def _continue(self, shard: Shard) -> None:
         """More may be due: requests, answers and the other waiting shards get their turns first."""
@@ -215,16 +240,24 @@ class Dispatcher:
         if timer.expire_after_us is not None and end_expired(self.context, shard, row, now):
             return
         flow = self.flows.of(timer.namespace, timer.flow_key, namespace)
-        if flow is not None and (flow.queues or not self.flows.is_open(flow)):
+        if flow is not None and (
+            flow.queues or not self._is_in_order(shard, row, flow) or not self.flows.is_open(flow)
+        ):
             row.let_at = HELD
-            self._defer(shard, row, flow)
+            if flow.rule.ordered:
+                self._line_up(shard, row, flow)
+            else:
+                self._defer(shard, row, flow)
             return
         path = admission.path(timer)
         has_room = path.has_room
         if has_room and admission.has_slot(timer.namespace):
             Attempt.begin(self, shard, row, path, flow, now).send()
-        else:
-            self._defer(shard, row, path, has_room=has_room)
+            return
+        if flow is not None and flow.rule.ordered:
+            # The others wait for it, as if it had begun.
+            shard.order.give_turn(row)
+        self._defer(shard, row, path, has_room=has_room)
 
     def _defer(self, shard: Shard, row: Row, place: Place, *, has_room: bool = False) -> None:
         """Has a due row wait at this place, or suspends it if there is no room for it. If the place `has_room`, the row's
@@ -235,6 +268,41 @@ class Dispatcher:
         if not self.admission.defer_within_memory(shard, row, place, has_room=has_room):
             self._suspend(shard, row, f"namespace:{row.timer.namespace}" if has_room else place.reason)
             self.admission.settle(place)
+
+    def _is_in_order(self, shard: Shard, row: Row, flow: KeyState) -> bool:
+        """Whether the order of its key lets the row begin. If not, the key is served when that may have changed."""
+        if not flow.rule.ordered:
+            return True
+        assert shard.window is not None
+        return shard.order.lets(row, shard.window, flow)
+
+    def _line_up(self, shard: Shard, row: Row, flow: KeyState) -> None:
+        """Has a due row of an ordered key wait there: in the store if earlier ones are stored, else in memory, if need be
+        instead of the latest one that waits there."""
+        window, order, admission = shard.window, shard.order, self.admission
+        assert window is not None
+        window.defer()
+        order.recall(row)
+        if order.is_behind_stored(row):
+            self._suspend(shard, row, flow.reason)
+            admission.settle(flow)
+        elif admission.defer_within_memory(shard, row, flow, has_room=False):
+            self._arrange(shard, row, flow)
+        else:
+            queue = flow.queues.get((shard, row.timer.namespace))
+            if queue is None or not order.is_before(row, queue.rows[-1]):
+                self._suspend(shard, row, flow.reason)
+                admission.settle(flow)
+                return
+            later = admission.take(queue, last=True)
+            admission.defer(shard, row, flow)
+            self._arrange(shard, row, flow)
+            if window.holds(later):
+                self._suspend(shard, later, flow.reason)
+
+    def _arrange(self, shard: Shard, row: Row, flow: KeyState) -> None:
+        if shard.order.arrange(flow.queues[shard, row.timer.namespace]):
+            self.flows.wake(flow)
 
     def _ends_in_time(self, row: Row) -> bool:
         """Whether an attempt that begins now certainly ends while the node, which stops, waits for it."""
@@ -345,9 +413,13 @@ class Dispatcher:
         namespace = self.context.namespaces.get(row.timer.namespace)
         if self._may_fire_still(shard, row, namespace, now):
             flow = self.flows.of(row.timer.namespace, row.timer.flow_key, namespace)
-            if flow is not None and not self.flows.is_open(flow, in_turn=in_turn):
+            if flow is not None and not (
+                self._is_in_order(shard, row, flow) and self.flows.is_open(flow, in_turn=in_turn)
+            ):
                 row.let_at = HELD
                 self.admission.defer(shard, row, flow)
+                if flow.rule.ordered:
+                    shard.order.arrange(flow.queues[shard, row.timer.namespace])
                 done = False
             else:
                 if row.let_at == HELD:
@@ -403,6 +475,8 @@ class Dispatcher:
         if has_room and self.admission.has_slot(row.timer.namespace):
             Attempt.begin(self, shard, row, path, flow, now).send()
             return True
+        if flow is not None and flow.rule.ordered:
+            shard.order.give_turn(row)
         self.admission.defer(shard, row, path, has_room=has_room)
         return False
 
@@ -412,7 +486,11 @@ class Dispatcher:
         now, fired = self.context.clock.now_us(), 0
         if not self._may_dispatch(now):
             return 0
-        while fired < most and flow.queues and self.flows.is_open(flow, in_turn=in_turn):
+        while fired < most and flow.queues:
+            if flow.rule.ordered and not self._first_may_begin(flow):
+                break
+            if not self.flows.is_open(flow, in_turn=in_turn):
+                break
             name, queue = next(iter(flow.queues.items()))
             # It becomes the last of the queues.
             del flow.queues[name]
@@ -428,6 +506,14 @@ class Dispatcher:
                 break
             fired += self.admission.in_flight - in_flight
         return fired
+
+    def _first_may_begin(self, flow: KeyState) -> bool:
+        """Whether the order of the key lets its first row here begin; also if that is outdated, and only has to leave."""
+        queue = next(iter(flow.queues.values()))
+        if isinstance(queue, CallQueue):
+            return True
+        row, window = queue.rows[0], queue.shard.window
+        return window is None or not window.holds(row) or self._is_in_order(queue.shard, row, flow)
 
     def put_back(self, queue: Queue) -> None:
         """Returns all rows of the queue to their window, as if they had just become due."""
@@ -481,6 +567,9 @@ class Dispatcher:
         state, slots = self.flows.known(namespace, key), self.flows.room(namespace, key)
         if state is None:
             return self.context.limits.resume_rows if slots is None else slots
+        if state.rule.ordered and shard.order.waits_for_stored(namespace, key):
+            # However full memory is: what waits there waits for these.
+            return max(self.admission.room_at(shard, state, slots or 0), ORDERED_ROWS)
         return self.admission.room_at(shard, state, slots or 0)
 
     def room_back(self) -> tuple[int, int]:

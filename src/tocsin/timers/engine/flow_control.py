@@ -184,7 +184,7 @@ class FlowControl:
                 # It limits nothing any more; its attempts in flight end as they began.
                 flow = Flow(namespace, match, 0, 0)
             if rule.flow != flow:
-                rule.flow = flow
+                rule.apply(flow)
                 namespaces.add(namespace)
                 if rule.accounts is not None:
                     rule.accounts.change(flow, now_us)
@@ -375,6 +375,9 @@ class FlowControl:
                     # Not used: it returns with the next report.
                     opened.granted = 0
                     self._note(opened)
+                elif opened.granted:
+                    # It was woken for something that was planned before.
+                    self._plan(opened, opened.granted_until)
                 left -= self._dispatcher.serve_flow(opened, left)
                 self.settle(opened)
 
@@ -463,7 +466,8 @@ class FlowControl:
     def opens_in_us(self, suspended: Iterable[str]) -> int | None:
         """In how many microseconds the limits let something of what waits begin that they do not let begin now, if nothing
         of it is in flight; 0: at once; None: not by themselves. `suspended` has reasons for which timers are suspended."""
-        states = [each for rule in self.rules.values() for each in rule.keys.values() if each.queues or each.blocked]
+        keys = [each for rule in self.rules.values() for each in rule.keys.values()]
+        states = [each for each in keys if (each.queues or each.blocked) and not each.waits_for_order]
         openings = [self._opens_in_us(each) for each in states]
         for reason in suspended:
             if reason.startswith(FLOW_REASON):

@@ -161,6 +161,8 @@ class FlowExchange:
     def _wanted(self, state: KeyState, boot_us: int) -> int:
         if state.closed_until > boot_us or state.rule.flow.closed_until(self._context.clock.now_us()) is not None:
             return 0
+        if state.waits_for_order:
+            return 0
         wanted = state.waiting
         for other in state.blocked:
             wanted += other.waiting

@@ -24,6 +24,7 @@ class RuleState:
         "home",
         "keys",
         "name",
+        "ordered",
         "shard_id",
         "unused",
         "usage",
@@ -31,7 +32,7 @@ class RuleState:
 
     def __init__(self, name: RuleName, flow: Flow, shard_id: int, usage: Usage) -> None:
         self.name = name
-        self.flow = flow
+        self.apply(flow)
         #: The shard whose owner is the rule's home.
         self.shard_id = shard_id
         self.usage = usage
@@ -46,6 +47,12 @@ class RuleState:
         self.unused = 0
         #: Boot time at which the rule is checked again; 0: not planned.
         self.alarm_at = 0
+
+    def apply(self, flow: Flow) -> None:
+        """Goes on with another version of the rule."""
+        self.flow = flow
+        #: Whether the timers of each key begin in order: asked for each attempt.
+        self.ordered = flow.ordered
 
 
 class KeyState(Place):
@@ -101,6 +108,13 @@ class KeyState(Place):
     def has_timers(self) -> bool:
         """Whether timers wait for it, and not only service calls."""
         return len(self.queues) > (CALLS in self.queues)
+
+    @property
+    def waits_for_order(self) -> bool:
+        """Whether it is ordered, and the first of its timers that waits here is not the one whose turn it is."""
+        return self.rule.ordered and any(
+            queue.shard.order.holds_back(self) for place, queue in self.queues.items() if place != CALLS
+        )
 
     @property
     def has_to_ask(self) -> bool:

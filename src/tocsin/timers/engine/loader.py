@@ -13,7 +13,7 @@ from tocsin.ports.observer import LoadFailed, PageLoaded, TimersResumed, TimerSu
 from tocsin.ports.store import KEY_MAX, KEY_MIN, FireKey, StoredRow
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.dispatcher import Dispatcher
-from tocsin.timers.engine.rows import LoadRequest, OpKind, Row, WriteOp, decoded_row, undecodable_row
+from tocsin.timers.engine.rows import TURN_REASON, LoadRequest, OpKind, Row, WriteOp, decoded_row, undecodable_row
 from tocsin.timers.engine.shard import Shard
 from tocsin.timers.engine.window import Window
 
@@ -162,7 +162,7 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
 
     Reads nothing from the store while every known reason still holds.
     """
-    window, suspended = shard.window, shard.suspended
+    window, suspended, order = shard.window, shard.suspended, shard.order
     if window is None:
         return
     dispatcher.trim(shard)
@@ -174,6 +174,8 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
             suspended.found = set()
             # Rows whose suspension is not durable yet may be missing from the pages.
             suspended.recent = set(suspended.recent) if window.suspension else set()
+            order.round_begins(suspending=window.suspension)
+        order.page_requested()
         try:
             page = await context.in_turn(
                 context.store.load_suspended(shard.shard_id, suspended.after, context.limits.load_page_rows)
@@ -185,11 +187,16 @@ async def sweep(shard: Shard, context: Context, dispatcher: Dispatcher) -> None:
             return
         pages += 1
         full_at = resumption.take(page.rows)
+        order.page_taken()
         suspended.after = page.complete_to if full_at is None else full_at
         if suspended.after >= KEY_MAX:
             suspended.reasons = suspended.found | suspended.recent
             suspended.after = KEY_MIN
             suspended.refused_rounds = max(suspended.refused_rounds - 1, 0)
+            order.round_over()
+            if order.active or order.ready:
+                # Its retries may be due.
+                shard.changed()
             break
     if resumption.rows:
         shard.lane.schedule(shard, urgent=True)
@@ -234,7 +241,11 @@ class _Resumption:
             return False
         reasons = self._shard.suspended.reasons
         # Sorted, so that each run of a simulation is the same: a reason's room is that of the moment when it is first needed.
-        return reasons is None or any(self._room_for(reason).rows > 0 for reason in sorted(reasons))
+        return (
+            reasons is None
+            or self._shard.order.wants_round
+            or any(self._room_for(reason).rows > 0 for reason in sorted(reasons))
+        )
 
     def _room_for(self, reason: str) -> _Room:
         room = self._rooms.get(reason)
@@ -247,14 +258,21 @@ class _Resumption:
     def take(self, rows: Sequence[StoredRow]) -> tuple[int, bytes] | None:
         """Resumes those rows of a page for which there is room. Returns the key of the last row handled if the sweep's limit
         is reached, else None."""
-        window, found = self._shard.window, self._shard.suspended.found
+        window, found, order = self._shard.window, self._shard.suspended.found, self._shard.order
         assert window is not None
         for row in rows:
-            reason = row.suspended or ""
-            room = self._room_for(reason)
-            if room.rows <= 0:
-                found.add(reason)
+            reason, line = row.suspended or "", order.found(row)
+            if reason.startswith(TURN_REASON):
                 continue
+            room = self._room_for(reason)
+            # Nothing of an ordered key is resumed before what comes earlier.
+            if room.rows <= 0 or (line is not None and order.is_left(line, row.key)):
+                found.add(reason)
+                if line is not None:
+                    order.leave(line, row.key)
+                continue
+            if line is not None:
+                order.resume(line, row.key)
             self.rows += 1
             room.rows -= 1
             room.bytes -= len(row.record)

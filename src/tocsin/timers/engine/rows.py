@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, PayloadTooLarge, TocsinError
+from tocsin.model.flow import FlowRules
 from tocsin.model.job import RowFilter
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 HELD = -1
 #: How reasons begin for which rows are suspended that wait for their flow.
 FLOW_REASON = "flow:"
+#: The same of rows of ordered keys that have their key's turn and wait for the instant of their next attempt.
+TURN_REASON = "turn:"
 
 
 class Row:
@@ -280,6 +284,16 @@ class Batch:
             op.answer(error)
 
 
+class RowRoom(NamedTuple):
+    """How large a record may be, and how much of that clients leave for what the engine adds to it later."""
+
+    bytes_max: int
+    reserve_bytes: int
+
+
+UNBOUNDED = RowRoom(sys.maxsize, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
     """An announced load of (after, up_to]. `number` identifies it, so that a load that became void is recognised."""
@@ -306,6 +320,28 @@ def stored_namespace(timer: Timer) -> str:
     if timer.notifies is not None:
         return timer.namespace + NOTIFICATIONS_SUFFIX
     return timer.namespace if timer.schedule is None else schedules_of(timer.namespace)
+
+
+def shows_attempt(timer: Timer, at_us: int) -> bool:
+    """Whether the row of a timer, whose next attempt is at this instant, shows that an attempt was made for its present
+    instant, or was in flight when its shard was handed over."""
+    if timer.attempts:
+        return True
+    return timer.schedule.state.away if timer.schedule is not None else at_us != timer.execute_at
+
+
+#: The reason for which a row is suspended that has its key's turn; None if it is not.
+TurnReason = Callable[[Row], str | None]
+
+
+def turn_reason(rules: Mapping[str, FlowRules], now_us: int, row: Row) -> str | None:
+    """The reason for which a row is suspended that waits for its next attempt and has the turn of an ordered key; None for
+    others. The next owner of its shard finds it among the suspended rows, however far its instant is."""
+    timer, at_us = row.timer, row.key[0]
+    found = rules.get(timer.namespace) if timer.flow_key else None
+    if found is None or at_us <= now_us or not shows_attempt(timer, at_us) or not found.is_ordered(timer.flow_key):
+        return None
+    return f"{TURN_REASON}{timer.namespace}/{timer.flow_key}"
 
 
 def too_large(timer: Timer, size: int, bytes_max: int) -> PayloadTooLarge:

@@ -21,7 +21,7 @@ from tocsin.model.timer import Status, Timer
 from tocsin.ports.observer import Event, OccurrenceEnded, OccurrencesMissed, ScheduleChanged
 from tocsin.ports.store import Found, RunRow
 from tocsin.timers.engine.recurring import Turn
-from tocsin.timers.engine.rows import Batch, Conclusion, Row, WriteOp, decoded_row
+from tocsin.timers.engine.rows import Batch, Conclusion, Row, decoded_row
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.window import Window
@@ -145,11 +145,10 @@ class RunRows:
                 return None
         return present
 
-    def attempted(self, former: Row, op: WriteOp) -> RunRow | None:
-        """The run whose attempt has led to the row that the operation writes."""
-        assert op.timer is not None
-        in_memory = (op.execute_at, op.uuid) <= self._window.horizon
-        return self.row(former, attempted_run(former, op.timer, in_memory=in_memory), ended=not op.timer.attempts)
+    def attempted(self, former: Row, row: Row, *, stays: bool) -> RunRow | None:
+        """The run whose attempt has led to the row that is to be written; `stays`: it is not suspended."""
+        in_memory = stays and row.key <= self._window.horizon
+        return self.row(former, attempted_run(former, row.timer, in_memory=in_memory), ended=not row.timer.attempts)
 
     def row(self, former: Row, run: Run | None, *, ended: bool = True) -> RunRow | None:
         """The row of a run of the former row, by its namespace's rules."""

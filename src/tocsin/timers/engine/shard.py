@@ -9,6 +9,7 @@ from tocsin.model.errors import ShardMoved
 from tocsin.ports.observer import ShardClaimed, ShardLost, TimerSuspended
 from tocsin.ports.store import KEY_MIN
 from tocsin.timers.engine.context import Context
+from tocsin.timers.engine.flow_order import ShardOrder
 from tocsin.timers.engine.parts import Creates
 from tocsin.timers.engine.rows import Batch, InFlightAttempt, Row, WriteOp
 from tocsin.timers.engine.window import Window
@@ -71,6 +72,8 @@ class Shard:
         #: The end of the hand-over: no write is accepted, either.
         self.closed = False
         self.suspended = Suspended()
+        #: The order of what waits for ordered keys of flows.
+        self.order = ShardOrder(lambda: context.flows)
         self._context = context
         self._notify_changed = changed
         self._notify_lost = lost
@@ -97,6 +100,7 @@ class Shard:
         )
         self._orphaned = []
         self.suspended = Suspended()
+        self.order = ShardOrder(lambda: context.flows)
         self.draining, self.closed = draining, False
         context.observe(ShardClaimed(self.shard_id, epoch))
         self.changed()
@@ -124,6 +128,7 @@ class Shard:
         """Has the queued suspension of a row written, and remembers its reason."""
         self.lane.schedule(self, urgent=False)
         self.suspended.note(reason)
+        self.order.suspended(row, reason)
         self._context.observe(TimerSuspended(self.shard_id, row.key[1], reason))
 
     # ------------------------------------------------------------------ writes

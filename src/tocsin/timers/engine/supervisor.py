@@ -277,10 +277,11 @@ class EngineRest:
         begin; None if nothing waits. Other suspended timers wait for something else. Call it at rest. Raises the store's
         errors."""
         after: FireKey = (after_us, _UUID_MAX)
+        retries = (shard.order.next_retry_us() for shard in self._supervisor.shards.values())
         firsts = await asyncio.gather(*(self._first(shard_id, after) for shard_id in self._supervisor.shards))
         opens_in_us = self._flow_opens_in_us()
         opens_us = None if opens_in_us is None else self._context.clock.now_us() + opens_in_us
-        return min((each for each in (*firsts, opens_us) if each is not None), default=None)
+        return min((each for each in (*firsts, *retries, opens_us) if each is not None), default=None)
 
     async def _first(self, shard_id: int, after: FireKey) -> int | None:
         context = self._context

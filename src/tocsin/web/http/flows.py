@@ -64,6 +64,15 @@ Burst = Annotated[
     _COUNT,
 ]
 Parallelism = Annotated[int, about("How many attempts may be in flight at once.", 2), _COUNT]
+Ordered = Annotated[
+    bool,
+    about(
+        "Whether the timers of each key begin one at a time, in the order of their instants, each when the one before has "
+        "ended, retries included. Only in `perKey`, without another parallelism than 1, and in a namespace with `numShards` "
+        "1. Default false.",
+        True,
+    ),
+]
 PER_KEY = about("The limits of each flow key by itself.")
 TOTAL = about("The limits of all flow keys of the rule together.")
 
@@ -82,6 +91,7 @@ class FlowLimits(RequestStruct):
     rate: FlowRate | UnsetType = UNSET
     burst: Burst | UnsetType = UNSET
     parallelism: Parallelism | UnsetType = UNSET
+    ordered: Ordered | UnsetType = UNSET
 
 
 class FlowRateAnswer(ResponseStruct):
@@ -97,6 +107,12 @@ class FlowLimitsAnswer(ResponseStruct):
     rate: FlowRateAnswer | UnsetType = UNSET
     burst: Annotated[int | UnsetType, about("How many attempts may begin at once; absent without a rate.", 1)] = UNSET
     parallelism: Parallelism | UnsetType = UNSET
+    ordered: Annotated[
+        bool | UnsetType,
+        about(
+            "True where the timers of each key begin one at a time, in the order of their instants; else absent.", True
+        ),
+    ] = UNSET
 
 
 class FlowName(RequestStruct):
@@ -207,11 +223,18 @@ def read_limits(
         rate = model.Rate(sent.rate.count, per_us)
     elif sent.burst is not UNSET:
         bad.append(FieldError("burst", "requires a rate; send rate, or leave it out"))
-    elif sent.parallelism is UNSET:
+    parallelism = None if sent.parallelism is UNSET else sent.parallelism
+    ordered = sent.ordered is True
+    if ordered and path != "perKey":
+        bad.append(FieldError("ordered", "only orders the timers of each key; send it in perKey of a flow"))
+    elif ordered and parallelism not in (None, 1):
+        bad.append(
+            FieldError("ordered", f"allows one attempt at a time; leave out parallelism {parallelism}, or send 1")
+        )
+    if sent.rate is UNSET and sent.burst is UNSET and parallelism is None and not ordered:
         errors.append(FieldError(path, "limits nothing; send rate or parallelism"))
     errors += [FieldError(f"{path}.{each.path}", each.reason) for each in bad]
-    parallelism = None if sent.parallelism is UNSET else sent.parallelism
-    return model.FlowLimits(rate, 1 if sent.burst is UNSET else sent.burst, parallelism)
+    return model.FlowLimits(rate, 1 if sent.burst is UNSET else sent.burst, 1 if ordered else parallelism, ordered)
 
 
 def rule_in(sent: FlowFields, rules: InputRules) -> tuple[model.FlowLimits | None, model.FlowLimits | None, bool]:
@@ -237,6 +260,7 @@ def limits_answer(found: model.FlowLimits | None) -> FlowLimitsAnswer | UnsetTyp
         UNSET if rate is None else FlowRateAnswer(rate.count, format_duration(rate.per_us)),
         UNSET if rate is None else found.burst,
         UNSET if found.parallelism is None else found.parallelism,
+        found.ordered or UNSET,
     )
 
 
@@ -248,6 +272,7 @@ def limits_detail(sent: FlowLimits | UnsetType | None) -> str | UnsetType:
         "" if sent.rate is UNSET else f"rate {sent.rate.count}/{sent.rate.per}",
         "" if sent.burst is UNSET else f"burst {sent.burst}",
         "" if sent.parallelism is UNSET else f"parallelism {sent.parallelism}",
+        "ordered" if sent.ordered is True else "",
     )
     return ", ".join(filter(None, parts))
 

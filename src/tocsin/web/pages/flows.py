@@ -25,6 +25,7 @@ _LABELS = {
     "namespace": "Namespace",
     "match": "Flow",
     **limit_labels("perKey", _LIMITS["perKey"]),
+    "perKey.ordered": "Each key: in order",
     **limit_labels("total", _LIMITS["total"]),
     "closeOnRetryAfter": "Retry-After",
 }
@@ -160,6 +161,8 @@ def _fields_of(flow: Flow | None) -> dict[str, str]:
     fields |= limit_texts("perKey", flow.per_key) | limit_texts("total", flow.total)
     fields |= {"namespace": flow.namespace, "match": flow.match}
     fields["closeOnRetryAfter"] = "yes" if flow.close_on_retry_after else ""
+    if flow.per_key is not None and flow.per_key.ordered:
+        fields["perKey.ordered"] = "yes"
     return fields
 
 
@@ -171,7 +174,10 @@ def _body(fields: dict[str, str]) -> dict[str, Any]:
     """The request to the API that the fields stand for."""
     body: dict[str, Any] = {"namespace": fields["namespace"], "match": fields["match"]}
     for path in _LIMITS:
-        if limits := limit_body(path, fields):
+        limits = limit_body(path, fields)
+        if fields.get(f"{path}.ordered") == "yes":
+            limits["ordered"] = True
+        if limits:
             body[path] = limits
     if fields["closeOnRetryAfter"] == "yes":
         body["closeOnRetryAfter"] = True

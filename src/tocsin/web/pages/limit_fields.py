@@ -54,7 +54,9 @@ def limits_in_words(limits: FlowLimits | None) -> str:
     if limits.rate is not None:
         burst = f", {limits.burst} at once" if limits.burst > 1 else ""
         parts.append(f"{limits.rate.count:,} in {format_duration(limits.rate.per_us)}{burst}")
-    if limits.parallelism is not None:
+    if limits.ordered:
+        parts.append("in order")
+    elif limits.parallelism is not None:
         parts.append(f"{limits.parallelism:,} in flight")
     return "; ".join(parts)
 

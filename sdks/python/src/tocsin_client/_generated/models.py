@@ -1454,6 +1454,10 @@ class FlowLimits:
     burst: int | Unset = UNSET
     #: How many attempts may be in flight at once.
     parallelism: int | Unset = UNSET
+    #: Whether the timers of each key begin one at a time, in the order of their instants, each when the one before has
+    #: ended, retries included. Only in `perKey`, without another parallelism than 1, and in a namespace with `numShards`
+    #: 1. Default false.
+    ordered: bool | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -1464,6 +1468,8 @@ class FlowLimits:
             sent["burst"] = self.burst
         if self.parallelism is not UNSET:
             sent["parallelism"] = self.parallelism
+        if self.ordered is not UNSET:
+            sent["ordered"] = self.ordered
         return sent
 
 
@@ -3189,6 +3195,8 @@ class FlowLimitsAnswer:
     burst: int | None = None
     #: How many attempts may be in flight at once.
     parallelism: int | None = None
+    #: True where the timers of each key begin one at a time, in the order of their instants; else absent.
+    ordered: bool | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> FlowLimitsAnswer:
@@ -3197,6 +3205,7 @@ class FlowLimitsAnswer:
             rate=None if source.get("rate") is None else FlowRateAnswer.from_json(source["rate"]),
             burst=source.get("burst"),
             parallelism=source.get("parallelism"),
+            ordered=source.get("ordered"),
         )
 
 

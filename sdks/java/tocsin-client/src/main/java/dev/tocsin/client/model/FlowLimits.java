@@ -14,11 +14,15 @@ import java.util.Map;
  * @param burst How many attempts may begin at once if none did for a while. Requires a rate; default 1: they are
  * evenly spaced.
  * @param parallelism How many attempts may be in flight at once.
+ * @param ordered Whether the timers of each key begin one at a time, in the order of their instants, each when the
+ * one before has ended, retries included. Only in <code>perKey</code>, without another parallelism
+ * than 1, and in a namespace with <code>numShards</code> 1. Default false.
  */
 public record FlowLimits(
         Field<FlowRate> rate,
         Field<Long> burst,
-        Field<Long> parallelism) {
+        Field<Long> parallelism,
+        Field<Boolean> ordered) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -27,6 +31,7 @@ public record FlowLimits(
      */
     public static FlowLimits of() {
         return new FlowLimits(
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent());
@@ -52,7 +57,8 @@ public record FlowLimits(
         return new FlowLimits(
                 rate,
                 burst,
-                parallelism);
+                parallelism,
+                ordered);
     }
 
     /**
@@ -77,7 +83,8 @@ public record FlowLimits(
         return new FlowLimits(
                 rate,
                 burst,
-                parallelism);
+                parallelism,
+                ordered);
     }
 
     /**
@@ -100,7 +107,36 @@ public record FlowLimits(
         return new FlowLimits(
                 rate,
                 burst,
-                parallelism);
+                parallelism,
+                ordered);
+    }
+
+    /**
+     * Whether the timers of each key begin one at a time, in the order of their instants, each when the
+     * one before has ended, retries included. Only in <code>perKey</code>, without another parallelism
+     * than 1, and in a namespace with <code>numShards</code> 1. Default false.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public FlowLimits ordered(boolean value) {
+        return ordered(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param ordered Whether the timers of each key begin one at a time, in the order of their instants, each when the
+     * one before has ended, retries included. Only in <code>perKey</code>, without another parallelism
+     * than 1, and in a namespace with <code>numShards</code> 1. Default false.
+     * @return a copy with it
+     */
+    public FlowLimits ordered(Field<Boolean> ordered) {
+        return new FlowLimits(
+                rate,
+                burst,
+                parallelism,
+                ordered);
     }
 
     /**
@@ -113,6 +149,7 @@ public record FlowLimits(
         rate.putInto(sent, "rate", FlowRate::toJson);
         burst.putInto(sent, "burst", Json::of);
         parallelism.putInto(sent, "parallelism", Json::of);
+        ordered.putInto(sent, "ordered", Json::of);
         return Json.object(sent);
     }
 }

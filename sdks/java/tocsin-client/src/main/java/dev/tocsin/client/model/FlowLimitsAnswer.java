@@ -10,11 +10,13 @@ import org.jspecify.annotations.Nullable;
  * @param rate rate Null if absent.
  * @param burst How many attempts may begin at once; absent without a rate. Null if absent.
  * @param parallelism How many attempts may be in flight at once. Null if absent.
+ * @param ordered True where the timers of each key begin one at a time, in the order of their instants; else absent. Null if absent.
  */
 public record FlowLimitsAnswer(
         @Nullable FlowRateAnswer rate,
         @Nullable Long burst,
-        @Nullable Long parallelism) {
+        @Nullable Long parallelism,
+        @Nullable Boolean ordered) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -26,6 +28,7 @@ public record FlowLimitsAnswer(
         return new FlowLimitsAnswer(
                 source.readOptional("rate", FlowRateAnswer::fromJson),
                 source.readOptional("burst", Json::asLong),
-                source.readOptional("parallelism", Json::asLong));
+                source.readOptional("parallelism", Json::asLong),
+                source.readOptional("ordered", Json::asBoolean));
     }
 }
