@@ -14,18 +14,33 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tocsin.model.calendar import NAMED_MAX, NO_CALENDARS, Calendars
 from tocsin.model.errors import FieldError
+from tocsin.model.excluding import ExcludedRange, Excluding, Search
 from tocsin.model.instants import INSTANT_MAX, US_PER_DAY, US_PER_SECOND, format_duration
-from tocsin.model.recurrence import EVERY_MAX_US, EVERY_MIN_US, YEARS_MAX, Cron, Every, Recurrence, time_zone
+from tocsin.model.recurrence import (
+    EVERY_MAX_US,
+    EVERY_MIN_US,
+    YEARS_MAX,
+    Cron,
+    Every,
+    Recurrence,
+    parsed,
+    time_zone,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 #: Occurrences by hand that may wait, failed ones that may wait to be replayed, and ranges of instants that may wait to be
 #: fired once more: they stand in the schedule's row, which is written with each occurrence.
 TRIGGERS_MAX = 100
 REPLAYS_MAX = 100
 BACKFILLS_MAX = 10
+#: Instants of one schedule that are skipped by hand, and not past.
+SKIPS_MAX = 100
+#: Times of day of a rule whose excluded instants move to another date.
+MOVED_TIMES_MAX = 24
 #: Missed instants are counted up to this number.
 MISSED_MAX = 1_000
 #: The greatest lateness of an occurrence where the definition has none: with `none`, and otherwise.
@@ -64,6 +79,13 @@ class Source(StrEnum):
     REPLAY = "replay"
 
 
+class OnSkipped(StrEnum):
+    """What becomes of an instant that a calendar excludes: nothing, or it moves to the next date that is not excluded."""
+
+    NONE = "none"
+    NEXT = "next"
+
+
 class Missed(StrEnum):
     """Why an instant did not fire."""
 
@@ -74,6 +96,8 @@ class Missed(StrEnum):
     WINDOW = "window"
     #: The schedule was paused.
     PAUSED = "paused"
+    #: A calendar excludes it, or it was skipped by hand.
+    EXCLUDED = "excluded"
 
 
 class Definition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -81,7 +105,9 @@ class Definition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     Intervals count from `anchor`, or from the schedule's creation. `start_at` is inclusive, `end_at` exclusive; at most
     `occurrences_max` regular occurrences fire. `catch_up_window_us` is the greatest lateness of an occurrence; None: 24
-    hours, or a minute without catch-up. `pause_after_failures` is how many occurrences in a row may fail; 0: any number."""
+    hours, or a minute without catch-up. `pause_after_failures` is how many occurrences in a row may fail; 0: any number.
+
+    `only` and `skip` name calendars: with `only`, instants are of one of those; none is of one of `skip`."""
 
     cron: str | None = None
     time_zone: str = "UTC"
@@ -94,6 +120,14 @@ class Definition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     catch_up: CatchUp = CatchUp.LATEST
     catch_up_window_us: int | None = None
     pause_after_failures: int = 0
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    on_skipped: OnSkipped = OnSkipped.NONE
+
+    @property
+    def calendars(self) -> tuple[str, ...]:
+        """The calendars that it names."""
+        return (*self.only, *self.skip)
 
     @property
     def window_us(self) -> int:
@@ -107,7 +141,7 @@ class Definition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         """What decides on the instants. A definition with another timing is planned again."""
         return (
             self.cron, self.time_zone, self.every_us, self.anchor, self.start_at, self.end_at, self.occurrences_max,
-            self.jitter_us,
+            self.jitter_us, self.only, self.skip, self.on_skipped,
         )  # fmt: skip
 
 
@@ -151,7 +185,9 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     occurrences by outcome and `missed` the missed instants by reason. `failures` counts the failed ones in a row,
     `occurrences` the regular ones. `paused` is the reason of a pause. `away`: an attempt is in flight at a former owner of
     the shard. `postponed` counts how often the receiver has postponed the occurrence. `changed_at` is when a client changed
-    it. `tzdata` is the version of the time zones that planned it."""
+    it. `tzdata` is the version of the time zones that planned it, `calendars` the stamp of its calendars then. `skips` are
+    instants that are skipped by hand, ascending. `waits`: the current occurrence doesn't fire, because calendars exclude all
+    instants up to its own; then the row is planned again."""
 
     position: int
     source: Source = Source.REGULAR
@@ -170,6 +206,9 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     postponed: int = 0
     changed_at: int = 0
     tzdata: str = ""
+    calendars: str = ""
+    skips: tuple[int, ...] = ()
+    waits: bool = False
 
 
 class Schedule(msgspec.Struct, frozen=True, gc=False):
@@ -194,6 +233,9 @@ class DefinitionChanges(msgspec.Struct, frozen=True, gc=False):
     catch_up: CatchUp | msgspec.UnsetType = msgspec.UNSET
     catch_up_window_us: int | None | msgspec.UnsetType = msgspec.UNSET
     pause_after_failures: int | msgspec.UnsetType = msgspec.UNSET
+    only: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    skip: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    on_skipped: OnSkipped | msgspec.UnsetType = msgspec.UNSET
 
     def apply(self, definition: Definition) -> Definition:
         """The changed definition."""
@@ -206,38 +248,83 @@ class DefinitionChanges(msgspec.Struct, frozen=True, gc=False):
 
 
 class Occurrences:
-    """The regular instants of one schedule, jitter, beginning and end included."""
+    """The regular instants of one schedule: jitter, beginning and end included, and without those that its calendars
+    exclude and `skips`."""
 
-    def __init__(self, definition: Definition, uuid: bytes, created_at: int) -> None:
-        self._recurrence = _recurrence(
+    def __init__(
+        self,
+        definition: Definition,
+        uuid: bytes,
+        created_at: int,
+        calendars: Calendars = NO_CALENDARS,
+        skips: Collection[int] = (),
+    ) -> None:
+        rule = _recurrence(
             definition.cron,
             definition.time_zone,
             definition.every_us,
             created_at if definition.anchor is None else definition.anchor,
         )
+        exclusions = calendars.exclusions(definition.only, definition.skip)
+        self._excluding: Excluding | None = None
+        #: What bounds the jitter of each instant. It does not depend on calendars: when these change, an instant stays where
+        #: it is, and one that has fired does not come again.
+        self._bounds = rule
+        if exclusions is not None:
+            moves = definition.on_skipped is OnSkipped.NEXT
+            self._excluding = Excluding(rule, exclusions, moves=moves)
+            if moves and definition.cron is not None:
+                self._bounds = _cron(_every_day(definition.cron), definition.time_zone)
+        self._recurrence = rule if self._excluding is None else self._excluding
         self._definition = definition
         self._uuid = uuid
+        self._skips = frozenset(skips)
 
     def after(self, instant_us: int) -> int | None:
-        """The first instant later than this one; None if there is none."""
+        """The first instant later than this one; None if there is none, as far as it was looked for."""
+        return self.search(instant_us).at
+
+    def search(self, instant_us: int) -> Search:
+        """The first instant later than this one, or how far it was looked for."""
+        found = self._search(instant_us)
+        while found.at is not None and found.at in self._skips:
+            found = self._search(found.at)
+        return found
+
+    def _search(self, instant_us: int) -> Search:
         if self._definition.jitter_us:
-            return next(self._delayed_after(instant_us), None)
+            at = next(self._delayed_after(instant_us), None)
+            if at is not None or self._excluding is None:
+                return Search(at)
         start = self._definition.start_at
-        at = self._recurrence.after(instant_us if start is None else max(instant_us, start - 1))
-        return at if at is not None and self._in_range(at) else None
+        begin = instant_us if start is None else max(instant_us, start - 1)
+        found = Search(self._recurrence.after(begin)) if self._excluding is None else self._excluding.search(begin)
+        end = self._definition.end_at
+        if found.at is not None:
+            return found if self._in_range(found.at) else Search(None)
+        if found.reached is None or end is None or found.reached < end:
+            return found
+        # Only its end is left to wait for.
+        return Search(None, end - 1) if end - 1 > instant_us else Search(None)
 
     def until(self, instant_us: int) -> int | None:
         """The last instant not later than this one; None if there is none."""
+        found = self._until(instant_us)
+        while found is not None and found in self._skips:
+            found = self._until(found - 1)
+        return found
+
+    def _until(self, instant_us: int) -> int | None:
         end = self._definition.end_at
         at = self._recurrence.until(instant_us if end is None else min(instant_us, end - 1))
         if at is None:
             return None
         delayed = self._jittered(at)
         if delayed > instant_us:
-            following, at = at, self._recurrence.until(at - 1)
+            at = self._recurrence.until(at - 1)
             if at is None:
                 return None
-            delayed = self._delayed(at, following)
+            delayed = self._jittered(at)
         return delayed if self._in_range(at) else None
 
     def count(self, after_us: int, until_us: int) -> int:
@@ -246,12 +333,26 @@ class Occurrences:
         start_at, end_at = self._definition.start_at, self._definition.end_at
         begin = begin if start_at is None else max(begin, start_at - 1)
         end = end if end_at is None else min(end, end_at - 1)
-        return self._recurrence.count(begin, end, MISSED_MAX) if begin < end else 0
+        number = self._recurrence.count(begin, end, MISSED_MAX) if begin < end else 0
+        return max(number - sum(after_us < each <= until_us for each in self._skips), 0)
+
+    def excluded(self, after_us: int, until_us: int) -> list[ExcludedRange]:
+        """The instants later than the first and not later than the second that don't fire because a calendar excludes them,
+        without jitter; and those that are skipped by hand. At most MISSED_MAX of each are counted."""
+        ranges = []
+        start_at, end_at = self._definition.start_at, self._definition.end_at
+        begin = after_us if start_at is None else max(after_us, start_at - 1)
+        end = until_us if end_at is None else min(until_us, end_at - 1)
+        if self._excluding is not None and begin < end:
+            found = self._excluding.excluded(begin, end, MISSED_MAX)
+            ranges += [] if found is None else [found]
+        by_hand = sorted(each for each in self._skips if after_us < each <= until_us)
+        return [*ranges, ExcludedRange(len(by_hand), by_hand[0], by_hand[-1])] if by_hand else ranges
 
     def following(self, after_us: int) -> Iterator[int]:
         """The instants later than this one."""
         if self._definition.jitter_us:
-            yield from self._delayed_after(after_us)
+            yield from (at for at in self._delayed_after(after_us) if at not in self._skips)
             return
         at = self.after(after_us)
         while at is not None:
@@ -267,7 +368,8 @@ class Occurrences:
             at = self._recurrence.after(after_us if start is None else max(after_us, start - 1))
         while at is not None and self._in_range(at):
             following = self._recurrence.after(at)
-            if (delayed := self._delayed(at, following)) > after_us:
+            bound = following if self._excluding is None else self._bounds.after(at)
+            if (delayed := self._delayed(at, bound)) > after_us:
                 yield delayed
             at = following
 
@@ -276,7 +378,7 @@ class Occurrences:
         return (start is None or at >= start) and (end is None or at < end)
 
     def _jittered(self, at: int) -> int:
-        return self._delayed(at, self._recurrence.after(at)) if self._definition.jitter_us else at
+        return self._delayed(at, self._bounds.after(at)) if self._definition.jitter_us else at
 
     def _delayed(self, at: int, following: int | None) -> int:
         """An instant with its jitter, which ends before the following one."""
@@ -290,6 +392,12 @@ class Occurrences:
         """The instant up to which those without jitter lie whose jitter does not lead beyond the given one."""
         at = self._recurrence.until(instant_us) if self._definition.jitter_us else None
         return instant_us if at is None or self._jittered(at) <= instant_us else at - 1
+
+
+def _every_day(expression: str) -> str:
+    """The same times of each day."""
+    minute, hour = parsed(expression).parts[1:3]
+    return f"{minute} {hour} * * *"
 
 
 @lru_cache(_RECURRENCES_MAX)
@@ -317,28 +425,41 @@ def _cron_or_refusal(expression: str, time_zone: str) -> Cron | str:
 
 
 def instants(
-    definition: Definition, uuid: bytes | None, after_us: int, count: int, *, created_at: int | None = None
+    definition: Definition,
+    uuid: bytes | None,
+    after_us: int,
+    count: int,
+    *,
+    created_at: int | None = None,
+    calendars: Calendars = NO_CALENDARS,
+    skips: Collection[int] = (),
 ) -> Iterator[int]:
     """The first `count` instants after one. Without a uuid, instants are without jitter. Without an anchor, intervals count
     from `created_at`, or from `after_us`."""
     if uuid is None:
         definition, uuid = msgspec.structs.replace(definition, jitter_us=0), b""
-    occurrences = Occurrences(definition, uuid, after_us if created_at is None else created_at)
+    occurrences = Occurrences(
+        definition, uuid, after_us if created_at is None else created_at, calendars, skips
+    )
     return islice(occurrences.following(after_us), count)
 
 
-def next_instants(schedule: Schedule, uuid: bytes, created_at: int, now_us: int, count: int) -> Iterator[int]:
+def next_instants(
+    schedule: Schedule, uuid: bytes, created_at: int, now_us: int, count: int, calendars: Calendars
+) -> Iterator[int]:
     """The next regular instants of a schedule, as far as its number of occurrences allows."""
     definition, state = schedule.definition, schedule.state
     if definition.occurrences_max is not None:
         count = min(count, definition.occurrences_max - state.occurrences)
     after = max(now_us, state.position)
-    return instants(definition, uuid, after, max(count, 0), created_at=created_at)
+    return instants(
+        definition, uuid, after, max(count, 0), created_at=created_at, calendars=calendars, skips=state.skips
+    )
 
 
 def check(definition: Definition, now_us: int) -> list[FieldError]:
     """What is wrong with a definition, by the names of the API's fields."""
-    errors = _check_rule(definition) + _check_numbers(definition)
+    errors = _check_rule(definition) + _check_numbers(definition) + _check_calendars(definition)
     start, end = definition.start_at, definition.end_at
     if start is not None and end is not None and end <= start:
         errors.append(FieldError("endAt", "must be later than startAt"))
@@ -394,6 +515,34 @@ def _check_numbers(definition: Definition) -> list[FieldError]:
     return errors
 
 
+def _check_calendars(definition: Definition) -> list[FieldError]:
+    errors = []
+    for name, value in (("only", definition.only), ("skip", definition.skip)):
+        if len(value) > NAMED_MAX:
+            errors.append(FieldError(name, f"names {len(value)} calendars; name at most {NAMED_MAX}"))
+        elif len(set(value)) < len(value):
+            errors.append(FieldError(name, "names a calendar twice; name it once"))
+    if definition.on_skipped is OnSkipped.NONE:
+        return errors
+    if not definition.calendars:
+        errors.append(FieldError("onSkipped", "requires a calendar; send only or skip, or leave it out"))
+    elif definition.cron is None:
+        errors.append(
+            FieldError("onSkipped", "can be next only with cron: an interval has no time of day; send cron, or none")
+        )
+    else:
+        found = _cron_or_refusal(definition.cron, "UTC")
+        if isinstance(found, Cron) and not 0 < len(found.minutes or ()) <= MOVED_TIMES_MAX:
+            errors.append(
+                FieldError(
+                    "onSkipped",
+                    f"can be next only with at most {MOVED_TIMES_MAX} fixed times a day, without seconds: cron's minute and "
+                    "hour must not begin with *; list the hours, or send none",
+                )
+            )
+    return errors
+
+
 def status_of(state: State) -> ScheduleStatus:
     """The status of a live schedule."""
     return ScheduleStatus.ACTIVE if state.paused is None else ScheduleStatus.PAUSED
@@ -438,9 +587,21 @@ class Replay(msgspec.Struct, frozen=True, gc=False, tag="replay"):
     generations: tuple[bytes, ...] = ()
 
 
+class Skip(msgspec.Struct, frozen=True, gc=False, tag="skip"):
+    """Skips one instant to come."""
+
+    instant: int
+
+
+class Unskip(msgspec.Struct, frozen=True, gc=False, tag="unskip"):
+    """Fires at an instant all the same that was skipped by hand."""
+
+    instant: int
+
+
 class Replan(msgspec.Struct, frozen=True, gc=False, tag="replan"):
-    """Plans the current occurrence again if newer time zones give it another instant. No client asks for it; the owner of the
-    schedule's shard does."""
+    """Plans the current occurrence again if newer time zones or changed calendars give it another instant. No client asks for
+    it; the owner of the schedule's shard does."""
 
 
-ScheduleChange = Put | Edit | Pause | Resume | Fire | Refill | Replay | Replan
+ScheduleChange = Put | Edit | Pause | Resume | Fire | Refill | Replay | Skip | Unskip | Replan
