@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,15 @@ FIRST, LAST = date(2027, 2, 20), date(2027, 4, 20)
 BEGIN, END = datetime(2027, 2, 1, tzinfo=UTC), datetime(2027, 5, 10, tzinfo=UTC)
 #: Zones that change at 02:00, at midnight, by half an hour and not at all, and lie far apart.
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Africa/Cairo", "Australia/Lord_Howe", "Pacific/Auckland"]
-CRONS = ["0 9 * * *", "30 2 * * *", "0 0 * * SUN", "15 1,9,23 * * SAT,SUN", "0 9 1,15 * *", "0 12 * * MON-FRI", "45 2 L * *"]
+CRONS = [
+    "0 9 * * *",
+    "30 2 * * *",
+    "0 0 * * SUN",
+    "15 1,9,23 * * SAT,SUN",
+    "0 9 1,15 * *",
+    "0 12 * * MON-FRI",
+    "45 2 L * *",
+]
 ELAPSED = ["0 */3 * * *", "0 * * * MON", "30 */5 1,28-31 * *"]
 
 dates = st.dates(FIRST, LAST)
@@ -114,7 +123,7 @@ def check(rule: Recurrence, zone: str, only: list[Calendar], skip: list[Calendar
     wanted = expected(rule, zone, only, skip, moves=moves)
     begin, end = us(BEGIN), us(END)
     assert regular(left, begin, end) == wanted
-    for at, following in zip(wanted, wanted[1:], strict=False):
+    for at, following in pairwise(wanted):
         assert left.until(following - 1) == at
         assert left.until(following) == following
     assert left.count(begin - 1, end - 1, 10_000) == len(wanted)
@@ -168,7 +177,9 @@ def test_excluded_times_move_to_the_next_date(
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(1, 50), st.one_of(st.just([]), st.lists(calendars("only"), min_size=1, max_size=1)), calendars("skip"))
+@given(
+    st.integers(1, 50), st.one_of(st.just([]), st.lists(calendars("only"), min_size=1, max_size=1)), calendars("skip")
+)
 def test_instants_of_an_interval_are_left_out(hours: int, only: list[Calendar], skip: Calendar) -> None:
     check(Every(hours * 3_600 * US_PER_SECOND, us(BEGIN)), "UTC", only, [skip], moves=False)
 

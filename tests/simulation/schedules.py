@@ -12,6 +12,7 @@ import msgspec
 
 from tocsin.model.errors import BacklogFull, InvalidInput, ScheduleEnded, TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.ids import namespace_hash, schedule_uuid, shard_of
+from tocsin.model.occurrences import Occurrences
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import Run, RunStatus, decode_run
 from tocsin.model.schedule import (
@@ -20,7 +21,6 @@ from tocsin.model.schedule import (
     DefinitionChanges,
     Edit,
     Fire,
-    Occurrences,
     Pause,
     Put,
     Refill,

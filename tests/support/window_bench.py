@@ -14,8 +14,8 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.store import Applied
 from tocsin.stores.memory import MemoryStore
-from tocsin.timers.engine.assembly import Assembly, RowRoom
-from tocsin.timers.engine.rows import Batch, FinalAttempt, InFlightAttempt, OpKind, Row, WriteOp, decoded_row
+from tocsin.timers.engine.assembly import Assembly
+from tocsin.timers.engine.rows import Batch, FinalAttempt, InFlightAttempt, OpKind, Row, RowRoom, WriteOp, decoded_row
 
 UUID, OTHER = b"u" * 16, b"v" * 16
 OWNER = b"o" * 16

@@ -45,7 +45,7 @@ class DateRange(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Calendar(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A named set of dates: those that it lists, those of its ranges, and the weekdays of every week. All three are sorted and
+    """A named set of dates: those that it lists, those of its ranges, and the weekdays of every week. All three are sorted,
     without duplicates. `weekdays` has names of `WEEKDAYS`. `version` is its record's."""
 
     namespace: str
@@ -169,6 +169,8 @@ class Exclusions:
     def next_begin(self, instant_us: int) -> int | None:
         """The first excluded instant not earlier than this one; None if there is none within `_RUNS_MAX` runs of dates."""
         at = instant_us
+        if self.missing:
+            return at
         for _ in range(_RUNS_MAX):
             if self._is_excluded(at):
                 return at

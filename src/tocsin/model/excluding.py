@@ -32,7 +32,7 @@ class Search(NamedTuple):
 class ExcludedRange(NamedTuple):
     """How many instants were excluded, the first and the last."""
 
-    count: int
+    instants: int
     first_at: int
     last_at: int
 

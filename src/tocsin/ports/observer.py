@@ -91,8 +91,8 @@ class OccurrencesMissed(Event, frozen=True):
 
 
 class ScheduleChanged(Event, frozen=True):
-    """A schedule was changed durably. `kind` is created, changed, paused, resumed, triggered, backfilled,
-    replanned (newer time zones moved its next instant), paused_after_failures, ended or deleted."""
+    """A schedule was changed durably. `kind` is created, changed, paused, resumed, triggered, backfilled, skipped,
+    unskipped, replanned (time zones or calendars moved its next instant), paused_after_failures, ended or deleted."""
 
     shard_id: int
     namespace: str
@@ -106,8 +106,8 @@ class ScheduleChanged(Event, frozen=True):
 
 
 class SchedulesReplanned(Event, frozen=True):
-    """Newer time zones have moved the next instants of `schedules` waiting schedules; they are planned again. `tzdata` is the
-    version in use."""
+    """Newer time zones or changed calendars have moved the next instants of `schedules` waiting schedules; they are planned
+    again. `tzdata` is the version of the time zones in use."""
 
     schedules: int
     tzdata: str

@@ -12,6 +12,10 @@ import type {
   BatchCreateTimers,
   BatchResult,
   BatchResults,
+  Calendar,
+  CalendarId,
+  CalendarPage,
+  CalendarSummary,
   Cluster,
   CreatedKey,
   CreateJob,
@@ -19,6 +23,8 @@ import type {
   CreateNamespace,
   CreateSchedule,
   CreateTimer,
+  DateRange,
+  DateRangeAnswer,
   DeleteNamespace,
   Destination,
   DestinationList,
@@ -27,6 +33,7 @@ import type {
   DismissedFailures,
   DismissFailures,
   ErrorMeta,
+  ExcludedInstant,
   ExecutedRequest,
   ExecutedResponse,
   Execution,
@@ -58,6 +65,7 @@ import type {
   JobName,
   KeyList,
   ListAudit,
+  ListCalendars,
   ListDestinations,
   ListFailureMembers,
   ListFailures,
@@ -78,6 +86,7 @@ import type {
   PauseFlow,
   Preview,
   PreviewSchedule,
+  PutCalendar,
   PutFlow,
   Quotas,
   QuotasAnswer,
@@ -110,6 +119,7 @@ import type {
   ShardOwners,
   ShownKey,
   ShownRequest,
+  SkipSchedule,
   Statistics,
   StatisticsSlot,
   SubmitServiceCall,
@@ -198,6 +208,30 @@ export function encodeDestinationName(source: DestinationName): Sent {
 /** What is sent; members that are undefined stay out. */
 export function encodeListDestinations(source: ListDestinations): Sent {
   return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeListCalendars(source: ListCalendars): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeCalendarId(source: CalendarId): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeDateRange(source: DateRange): Sent {
+  return encode(source);
+}
+
+const ofPutCalendar: Converters<PutCalendar> = {
+  ranges: each(encodeDateRange),
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodePutCalendar(source: PutCalendar): Sent {
+  return encode(source, ofPutCalendar);
 }
 
 const ofPauseFlow: Converters<PauseFlow> = {
@@ -390,6 +424,15 @@ export function encodeReplaySchedule(source: ReplaySchedule): Sent {
   return encode(source, ofReplaySchedule);
 }
 
+const ofSkipSchedule: Converters<SkipSchedule> = {
+  instant: encodeInstant,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeSkipSchedule(source: SkipSchedule): Sent {
+  return encode(source, ofSkipSchedule);
+}
+
 const ofBackfillSchedule: Converters<BackfillSchedule> = {
   after: encodeInstant,
   before: encodeInstant,
@@ -565,6 +608,7 @@ export interface Answers {
   Occurrence: Occurrence;
   SchedulePage: SchedulePage;
   Preview: Preview;
+  ExcludedInstant: ExcludedInstant;
   OccurrencePage: OccurrencePage;
   OccurrenceRun: OccurrenceRun;
   MissedRange: MissedRange;
@@ -587,6 +631,10 @@ export interface Answers {
   RotatedSecret: RotatedSecret;
   Flow: Flow;
   FlowPage: FlowPage;
+  Calendar: Calendar;
+  DateRangeAnswer: DateRangeAnswer;
+  CalendarPage: CalendarPage;
+  CalendarSummary: CalendarSummary;
   DestinationList: DestinationList;
   Destination: Destination;
   DestinationOnNode: DestinationOnNode;
@@ -682,7 +730,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["timers", "Timer", true]],
   },
   Schedule: {
-    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "replaysWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt"],
+    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "replaysWaiting", "catchUp", "jitter", "pauseAfterFailures", "only", "skip", "onSkipped", "skippedInstants", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt"],
     nested: [["body", "RawBodyAnswer", false], ["retryPolicy", "RetryPolicyAnswer", false], ["lastOccurrence", "Occurrence", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
   },
   Occurrence: {
@@ -694,7 +742,11 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["schedules", "Schedule", true]],
   },
   Preview: {
-    required: ["instants", "sentence"],
+    required: ["instants", "sentence", "excluded"],
+    nested: [["excluded", "ExcludedInstant", true]],
+  },
+  ExcludedInstant: {
+    required: ["instant", "reason"],
     nested: [],
   },
   OccurrencePage: {
@@ -784,6 +836,22 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   FlowPage: {
     required: ["flows"],
     nested: [["flows", "Flow", true]],
+  },
+  Calendar: {
+    required: ["namespace", "name", "timeZone", "dates", "ranges", "weekdays", "version", "createdAt", "updatedAt"],
+    nested: [["ranges", "DateRangeAnswer", true]],
+  },
+  DateRangeAnswer: {
+    required: ["first", "last"],
+    nested: [],
+  },
+  CalendarPage: {
+    required: ["calendars"],
+    nested: [["calendars", "CalendarSummary", true]],
+  },
+  CalendarSummary: {
+    required: ["namespace", "name", "timeZone", "dateCount", "rangeCount", "weekdays", "version", "createdAt", "updatedAt"],
+    nested: [],
   },
   DestinationList: {
     required: ["destinations", "further"],

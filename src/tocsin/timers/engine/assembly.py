@@ -5,13 +5,12 @@ Pure, like the window: nothing here waits or reads a clock.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
-from typing import NamedTuple
 
 import msgspec
 
+from tocsin.model.calendar import NO_CALENDARS, Calendars
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
     DefiniteFailure,
@@ -31,7 +30,7 @@ from tocsin.model.namespace import HistoryMode
 from tocsin.model.quota import Quota, Room, no_room
 from tocsin.model.run import FAILED_RUNS, Run
 from tocsin.model.schedule import Put, Replan, Replay
-from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
+from tocsin.model.timer import UNUSABLE, Status, Timer, encode_record
 from tocsin.ports.observer import TimerSuspended
 from tocsin.ports.quotas import QuotaRefused
 from tocsin.ports.store import FailureRow, FireKey, Found, HistoryRow, RunRow, ShardBatch
@@ -46,14 +45,17 @@ from tocsin.timers.engine.notifications import (
     turn_of_schedule,
 )
 from tocsin.timers.engine.rows import (
+    UNBOUNDED,
     Batch,
     ExistingRow,
     Finished,
     OpKind,
     Row,
+    RowRoom,
     WriteAnswer,
     WriteOp,
     decoded_row,
+    finished_timer,
     stored,
     stored_namespace,
     too_large,
@@ -69,6 +71,8 @@ from tocsin.timers.engine.runs import (
     superseded_run,
     suspended_run,
 )
+from tocsin.timers.engine.schedule_changes import Subject as Changed
+from tocsin.timers.engine.schedule_changes import change
 from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
 
 #: The key of a stored row.
@@ -86,18 +90,10 @@ HooksOf = Callable[[str], Hooks | None]
 RefusalOf = Callable[[str], TocsinError | None]
 #: The room that a namespace has for creates; None: for any number.
 RoomFor = Callable[[str], Room | None]
+#: The calendars of a namespace.
+CalendarsOf = Callable[[str], Calendars]
 #: What was read from the store: None for a timer that it doesn't have.
 Fetched = Mapping[bytes, Found | None]
-
-
-class RowRoom(NamedTuple):
-    """How large a record may be, and how much of that clients leave for what the engine adds to it later."""
-
-    bytes_max: int
-    reserve_bytes: int
-
-
-UNBOUNDED = RowRoom(sys.maxsize, 0)
 
 
 class Assembly:
@@ -114,6 +110,7 @@ class Assembly:
         failure_retention_us: int,
         hooks_of: HooksOf = lambda namespace: None,
         refusal_of: RefusalOf = lambda namespace: None,
+        calendars_of: CalendarsOf = lambda namespace: NO_CALENDARS,
         fetched: Fetched | None = None,
         room: RowRoom = UNBOUNDED,
     ) -> None:
@@ -122,7 +119,7 @@ class Assembly:
         self._boot_us = boot_us
         self._history_rule = history_rule
         self._failure_retention_us = failure_retention_us
-        self._hooks_of, self._refusal_of = hooks_of, refusal_of
+        self._hooks_of, self._refusal_of, self._calendars_of = hooks_of, refusal_of, calendars_of
         #: The room of namespaces for creates; None: none of them has a quota.
         self.room_for: RoomFor | None = None
         # Namespaces that take changes, as far as this batch has asked.
@@ -243,7 +240,8 @@ class Assembly:
         if present.generation != op.expected:
             return None
         if kind is OpKind.MOVE_ON:
-            return self._turn(op, present, recurring.move_on(present.timer, uuid, self._now_us))
+            calendars = self._calendars_of(op.namespace)
+            return self._turn(op, present, recurring.move_on(present.timer, uuid, self._now_us, calendars))
         if kind is OpKind.CONCLUDE:
             assert op.timer is not None
             if op.timer.status is Status.PENDING:
@@ -351,8 +349,10 @@ class Assembly:
         assert op.timer is not None
         if present is None or present.identity != op.expected:
             return None
-        turn = recurring.recur(present.timer, op.uuid, op.timer, op.execute_at, self._now_us)
-        return self._turn(op, present, turn)
+        known = self._calendars_of(op.namespace)
+        return self._turn(
+            op, present, recurring.recur(present.timer, op.uuid, op.timer, op.execute_at, self._now_us, known)
+        )
 
     def _change_schedule(self, op: WriteOp, present: WriteAnswer) -> WriteAnswer:
         """Applies a client's change to the schedule, or creates it."""
@@ -370,7 +370,8 @@ class Assembly:
             return TimerNotPending("the stored record can't be read; create the schedule again")
         at = present.key[0] if isinstance(present, Row) else 0
         begun = isinstance(present, Row) and window.has_begun(present)
-        outcome = recurring.change(op, recurring.Subject(live, ended, at, begun, window.firing_of(op)), self._now_us)
+        calendars = self._calendars_of(op.namespace)
+        outcome = change(op, Changed(live, ended, at, begun, window.firing_of(op), calendars), self._now_us)
         if isinstance(outcome, recurring.Turn):
             if isinstance(op.change, Replay):
                 self._batch.store.resolved += [(op.uuid, generation) for generation in op.change.generations]
@@ -383,13 +384,7 @@ class Assembly:
         """The schedule of that uuid that ended last, if it is retained and can be read."""
         if uuid in self._batch.ended:
             return self._batch.ended[uuid].timer
-        found = self._fetched.get(uuid)
-        if found is None or found.finished is None:
-            return None
-        try:
-            return decode_record(found.finished.record)
-        except RecordUndecodable:
-            return None
+        return finished_timer(self._fetched.get(uuid))
 
     def _turn(self, op: WriteOp, former: Row | None, turn: recurring.Turn) -> Row:
         """Writes what becomes of a schedule's row: its next occurrence, or its end; and with it what came before."""

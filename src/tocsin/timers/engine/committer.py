@@ -20,10 +20,10 @@ from tocsin.model.errors import (
 )
 from tocsin.ports.observer import BatchCommitted, BatchFailed, TimersChanged, TimersCreated, WriteRefused
 from tocsin.ports.store import Applied
-from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly, Fetched, RowRoom
+from tocsin.timers.engine.assembly import RECKONING_MAX, Assembly, Fetched
 from tocsin.timers.engine.quotas import note_committed, reserve, room_for
 from tocsin.timers.engine.retention import note_recorded
-from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind
+from tocsin.timers.engine.rows import Batch, ExistingRow, OpKind, RowRoom
 
 #: Results of callbacks in one commit: at most this many before commit times are known, and never limited to fewer than the
 #: minimum, so that they share a commit's fixed cost.
@@ -245,6 +245,7 @@ class CommitLane:
             history_rule=self._context.history_rule,
             hooks_of=self._context.hooks_of,
             refusal_of=self._context.refusal,
+            calendars_of=self._context.calendars_of,
             failure_retention_us=self._context.limits.failure_retention_us,
             fetched=fetched,
             room=RowRoom(self._context.row_bytes_max, self._context.limits.row_reserve_bytes),

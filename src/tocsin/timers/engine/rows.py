@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 import msgspec
 
 from tocsin.model.condition import Condition, Outcome
-from tocsin.model.errors import FieldError, PayloadTooLarge, TocsinError
+from tocsin.model.errors import FieldError, PayloadTooLarge, RecordUndecodable, TocsinError
 from tocsin.model.job import RowFilter
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.completion import Completion
 from tocsin.ports.observer import Event
-from tocsin.ports.store import NOTIFICATIONS_SUFFIX, FireKey, ShardBatch, StoredRow, schedules_of
+from tocsin.ports.store import NOTIFICATIONS_SUFFIX, FireKey, Found, ShardBatch, StoredRow, schedules_of
 
 #: The row waits for its flow.
 HELD = -1
 #: How reasons begin for which rows are suspended that wait for their flow.
 FLOW_REASON = "flow:"
+
+
+class RowRoom(NamedTuple):
+    """How large a record may be, and how much of that clients leave for what the engine adds to it later."""
+
+    bytes_max: int
+    reserve_bytes: int
+
+
+UNBOUNDED = RowRoom(sys.maxsize, 0)
 
 
 class Row:
@@ -309,3 +321,13 @@ def conclusion_op(row: Row, identity: bytes, conclusion: Conclusion, kind: OpKin
     execute_at = conclusion.execute_at if isinstance(conclusion, NextAttempt) else 0
     timer = msgspec.structs.replace(conclusion.timer)
     return WriteOp(kind, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=identity)
+
+
+def finished_timer(found: Found | None) -> Timer | None:
+    """The finished timer, if it is stored and can be read."""
+    if found is None or found.finished is None:
+        return None
+    try:
+        return decode_record(found.finished.record)
+    except RecordUndecodable:
+        return None

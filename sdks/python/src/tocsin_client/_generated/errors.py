@@ -40,6 +40,10 @@ class FlowNotFound(NotFound):
     """FLOW_NOT_FOUND: The namespace has no rule of flows with exactly this match."""
 
 
+class CalendarNotFound(NotFound):
+    """CALENDAR_NOT_FOUND: The namespace has no calendar of this name."""
+
+
 class ServiceCallNotFound(NotFound):
     """SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no longer retained."""
 
@@ -107,6 +111,14 @@ class TooManyKeys(Conflict):
 
 class TooManyFlows(Conflict):
     """TOO_MANY_FLOWS: The maximum number of rules of flows exists in the namespace. Nothing was written."""
+
+
+class TooManyCalendars(Conflict):
+    """TOO_MANY_CALENDARS: The maximum number of calendars exists in the namespace. Nothing was written."""
+
+
+class CalendarInUse(Conflict):
+    """CALENDAR_IN_USE: Schedules that have not ended name the calendar. Nothing was written."""
 
 
 class JobNotFound(NotFound):
@@ -226,6 +238,7 @@ CODES: dict[str, type[ApiError]] = {
     "TIMER_NOT_FOUND": TimerNotFound,
     "NAMESPACE_NOT_FOUND": NamespaceNotFound,
     "FLOW_NOT_FOUND": FlowNotFound,
+    "CALENDAR_NOT_FOUND": CalendarNotFound,
     "SERVICE_CALL_NOT_FOUND": ServiceCallNotFound,
     "KEY_NOT_FOUND": KeyNotFound,
     "SCHEDULE_NOT_FOUND": ScheduleNotFound,
@@ -243,6 +256,8 @@ CODES: dict[str, type[ApiError]] = {
     "ROTATION_PENDING": RotationPending,
     "TOO_MANY_KEYS": TooManyKeys,
     "TOO_MANY_FLOWS": TooManyFlows,
+    "TOO_MANY_CALENDARS": TooManyCalendars,
+    "CALENDAR_IN_USE": CalendarInUse,
     "JOB_NOT_FOUND": JobNotFound,
     "JOB_RUNNING": JobRunning,
     "JOB_ENDED": JobEnded,
@@ -275,6 +290,8 @@ __all__ = [
     "BacklogFull",
     "BodyTooLarge",
     "BrokerUnavailable",
+    "CalendarInUse",
+    "CalendarNotFound",
     "ClockHalted",
     "CommandFailed",
     "CommandUnanswered",
@@ -313,6 +330,7 @@ __all__ = [
     "TimerNotPending",
     "TimerNotReplayable",
     "TimerPending",
+    "TooManyCalendars",
     "TooManyFailures",
     "TooManyFlows",
     "TooManyKeys",

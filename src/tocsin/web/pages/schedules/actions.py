@@ -8,8 +8,9 @@ from functools import partial
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded
+from tocsin.model.occurrences import Occurrences
 from tocsin.model.recurrence import time_zone
-from tocsin.model.schedule import MISSED_MAX, Occurrences
+from tocsin.model.schedule import MISSED_MAX
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.errors import problem_kind

@@ -13,8 +13,9 @@ from starlette.responses import Response
 
 from tocsin.model.access import EVERY, Role
 from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.occurrences import Occurrences
 from tocsin.model.recurrence import time_zone
-from tocsin.model.schedule import Occurrences, ScheduleStatus
+from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.http.access import listed_in
 from tocsin.web.http.errors import Forbidden

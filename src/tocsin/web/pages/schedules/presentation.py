@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from tocsin.model.instants import US_PER_SECOND, parse_duration
+from tocsin.model.occurrences import instants
 from tocsin.model.recurrence import parsed, time_zone
 from tocsin.model.run import Run, source_of
-from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus, Source, instants
+from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus, Source
 from tocsin.model.schedule_reading import find_zone
 from tocsin.model.schedule_words import every_sentence, rule_sentence
 from tocsin.timers.schedules import ScheduleView

@@ -48,6 +48,11 @@ import java.util.Map;
  * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
  * @param pauseAfterFailures Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
+ * @param only Calendars: only instants on a date of one of them fire. Empty: no restriction.
+ * @param skip Calendars: no instant on a date of any of them fires.
+ * @param onSkipped What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+ * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+ * before it. next requires cron with fixed times.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
  */
@@ -79,6 +84,9 @@ public record CreateSchedule(
         Field<CatchUp> catchUp,
         Field<Duration> catchUpWindow,
         Field<Long> pauseAfterFailures,
+        Field<List<String>> only,
+        Field<List<String>> skip,
+        Field<OnSkipped> onSkipped,
         Field<Hook> onMissed,
         Field<Hook> onPaused) {
 
@@ -95,6 +103,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -170,6 +181,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -219,6 +233,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -268,6 +285,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -317,6 +337,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -366,6 +389,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -415,6 +441,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -464,6 +493,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -515,6 +547,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -564,6 +599,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -615,6 +653,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -664,6 +705,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -713,6 +757,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -764,6 +811,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -815,6 +865,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -864,6 +917,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -913,6 +969,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -962,6 +1021,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1011,6 +1073,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1060,6 +1125,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1109,6 +1177,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1160,6 +1231,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1211,6 +1285,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1260,6 +1337,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1309,6 +1389,169 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Calendars: only instants on a date of one of them fire. Empty: no restriction.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule only(List<String> value) {
+        return only(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param only Calendars: only instants on a date of one of them fire. Empty: no restriction.
+     * @return a copy with it
+     */
+    public CreateSchedule only(Field<List<String>> only) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Calendars: no instant on a date of any of them fires.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule skip(List<String> value) {
+        return skip(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param skip Calendars: no instant on a date of any of them fires.
+     * @return a copy with it
+     */
+    public CreateSchedule skip(Field<List<String>> skip) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+     * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+     * before it. next requires cron with fixed times.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule onSkipped(OnSkipped value) {
+        return onSkipped(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSkipped What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+     * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+     * before it. next requires cron with fixed times.
+     * @return a copy with it
+     */
+    public CreateSchedule onSkipped(Field<OnSkipped> onSkipped) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1358,6 +1601,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1407,6 +1653,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1445,6 +1694,9 @@ public record CreateSchedule(
         catchUp.putInto(sent, "catchUp", CatchUp::toJson);
         catchUpWindow.putInto(sent, "catchUpWindow", Values::toJson);
         pauseAfterFailures.putInto(sent, "pauseAfterFailures", Json::of);
+        only.putInto(sent, "only", each -> Json.array(each, Json::of));
+        skip.putInto(sent, "skip", each -> Json.array(each, Json::of));
+        onSkipped.putInto(sent, "onSkipped", OnSkipped::toJson);
         onMissed.putInto(sent, "onMissed", Hook::toJson);
         onPaused.putInto(sent, "onPaused", Hook::toJson);
         return Json.object(sent);

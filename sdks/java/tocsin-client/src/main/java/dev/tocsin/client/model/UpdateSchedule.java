@@ -51,6 +51,11 @@ import java.util.Map;
  * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
  * @param pauseAfterFailures Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
+ * @param only Calendars: only instants on a date of one of them fire. Empty: no restriction.
+ * @param skip Calendars: no instant on a date of any of them fires.
+ * @param onSkipped What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+ * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+ * before it. next requires cron with fixed times.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
  */
@@ -82,6 +87,9 @@ public record UpdateSchedule(
         Field<CatchUp> catchUp,
         Field<Duration> catchUpWindow,
         Field<Long> pauseAfterFailures,
+        Field<List<String>> only,
+        Field<List<String>> skip,
+        Field<OnSkipped> onSkipped,
         Field<Hook> onMissed,
         Field<Hook> onPaused) {
 
@@ -96,6 +104,9 @@ public record UpdateSchedule(
         return new UpdateSchedule(
                 namespace,
                 scheduleId,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -170,6 +181,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -221,6 +235,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -270,6 +287,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -319,6 +339,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -368,6 +391,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -417,6 +443,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -466,6 +495,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -515,6 +547,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -566,6 +601,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -615,6 +653,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -666,6 +707,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -715,6 +759,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -764,6 +811,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -815,6 +865,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -866,6 +919,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -915,6 +971,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -964,6 +1023,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1013,6 +1075,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1062,6 +1127,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1111,6 +1179,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1160,6 +1231,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1211,6 +1285,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1262,6 +1339,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1311,6 +1391,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1360,6 +1443,169 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Calendars: only instants on a date of one of them fire. Empty: no restriction.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule only(List<String> value) {
+        return only(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param only Calendars: only instants on a date of one of them fire. Empty: no restriction.
+     * @return a copy with it
+     */
+    public UpdateSchedule only(Field<List<String>> only) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Calendars: no instant on a date of any of them fires.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule skip(List<String> value) {
+        return skip(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param skip Calendars: no instant on a date of any of them fires.
+     * @return a copy with it
+     */
+    public UpdateSchedule skip(Field<List<String>> skip) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+     * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+     * before it. next requires cron with fixed times.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule onSkipped(OnSkipped value) {
+        return onSkipped(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSkipped What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+     * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+     * before it. next requires cron with fixed times.
+     * @return a copy with it
+     */
+    public UpdateSchedule onSkipped(Field<OnSkipped> onSkipped) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1409,6 +1655,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1458,6 +1707,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1496,6 +1748,9 @@ public record UpdateSchedule(
         catchUp.putInto(sent, "catchUp", CatchUp::toJson);
         catchUpWindow.putInto(sent, "catchUpWindow", Values::toJson);
         pauseAfterFailures.putInto(sent, "pauseAfterFailures", Json::of);
+        only.putInto(sent, "only", each -> Json.array(each, Json::of));
+        skip.putInto(sent, "skip", each -> Json.array(each, Json::of));
+        onSkipped.putInto(sent, "onSkipped", OnSkipped::toJson);
         onMissed.putInto(sent, "onMissed", Hook::toJson);
         onPaused.putInto(sent, "onPaused", Hook::toJson);
         return Json.object(sent);
