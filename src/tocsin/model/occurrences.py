@@ -299,7 +299,9 @@ def check(definition: Definition, now_us: int) -> list[FieldError]:
         errors.append(FieldError("endAt", "must be later than startAt"))
     if errors:
         return errors
-    if next(instants(definition, None, max(now_us, (start or now_us) - 1), 1, created_at=now_us), None) is not None:
+    # Calendars may change: a rule all of whose instants they exclude waits for that.
+    rule = msgspec.structs.replace(definition, only=(), skip=(), on_skipped=OnSkipped.NONE)
+    if next(instants(rule, None, max(now_us, (start or now_us) - 1), 1, created_at=now_us), None) is not None:
         return []
     if end is not None:
         return [FieldError("endAt", "has no instant before it and after now; choose a later one")]

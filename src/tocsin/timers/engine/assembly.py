@@ -110,7 +110,6 @@ class Assembly:
         failure_retention_us: int,
         hooks_of: HooksOf = lambda namespace: None,
         refusal_of: RefusalOf = lambda namespace: None,
-        calendars_of: CalendarsOf = lambda namespace: NO_CALENDARS,
         fetched: Fetched | None = None,
         room: RowRoom = UNBOUNDED,
     ) -> None:
@@ -119,9 +118,11 @@ class Assembly:
         self._boot_us = boot_us
         self._history_rule = history_rule
         self._failure_retention_us = failure_retention_us
-        self._hooks_of, self._refusal_of, self._calendars_of = hooks_of, refusal_of, calendars_of
+        self._hooks_of, self._refusal_of = hooks_of, refusal_of
         #: The room of namespaces for creates; None: none of them has a quota.
         self.room_for: RoomFor | None = None
+        #: The calendars of the namespaces.
+        self.calendars_of: CalendarsOf = lambda namespace: NO_CALENDARS
         # Namespaces that take changes, as far as this batch has asked.
         self._open: set[str] = set()
         self._fetched: Fetched = {} if fetched is None else fetched
@@ -240,7 +241,7 @@ class Assembly:
         if present.generation != op.expected:
             return None
         if kind is OpKind.MOVE_ON:
-            calendars = self._calendars_of(op.namespace)
+            calendars = self.calendars_of(op.namespace)
             return self._turn(op, present, recurring.move_on(present.timer, uuid, self._now_us, calendars))
         if kind is OpKind.CONCLUDE:
             assert op.timer is not None
@@ -349,7 +350,7 @@ class Assembly:
         assert op.timer is not None
         if present is None or present.identity != op.expected:
             return None
-        known = self._calendars_of(op.namespace)
+        known = self.calendars_of(op.namespace)
         return self._turn(
             op, present, recurring.recur(present.timer, op.uuid, op.timer, op.execute_at, self._now_us, known)
         )
@@ -370,7 +371,7 @@ class Assembly:
             return TimerNotPending("the stored record can't be read; create the schedule again")
         at = present.key[0] if isinstance(present, Row) else 0
         begun = isinstance(present, Row) and window.has_begun(present)
-        calendars = self._calendars_of(op.namespace)
+        calendars = self.calendars_of(op.namespace)
         outcome = change(op, Changed(live, ended, at, begun, window.firing_of(op), calendars), self._now_us)
         if isinstance(outcome, recurring.Turn):
             if isinstance(op.change, Replay):

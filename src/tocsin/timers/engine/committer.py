@@ -245,11 +245,11 @@ class CommitLane:
             history_rule=self._context.history_rule,
             hooks_of=self._context.hooks_of,
             refusal_of=self._context.refusal,
-            calendars_of=self._context.calendars_of,
             failure_retention_us=self._context.limits.failure_retention_us,
             fetched=fetched,
             room=RowRoom(self._context.row_bytes_max, self._context.limits.row_reserve_bytes),
         )
+        assembly.calendars_of = self._context.calendars_of
         if self._context.quotas:
             assembly.room_for = cache(partial(room_for, self._context, window.shard_id))
         return assembly
