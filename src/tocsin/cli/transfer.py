@@ -40,7 +40,7 @@ SCHEDULE_READ_ONLY = frozenset(
     {
         "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting",
         "backfillsWaiting", "replaysWaiting", "createdAt", "updatedAt", "pausedReason", "occurrenceAt", "attempts",
-        "nextAttemptAt", "lastError", "lastOccurrence", "suspended",
+        "nextAttemptAt", "lastError", "lastOccurrence", "suspended", "skippedInstants",
     }
 )  # fmt: skip
 

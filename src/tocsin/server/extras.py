@@ -16,6 +16,7 @@ MODULES = {
     "cassandra": ("cassandra",),
     "mongodb": ("pymongo",),
     "nats": ("nats",),
+    "ical": ("recurring_ical_events",),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
 #: Schemes of URLs whose extra has another name.
