@@ -25,7 +25,7 @@ from tocsin.model.explanation import Explanation
 from tocsin.model.failure import FAILED
 from tocsin.model.ids import schedule_uuid
 from tocsin.model.instants import INSTANT_MAX
-from tocsin.model.occurrences import check, next_instants
+from tocsin.model.occurrences import Occurrences, check, next_instants
 from tocsin.model.schedule import (
     Definition,
     DefinitionChanges,
@@ -139,6 +139,12 @@ class Schedules:
     def calendars(self, namespace: str) -> Calendars:
         """The calendars of the namespace, as this node knows them."""
         return self._timers.calendars.known(namespace)
+
+    def instants_of(self, view: ScheduleView) -> Occurrences:
+        """The regular instants of a schedule, as its calendars leave them."""
+        return Occurrences(
+            view.definition, view.uuid, view.timer.created_at, self.calendars(view.timer.namespace), view.skips
+        )
 
     async def check_calendars(self, namespace: str, definition: Definition) -> None:
         """Raises InvalidInput if the definition names calendars that the namespace doesn't have."""

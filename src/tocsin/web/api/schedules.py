@@ -132,7 +132,7 @@ class ScheduleHandlers:
             view = await self._schedules.get(*wanted)
             calendars, wanted = self._schedules.calendars(wanted[0]), view.definition
             following = _following(view, now_us, count, calendars)
-            occurrences = Occurrences(wanted, view.uuid, view.timer.created_at, calendars, view.skips)
+            occurrences = self._schedules.instants_of(view)
         found = await turns.each(following)
         until = found[-1] if found else now_us + _WITHOUT_INSTANTS_US
         excluded = await turns.each(islice(occurrences.excluded_instants(now_us, until), wire.EXCLUDED_MAX))
