@@ -1,5 +1,5 @@
 """Reads the dates of an iCalendar file, in a process of its own whose time and memory are limited: a small file may describe
-more events than a machine can list, and files come from strangers."""
+more events than a machine can list, and anybody may have made it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_dates(content: bytes, zone: str, begin: date) -> list[str]:
     except subprocess.TimeoutExpired:
         raise BadCalendar(_TOO_MUCH) from None
     if ran.returncode:
-        # A process that the system has ended has said nothing.
+        # The system has ended the process.
         raise BadCalendar(_TOO_MUCH)
     answer: dict[str, Any] = json.loads(ran.stdout)
     if "reason" in answer:

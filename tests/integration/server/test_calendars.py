@@ -129,7 +129,7 @@ async def test_a_schedule_names_calendars_that_exist_and_keeps_them_from_being_d
     assert (await api("calendars/delete", **HOLIDAYS))[0] == 204
 
 
-async def test_a_changed_calendar_moves_the_next_instant_and_the_preview_tells_why(server: ServerProcess) -> None:
+async def test_a_changed_calendar_moves_the_next_instant_and_the_preview_shows_why(server: ServerProcess) -> None:
     api = Api(server)
     first, second, third = (await standup(api))["nextInstants"]
     await api("calendars/put", **HOLIDAYS, dates=[first[:10]])

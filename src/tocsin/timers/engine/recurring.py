@@ -391,7 +391,11 @@ def ended(after: Timer, uuid: bytes, now_us: int, calendars: Calendars) -> Turn:
     else:
         # Those before this occurrence have passed only now: until then, a changed calendar may have allowed them.
         position = max(state.position, after.execute_at)
-        excluded = excluded_between(occurrences_of(after, uuid, calendars), state.position, position)
+        occurrences = occurrences_of(after, uuid, calendars)
+        excluded = excluded_between(occurrences, state.position, position)
+        if definition.calendars:
+            # Those that were excluded when this one was chosen, and are not any more.
+            excluded += missed_between(occurrences, Missed.LATE, state.position, after.execute_at - 1)
         state = msgspec.structs.replace(
             state,
             position=position,
