@@ -23,6 +23,7 @@ from tocsin.model.schedule import (
     Definition,
     LastOccurrence,
     Missed,
+    OnSkipped,
     Schedule,
     Source,
     State,
@@ -93,12 +94,19 @@ def plan(timer: Timer, uuid: bytes, now_us: int, why: Missed, calendars: Calenda
     replays, then backfills. It ends when none is left. Instants that have to be given up are missed for the reason `why`,
     unless they are too old."""
     definition, state = state_of(timer)
+    passed: list[MissedRange] = []
+    if state.calendars not in ("", stamp_of(definition, calendars)) and state.source is Source.REGULAR:
+        # What has passed as excluded does not come late because a calendar allows it afterwards.
+        until = min(timer.execute_at - 1, now_us)
+        passed = _passed_over(timer, uuid, until, calendars)
+        state = msgspec.structs.replace(state, position=max(state.position, until))
     occurrences = occurrences_of(timer, uuid, calendars)
     # What is skipped by hand is so once; a backfill asks for it all the same.
     refilled = Occurrences(definition, uuid, timer.created_at, calendars) if state.skips else occurrences
     state, backfilled = _backfilled(state, refilled, now_us)
     again = _replayed(state, now_us) or backfilled
     regular, state, missed = _regular(definition, state, occurrences, now_us, why)
+    missed = passed + missed
     chosen = _triggered(state) or regular
     if (
         not state.triggers
@@ -198,6 +206,16 @@ def excluded_between(occurrences: Occurrences, after: int, until: int) -> list[M
     if until <= after:
         return []
     return [MissedRange(Missed.EXCLUDED, *each) for each in occurrences.excluded(after, until)]
+
+
+def _passed_over(timer: Timer, uuid: bytes, until: int, calendars: Calendars) -> list[MissedRange]:
+    """The instants between the position and the current occurrence, up to `until`: all of them were excluded when that was
+    chosen, whatever calendars have now."""
+    definition, state = state_of(timer)
+    if definition.on_skipped is OnSkipped.NEXT or not definition.calendars:
+        return excluded_between(occurrences_of(timer, uuid, calendars), state.position, until)
+    plain = msgspec.structs.replace(definition, only=(), skip=())
+    return missed_between(Occurrences(plain, uuid, timer.created_at), Missed.EXCLUDED, state.position, until)
 
 
 def _to_come(skips: tuple[int, ...], position: int) -> tuple[int, ...]:
@@ -391,11 +409,7 @@ def ended(after: Timer, uuid: bytes, now_us: int, calendars: Calendars) -> Turn:
     else:
         # Those before this occurrence have passed only now: until then, a changed calendar may have allowed them.
         position = max(state.position, after.execute_at)
-        occurrences = occurrences_of(after, uuid, calendars)
-        excluded = excluded_between(occurrences, state.position, position)
-        if definition.calendars:
-            # Those that were excluded when this one was chosen, and are not any more.
-            excluded += missed_between(occurrences, Missed.LATE, state.position, after.execute_at - 1)
+        excluded = _passed_over(after, uuid, after.execute_at - 1, calendars)
         state = msgspec.structs.replace(
             state,
             position=position,
