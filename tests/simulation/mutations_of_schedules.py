@@ -118,7 +118,7 @@ MUTATIONS = [
     _mutation(
         "an instant that a changed calendar allows is met late",
         0,
-        never("tocsin.timers.engine.replanning:Replanning.check", "is not calendars"),
+        never("tocsin.timers.engine.replanning:Replanning.check", "self._calendars.get"),
         caught_by=_UPKEEP + "test_a_changed_calendar_reaches_schedules_that_wait",
     ),
     _mutation(
@@ -130,7 +130,7 @@ MUTATIONS = [
     _mutation(
         "jitter depends on calendars",
         0,
-        rewrite("tocsin.model.occurrences:Occurrences._delayed_after", "bound = ", to="bound = following"),
+        rewrite("tocsin.model.occurrences:Occurrences._delayed_after", "self._bounds.after", to="bound = following"),
         caught_by=_CALENDARS + "test_every_instant_fires_or_is_accounted_for",
     ),
     _mutation(

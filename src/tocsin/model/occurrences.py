@@ -148,13 +148,19 @@ class Occurrences:
         without jitter; and those that are skipped by hand. At most MISSED_MAX of each are counted."""
         ranges = []
         start_at, end_at = self._definition.start_at, self._definition.end_at
-        begin = after_us if start_at is None else max(after_us, start_at - 1)
-        end = until_us if end_at is None else min(until_us, end_at - 1)
+        begin, end = self._undelayed(after_us), self._undelayed(until_us)
+        begin = begin if start_at is None else max(begin, start_at - 1)
+        end = end if end_at is None else min(end, end_at - 1)
         if self._excluding is not None and begin < end:
             found = self._excluding.excluded(begin, end, MISSED_MAX)
             ranges += [] if found is None else [found]
         by_hand = sorted(each for each in self._skips if after_us < each <= until_us)
         return [*ranges, ExcludedRange(len(by_hand), by_hand[0], by_hand[-1])] if by_hand else ranges
+
+    def _undelayed(self, instant_us: int) -> int:
+        """The instant up to which those of the rule lie whose jitter does not lead beyond the given one."""
+        at = self._rule.until(instant_us) if self._definition.jitter_us else None
+        return instant_us if at is None or self._jittered(at) <= instant_us else at - 1
 
     def excluded_instants(self, after_us: int, until_us: int) -> Iterator[Excluded]:
         """The same instants one by one, ascending, and why; with `next` also those that move."""
