@@ -69,6 +69,11 @@ CODES: dict[str, ErrorCode] = {
         "Create it with `flows/put`, or correct the match; `flows/list` has those that there are.",
         "namespace 'orders' has no flow 'customer:'; create it with flows/put",
     ),
+    "CALENDAR_NOT_FOUND": ErrorCode(
+        "The namespace has no calendar of this name.",
+        "Create it with `calendars/put`, or correct the name; `calendars/list` has those that there are.",
+        "namespace 'orders' has no calendar 'holidays-de'; create it with calendars/put",
+    ),
     "SERVICE_CALL_NOT_FOUND": ErrorCode(
         "The tenant has no service call with this id, or the call is no longer retained.",
         "Check tenant and id. Finished calls are kept for the setting `agent.retention`.",
@@ -173,6 +178,16 @@ CODES: dict[str, ErrorCode] = {
         "The maximum number of rules of flows exists in the namespace. Nothing was written.",
         "Delete rules that are no longer used, or match keys by a prefix.",
         "namespace 'orders' has 1000 rules of flows, the maximum; delete one, or match keys by a prefix",
+    ),
+    "TOO_MANY_CALENDARS": ErrorCode(
+        "The maximum number of calendars exists in the namespace. Nothing was written.",
+        "Delete calendars that are no longer used, or put their dates into another.",
+        "namespace 'orders' has 100 calendars, the maximum; delete one, or put the dates into another",
+    ),
+    "CALENDAR_IN_USE": ErrorCode(
+        "Schedules that have not ended name the calendar. Nothing was written.",
+        "Take it from their `only` and `skip`, or delete them; then delete the calendar.",
+        "calendar 'holidays-de' is named by the schedules nightly-report, standup; change these first",
     ),
     "JOB_NOT_FOUND": ErrorCode(
         "No job has this id, or the key has no access to its namespace. A job is kept for 30 days after its end.",

@@ -56,7 +56,7 @@ _WITH_BODY = (
     "NO_ROOM_FOR_BODY",
 )
 
-_OF_RULE = ("every", "anchor", "startAt", "endAt")
+_OF_RULE = ("every", "anchor", "startAt", "endAt", "only", "skip", "onSkipped")
 _WITH_PAYLOAD = (
     wire.CreateTimer,
     wire.UpdateTimer,
@@ -331,7 +331,7 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
             "required": ["namespace"],
             "not": {"anyOf": [{"required": [name]} for name in ("cron", "timeZone", *_OF_RULE)]},
         },
-        "else": {**_ONE_RULE, "not": {"required": ["namespace"]}},
+        "else": _ONE_RULE,
     }
     schemas["UpdateSchedule"] |= {
         "minProperties": 3,
@@ -341,6 +341,9 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
         "if": {"required": ["rate"]},
         "else": {"required": ["parallelism"], "not": {"required": ["burst"]}},
     }
+    schemas["PutCalendar"]["anyOf"] = [
+        {"required": [name], "properties": {name: {"minItems": 1}}} for name in ("dates", "ranges", "weekdays")
+    ]
     schemas["PutFlow"] |= {
         "if": {"not": {"anyOf": [{"required": ["perKey"]}, {"required": ["total"]}]}},
         "then": {"required": ["closeOnRetryAfter"], "properties": {"closeOnRetryAfter": {"const": True}}},

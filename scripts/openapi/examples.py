@@ -13,13 +13,14 @@ from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import JobAction, JobKind, JobState
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.run import RunStatus
-from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
+from tocsin.model.schedule import CatchUp, OnSkipped, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.engine.breaker import BreakerState
 from tocsin.web.http import (
     administration,
     agent_wire,
+    calendars,
     cluster,
     destinations,
     failures,
@@ -78,6 +79,10 @@ _SCHEDULE = schedule_wire.Schedule(
     catch_up=CatchUp.LATEST,
     jitter="0s",
     pause_after_failures=0,
+    only=[],
+    skip=["holidays-de"],
+    on_skipped=OnSkipped.NONE,
+    skipped_instants=[],
     callback_url="https://shop.example/hooks/standup",
     method="POST",
     headers={},
@@ -130,6 +135,30 @@ _NAMESPACE = administration.Namespace(
     updated_at=_CREATED,
     version=1,
     quotas=administration.QuotasAnswer(pending=100_000, creates_per_second=50),
+)
+_CALENDAR = calendars.Calendar(
+    namespace="orders",
+    name="holidays-de",
+    time_zone="Europe/Berlin",
+    dates=["2027-01-01", "2027-12-25"],
+    ranges=[calendars.DateRangeAnswer("2027-12-27", "2027-12-31")],
+    weekdays=[],
+    version=1,
+    created_at=_CREATED,
+    updated_at=_CREATED,
+)
+_CALENDAR_SUMMARY = calendars.CalendarSummary(
+    namespace="orders",
+    name="holidays-de",
+    time_zone="Europe/Berlin",
+    date_count=2,
+    range_count=1,
+    weekdays=[],
+    first_date="2027-01-01",
+    last_date="2027-12-31",
+    version=1,
+    created_at=_CREATED,
+    updated_at=_CREATED,
 )
 _FLOW = flows.Flow(
     namespace="orders",
@@ -262,7 +291,9 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
         ]
     ),
     schedule_wire.Preview(
-        instants=["2027-02-01T08:00:00Z", "2027-02-02T08:00:00Z"], sentence="Every weekday at 09:00, Europe/Berlin"
+        instants=["2027-02-01T08:00:00Z", "2027-02-02T08:00:00Z"],
+        sentence="Every weekday at 09:00, Europe/Berlin",
+        excluded=[],
     ),
     wire.RunPageAnswer(runs=[_RUN], next_cursor="AYp1b2c3"),
     wire.BatchResults(results=[wire.BatchResult(timer=_TIMER), wire.BatchResult(error=_ITEM_ERROR)]),
@@ -270,6 +301,8 @@ _ANSWERS: tuple[msgspec.Struct, ...] = (
     administration.NamespaceList(namespaces=[_NAMESPACE]),
     _FLOW,
     flows.FlowPage(flows=[_FLOW]),
+    _CALENDAR,
+    calendars.CalendarPage(calendars=[_CALENDAR_SUMMARY]),
     _DESTINATION,
     destinations.DestinationList(destinations=[_DESTINATION], further=0),
     administration.AuditPage(

@@ -67,6 +67,8 @@ _CALL_READ_ERRORS = ("SERVICE_CALL_NOT_FOUND", "STORE_FAILURE")
 _FAILURE_ERRORS = ("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE", "STORE_FAILURE")
 _FLOW_READ_ERRORS = ("FLOW_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
 _FLOW_CHANGE_ERRORS = ("NAMESPACE_NOT_FOUND", "NAMESPACE_DELETING", "CONFLICT", "SHARD_UNAVAILABLE")
+_CALENDAR_READ_ERRORS = ("CALENDAR_NOT_FOUND", "NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE")
+_CALENDAR = {"namespace": "orders", "name": "holidays-de"}
 _FLOW = {"namespace": "orders", "match": "customer:"}
 _DESTINATION = {"destination": "https://shop.example"}
 _JOB_ERRORS = ("OVERLOADED", "SHARD_UNAVAILABLE")
@@ -196,6 +198,18 @@ OPERATIONS: dict[str, dict[str, About]] = {
             errors=(*_SCHEDULE_CHANGE_ERRORS, "BACKLOG_FULL"),
             example={**_SCHEDULE_NAME, "after": "2027-01-30T00:00:00Z", "before": "2027-01-31T00:00:00Z"},
         ),
+        "skipSchedule": About(
+            "Skip one instant of a schedule",
+            errors=(*_SCHEDULE_CHANGE_ERRORS, "BACKLOG_FULL"),
+            example={**_SCHEDULE_NAME, "instant": "2027-02-01T08:00:00Z"},
+            answer_headers=_SCHEDULE_ANSWER_HEADERS,
+        ),
+        "unskipSchedule": About(
+            "Don't skip an instant after all",
+            errors=_SCHEDULE_CHANGE_ERRORS,
+            example={**_SCHEDULE_NAME, "instant": "2027-02-01T08:00:00Z"},
+            answer_headers=_SCHEDULE_ANSWER_HEADERS,
+        ),
         "replaySchedule": About(
             "Fire failed occurrences of a schedule again",
             errors=(*_SCHEDULE_CHANGE_ERRORS, "BACKLOG_FULL"),
@@ -293,6 +307,30 @@ OPERATIONS: dict[str, dict[str, About]] = {
             "Delete the rule of a flow",
             errors=("FLOW_NOT_FOUND", "VERSION_CONFLICT", *_FLOW_CHANGE_ERRORS),
             example=_FLOW,
+        ),
+    },
+    "Calendars": {
+        "putCalendar": About(
+            "Create or replace a calendar",
+            errors=("TOO_MANY_CALENDARS", *_FLOW_CHANGE_ERRORS),
+            example={
+                **_CALENDAR,
+                "timeZone": "Europe/Berlin",
+                "dates": ["2027-01-01", "2027-12-25"],
+                "ranges": [{"first": "2027-12-27", "last": "2027-12-31"}],
+                "weekdays": ["SAT", "SUN"],
+            },
+        ),
+        "getCalendar": About("Get a calendar", errors=_CALENDAR_READ_ERRORS, example=_CALENDAR),
+        "listCalendars": About(
+            "List calendars",
+            errors=("NAMESPACE_NOT_FOUND", "SHARD_UNAVAILABLE"),
+            example={"namespace": "orders", "limit": 100},
+        ),
+        "deleteCalendar": About(
+            "Delete a calendar",
+            errors=("CALENDAR_NOT_FOUND", "CALENDAR_IN_USE", *_FLOW_CHANGE_ERRORS),
+            example=_CALENDAR,
         ),
     },
     "Destinations": {

@@ -23,13 +23,14 @@ from tocsin.model.failure_groups import FailedKind
 from tocsin.model.job import JobAction, JobKind, JobState, WaitingStatus
 from tocsin.model.namespace import Answers, HistoryMode
 from tocsin.model.run import RunStatus
-from tocsin.model.schedule import CatchUp, ScheduleStatus, Source
+from tocsin.model.schedule import CatchUp, OnSkipped, ScheduleStatus, Source
 from tocsin.model.timer import Status
 from tocsin.model.validation import METHODS
 from tocsin.service_calls.messages import CallStatus
 from tocsin.timers.engine.breaker import BreakerState
+from tocsin.web.http.calendars import Weekday
 from tocsin.web.http.failures import FailureGroupedBy
-from tocsin.web.http.schedule_wire import LiveScheduleStatus
+from tocsin.web.http.schedule_wire import ExclusionReason, LiveScheduleStatus
 from tocsin.web.http.statistics import StatisticsResolution
 from tocsin.web.http.wire import RequestStruct
 
@@ -62,6 +63,9 @@ ENUMS: dict[str, tuple[Sequence[str], str]] = {
     ),
     "LiveScheduleStatus": (list(LiveScheduleStatus), "The state of a schedule that has not ended."),
     "CatchUp": (list(CatchUp), "What becomes of instants that pass while a schedule cannot fire."),
+    "OnSkipped": (list(OnSkipped), "What becomes of an instant that a calendar excludes."),
+    "Weekday": (list(Weekday), "A day of the week."),
+    "ExclusionReason": (list(ExclusionReason), " ".join((ExclusionReason.__doc__ or "").split())),
     "OccurrenceSource": (list(Source), "Why an occurrence fired."),
     "ServiceCallStatus": (list(CallStatus), "A service call's state."),
     "ServiceCallMethod": ((*METHODS, "OPTIONS"), "The method of a service call's request."),

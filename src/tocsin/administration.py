@@ -1,5 +1,5 @@
-"""Namespaces, flows, paused destinations, API keys, secrets, sign-ins and the audit trail as records: how each is encoded,
-and under which key. (Those of statistics and outages: `tocsin.statistics.records`.)
+"""Namespaces, flows, calendars, paused destinations, API keys, secrets, sign-ins and the audit trail as records: how each is
+encoded, and under which key. (Those of statistics and outages: `tocsin.statistics.records`.)
 
 A record that can't be decoded stops no reader of the others: it is left out and reported as `RecordDamaged`. Only a namespace
 is returned all the same, as a DamagedNamespace, because its timers must be held. All functions raise StoreError.
@@ -7,7 +7,8 @@ is returned all the same, as a DamagedNamespace, because its timers must be held
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ import msgspec
 
 from tocsin.model.access import ApiKey, SignIn
 from tocsin.model.audit import AuditEntries, AuditEntry, AuditQuery
+from tocsin.model.calendar import Calendar
 from tocsin.model.destination import DestinationPause
 from tocsin.model.errors import StoreCorrupted, StoreUnavailable
 from tocsin.model.flow import Flow
@@ -28,9 +30,12 @@ T = TypeVar("T")
 NAMESPACES, API_KEYS, SECRETS, SIGN_INS, AUDIT = "namespace", "api_key", "secret", "sign_in", "audit"
 TENANT_LABELS = "tenant_label"
 FLOWS = "flow"
+CALENDARS = "calendar"
 DESTINATION_PAUSES = "destination_pause"
 #: Records that one read returns.
 _PAGE = 500
+#: The same of calendars, which may have 150 KB each.
+_CALENDARS_PAGE = 10
 #: Attempts to replace a record that others may change at the same time.
 _PUTS_MAX = 5
 #: Entries of the audit trail that one search reads: failed sign-ins may have filled it with what a filter leaves out.
@@ -39,6 +44,7 @@ _AUDIT_SCAN_MAX = 20_000
 _encoder = msgspec.json.Encoder()
 _namespace_decoder = msgspec.json.Decoder(Namespace)
 _flow_decoder = msgspec.json.Decoder(Flow)
+_calendar_decoder = msgspec.json.Decoder(Calendar)
 _pause_decoder = msgspec.json.Decoder(DestinationPause)
 _key_decoder = msgspec.json.Decoder(ApiKey)
 _sign_in_decoder = msgspec.json.Decoder(SignIn)
@@ -67,9 +73,11 @@ def decoded(decoder: msgspec.json.Decoder[T], kind: str, found: Iterable[Record]
 
 
 async def every(
-    records: Records, kind: str, after: str = "", before: str = RECORD_KEY_END, page_max: int = _PAGE
+    records: Records, kind: str, after: str = "", before: str = RECORD_KEY_END, page_max: int | None = None
 ) -> AsyncIterator[Record]:
     """The records with after < key < before, in pages of `page_max`."""
+    if page_max is None:
+        page_max = _CALENDARS_PAGE if kind == CALENDARS else _PAGE
     while True:
         page = await records.records(kind, after, before, limit=page_max)
         for record in page:
@@ -113,11 +121,11 @@ async def put_namespace(records: Records, namespace: Namespace, *, create: bool)
 # -- flows, each under its namespace, so that those of one are a range
 
 
-def _flow_key(namespace: str, match: str) -> str:
-    return f"{namespace}/{match}"
+def _scoped_key(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}"
 
 
-def _flows_of(namespace: str) -> tuple[str, str]:
+def _scope_of(namespace: str) -> tuple[str, str]:
     # "0" follows "/".
     return f"{namespace}/", f"{namespace}0"
 
@@ -138,7 +146,7 @@ async def flows(records: Records, observe: Observer = unobserved) -> list[Flow]:
 
 async def flow(records: Records, namespace: str, match: str, observe: Observer = unobserved) -> Flow | None:
     """The stored rule."""
-    record = await records.record(FLOWS, _flow_key(namespace, match))
+    record = await records.record(FLOWS, _scoped_key(namespace, match))
     return None if record is None else _flow(record, observe)
 
 
@@ -146,17 +154,69 @@ async def put_flow(records: Records, flow: Flow) -> bool:
     """With a version of 1, inserts the rule; False when there is one. Otherwise replaces the stored one if its version is one
     less; False when it is not, because another change came first."""
     expected = None if flow.version == 1 else flow.version - 1
-    return await records.put_record(FLOWS, _flow_key(flow.namespace, flow.match), encoded(flow), expected)
+    return await records.put_record(FLOWS, _scoped_key(flow.namespace, flow.match), encoded(flow), expected)
 
 
 async def delete_flow(records: Records, namespace: str, match: str) -> bool:
     """Removes the rule; False when there was none."""
-    return await records.delete_records(FLOWS, [_flow_key(namespace, match)])
+    return await records.delete_records(FLOWS, [_scoped_key(namespace, match)])
 
 
 async def delete_flows(records: Records, namespace: str) -> None:
     """Removes all rules of a namespace."""
-    await delete_all(records, FLOWS, [each.key async for each in every(records, FLOWS, *_flows_of(namespace))])
+    await delete_all(records, FLOWS, [each.key async for each in every(records, FLOWS, *_scope_of(namespace))])
+
+
+# -- calendars, likewise
+
+
+async def calendars(
+    records: Records,
+    known: Mapping[tuple[str, int], Calendar],
+    bounded: Callable[[Awaitable[list[Record]]], Awaitable[list[Record]]],
+    observe: Observer = unobserved,
+) -> dict[tuple[str, int], Calendar]:
+    """All calendars, by key and the hash of what is stored, which spares decoding those that are `known`; in the order of
+    namespaces and names. One that can't be decoded is left out: what names it waits, as if it were missing. `bounded` limits
+    the duration of a read."""
+    found: dict[tuple[str, int], Calendar] = {}
+    after = ""
+    while True:
+        page = await bounded(records.records(CALENDARS, after, RECORD_KEY_END, limit=_CALENDARS_PAGE))
+        for record in page:
+            place = (record.key, hash((record.value, record.version)))
+            calendar = known.get(place) or _calendar(record, observe)
+            if calendar is not None:
+                found[place] = calendar
+            # To decode one takes milliseconds.
+            await asyncio.sleep(0)
+        if len(page) < _CALENDARS_PAGE:
+            return found
+        after = page[-1].key
+
+
+def _calendar(record: Record, observe: Observer) -> Calendar | None:
+    for calendar in decoded(_calendar_decoder, CALENDARS, [record], observe):
+        if _scoped_key(calendar.namespace, calendar.name) == record.key:
+            return msgspec.structs.replace(calendar, version=record.version)
+    return None
+
+
+async def put_calendar(records: Records, calendar: Calendar) -> bool:
+    """Stores a calendar as `put_flow` stores a rule."""
+    expected = None if calendar.version == 1 else calendar.version - 1
+    key = _scoped_key(calendar.namespace, calendar.name)
+    return await records.put_record(CALENDARS, key, encoded(calendar), expected)
+
+
+async def delete_calendar(records: Records, namespace: str, name: str) -> bool:
+    """Removes the calendar; False when there was none."""
+    return await records.delete_records(CALENDARS, [_scoped_key(namespace, name)])
+
+
+async def delete_calendars(records: Records, namespace: str) -> None:
+    """Removes all calendars of a namespace."""
+    await delete_all(records, CALENDARS, [each.key async for each in every(records, CALENDARS, *_scope_of(namespace))])
 
 
 # -- paused destinations

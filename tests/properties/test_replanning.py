@@ -7,9 +7,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.model.schedule import CatchUp, Definition, Occurrences, Replan, Schedule, State
+from tocsin.model.occurrences import Occurrences
+from tocsin.model.schedule import CatchUp, Definition, Replan, Schedule, State
 from tocsin.model.timer import Timer
-from tocsin.timers.engine import recurring
+from tocsin.timers.engine import schedule_changes
 from tocsin.timers.engine.recurring import Turn
 from tocsin.timers.engine.rows import OpKind, WriteOp
 
@@ -23,8 +24,8 @@ ZONES = [f"Etc/GMT{hours:+}" for hours in range(-14, 13)]
 
 def replanned(timer: Timer, now: int, *, in_flight: bool = False) -> Turn | Timer:
     op = WriteOp(OpKind.SCHEDULE, UUID, "n", change=Replan())
-    found = recurring.Subject(timer, None, timer.execute_at, in_flight, "f")
-    outcome = recurring.change(op, found, now)
+    found = schedule_changes.Subject(timer, None, timer.execute_at, in_flight, "f")
+    outcome = schedule_changes.change(op, found, now)
     assert isinstance(outcome, Turn | Timer)
     return outcome
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .mutation import Mutation
-from .mutation_operators import Edit, always, drop, insert, never, replace
+from .mutation_operators import Edit, always, drop, insert, never, replace, rewrite
 
 WINDOW = "tocsin.timers.engine.window:Window."
 ASSEMBLY = "tocsin.timers.engine.assembly:Assembly."
@@ -15,6 +15,7 @@ PROOFS = (("tests.simulation.scheduled", 0),)
 
 _TESTS = "tests/unit/test_schedules.py::"
 _UPKEEP = "tests/simulation/test_schedule_upkeep.py::"
+_CALENDARS = "tests/properties/test_calendar_schedules.py::"
 _REPLANNING = "tests/properties/test_replanning.py::"
 
 
@@ -107,6 +108,30 @@ MUTATIONS = [
         0,
         drop("tocsin.timers.engine.replanning:Replanning._check_namespace", "self._replan"),
         caught_by=_UPKEEP + "test_newer_time_zones_reach_schedules_that_wait",
+    ),
+    _mutation(
+        "a due row fires though a changed calendar excludes it",
+        23,
+        never(RECURRING + "gives_way", "has_moved"),
+        caught_by=_CALENDARS + "test_no_row_fires_at_an_instant_that_a_changed_calendar_excludes",
+    ),
+    _mutation(
+        "an instant that a changed calendar allows is met late",
+        0,
+        never("tocsin.timers.engine.replanning:Replanning.check", "self._calendars.get"),
+        caught_by=_UPKEEP + "test_a_changed_calendar_reaches_schedules_that_wait",
+    ),
+    _mutation(
+        "excluded instants are not accounted for",
+        0,
+        always(RECURRING + "excluded_between", "until <= after"),
+        caught_by=_CALENDARS + "test_every_instant_fires_or_is_accounted_for",
+    ),
+    _mutation(
+        "jitter depends on calendars",
+        0,
+        rewrite("tocsin.model.occurrences:Occurrences._delayed_after", "self._bounds.after", to="bound = following"),
+        caught_by=_CALENDARS + "test_every_instant_fires_or_is_accounted_for",
     ),
     _mutation(
         "an outgrown history is not noted",

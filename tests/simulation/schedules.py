@@ -6,12 +6,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from tocsin.administration import put_calendar
+from tocsin.model.calendar import WEEKDAYS, Calendar
 from tocsin.model.errors import BacklogFull, InvalidInput, ScheduleEnded, TimerNotFound, TimerNotPending, TocsinError
 from tocsin.model.ids import namespace_hash, schedule_uuid, shard_of
+from tocsin.model.occurrences import Occurrences
 from tocsin.model.retry import RetryPolicy
 from tocsin.model.run import Run, RunStatus, decode_run
 from tocsin.model.schedule import (
@@ -20,7 +24,6 @@ from tocsin.model.schedule import (
     DefinitionChanges,
     Edit,
     Fire,
-    Occurrences,
     Pause,
     Put,
     Refill,
@@ -80,6 +83,8 @@ class ScheduleLedger:
         self.deleted: set[bytes] = set()
         self.paused: set[bytes] = set()
         self.superseded: set[bytes] = set()
+        #: Those whose calendar excludes everything, as every node that fires knows by now.
+        self.excluded: set[bytes] = set()
         self.triggers: dict[bytes, int] = {}
         self.calls: dict[bytes, int] = {}
 
@@ -154,7 +159,9 @@ class ScheduleLedger:
 
     def _account(self, uuid: bytes, timer: Timer, old: State, new: State, runs: list[Run]) -> None:
         assert timer.schedule is not None
-        occurrences = Occurrences(timer.schedule.definition, uuid, timer.created_at)
+        # What its calendar excludes is missed, too; whether it did when an instant passed is known only to the node.
+        definition = msgspec.structs.replace(timer.schedule.definition, skip=())
+        occurrences = Occurrences(definition, uuid, timer.created_at)
         passed = []
         for at in occurrences.following(old.position):
             if at > new.position:
@@ -189,6 +196,8 @@ class ScheduleLedger:
         if uuid in self.paused and not firing.startswith("m-"):
             self._broken("PAUSED", uuid, f"{what} after an acknowledged pause")
         if firing.startswith("s-"):
+            if uuid in self.excluded and firing.partition(".")[0] not in life.called:
+                self._broken("EXCLUDED", uuid, f"{what} on a date that its calendar excludes")
             self._regular(uuid, life, firing, invocation, node_now)
         if life.in_flight and not world.faulty:
             self._broken("OVERLAP", uuid, f"{what} beside {life.in_flight}")
@@ -245,6 +254,7 @@ class Scheduler(Client):
         self.shard_id = shard_of(namespace_hash(SCHEDULED_NAMESPACE), self.uuid, total, total)
         self._ledger = world.schedules
         self._versions = 0
+        self._calendar: Calendar | None = None
 
     def _taken(self, node: Node, op: WriteOp) -> None:
         """Namespaces' secrets are no matter here."""
@@ -266,8 +276,10 @@ class Scheduler(Client):
                 await self._trigger()
             elif choice < 0.9:
                 await self._change(Refill(world.true_us() - rng.randint(1, 8) * SECOND, world.true_us()))
-            elif choice < 0.94:
+            elif choice < 0.93:
                 await self._delete()
+            elif choice < 0.97:
+                await self._put_calendar(excludes=rng.random() < 0.6)
             await asyncio.sleep(rng.choice((0.0, rng.uniform(0, 1), rng.uniform(0, 8))))
         await world.all_healed.wait()
         await self._finish()
@@ -275,10 +287,13 @@ class Scheduler(Client):
     def _definition(self) -> Definition:
         rng = self._rng
         every = rng.choice((1, 1, 1, 2, 3)) * SECOND
+        skip = (self._id,) if rng.random() < 0.4 else ()
         return Definition(
+            skip=skip,
             cron="*/2 * * * * *" if rng.random() < 0.2 else None,
             every_us=every,
-            jitter_us=rng.choice((0, 0, SECOND // 2)),
+            # What calendars exclude is reported without jitter.
+            jitter_us=0 if skip else rng.choice((0, 0, SECOND // 2)),
             catch_up=rng.choice(list(CatchUp)),
             catch_up_window_us=rng.choice((None, None, 3 * SECOND)),
             pause_after_failures=0 if rng.random() < 0.9 else 3,
@@ -287,6 +302,7 @@ class Scheduler(Client):
     def _timer(self) -> Timer:
         rng = self._rng
         self._versions += 1
+        self._ledger.excluded.discard(self.uuid)
         definition = self._definition()
         if definition.cron is not None:
             definition = msgspec.structs.replace(definition, every_us=None)
@@ -295,6 +311,27 @@ class Scheduler(Client):
             payload=payload_of(self._versions), retry=rng.choice(_POLICIES), timeout_us=rng.randint(SECOND // 3, 3 * SECOND),
             schedule=Schedule(definition, State(0)),
         )  # fmt: skip
+
+    async def _put_calendar(self, *, excludes: bool) -> None:
+        """Has the schedule's calendar exclude everything, or nothing; returns when every node that fires knows."""
+        world, store = self._world, self._world.store
+        world.record("client puts calendar", self.uuid.hex()[:6], excludes)
+        self._ledger.excluded.discard(self.uuid)
+        versions = self._versions
+        self._calendar = Calendar(
+            self._namespace,
+            self._id,
+            0,
+            0,
+            dates=() if excludes else (date(2000, 1, 1),),
+            weekdays=WEEKDAYS if excludes else (),
+            version=self._calendar.version + 1 if self._calendar is not None else 1,
+        )
+        assert await put_calendar(store, self._calendar)
+        await asyncio.sleep(1.2 * world.limits.namespaces_lease_us / SECOND + 1.0)
+        schedule = self._ledger.state(self.uuid)
+        if excludes and versions == self._versions and schedule is not None and schedule.definition.skip:
+            self._ledger.excluded.add(self.uuid)
 
     async def _put(self) -> bool:
         """Creates or replaces the schedule; whether that was acknowledged."""
@@ -317,7 +354,10 @@ class Scheduler(Client):
             wanted = timer.schedule.definition
             names = ("cron", "every_us") if wanted.cron is not None else ("every_us", "cron")
             definition = DefinitionChanges(
-                **{names[0]: getattr(wanted, names[0])}, catch_up=wanted.catch_up, jitter_us=wanted.jitter_us
+                **{names[0]: getattr(wanted, names[0])},
+                catch_up=wanted.catch_up,
+                jitter_us=wanted.jitter_us,
+                skip=wanted.skip,
             )
         changes = Changes(payload=payload_of(version), retry=timer.retry)
         if isinstance(await self._change(Edit(definition), changes=changes), Row):
@@ -367,6 +407,7 @@ class Scheduler(Client):
     async def _finish(self) -> None:
         """The schedule fires again once all is healed, and does what was asked of it; then it is deleted."""
         world, ledger = self._world, self._ledger
+        await self._put_calendar(excludes=False)
         for _ in range(30):
             if await self._put():
                 break

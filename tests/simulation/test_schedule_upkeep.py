@@ -4,8 +4,10 @@ reach rows that wait."""
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
+from tocsin.administration import put_calendar
+from tocsin.model.calendar import WEEKDAYS, Calendar
 from tocsin.model.ids import schedule_uuid
 from tocsin.model.recurrence import tzdata_version
 from tocsin.model.run import decode_run
@@ -100,3 +102,32 @@ def test_newer_time_zones_reach_schedules_that_wait() -> None:
     assert [event for event in crowd.events if isinstance(event, SchedulesReplanned)] == [
         SchedulesReplanned(2, tzdata_version())
     ]
+
+
+def test_a_changed_calendar_reaches_schedules_that_wait() -> None:
+    """One excludes today at first, and nothing afterwards; another one the other way round. What has passed meanwhile as
+    excluded is not caught up with."""
+    crowd = Crowd(look_ahead_max_us=100 * SECOND)
+    every = {"every_us": 30 * SECOND, "anchor": EPOCH_US}
+    keep(crowd, "allowed", Definition(skip=("closed",), **every), 86_400, waits=True, calendars="before")  # type: ignore[arg-type]
+    keep(crowd, "excluded", Definition(skip=("open",), **every), 30)  # type: ignore[arg-type]
+    never = (date(2000, 1, 1),)
+
+    def calendar(name: str, version: int, *, excludes: bool) -> Calendar:
+        return Calendar(
+            "a", name, 0, 0, dates=() if excludes else never, weekdays=WEEKDAYS if excludes else (), version=version
+        )
+
+    async def change() -> None:
+        assert await put_calendar(crowd.store, calendar("closed", 1, excludes=True))
+        assert await put_calendar(crowd.store, calendar("open", 1, excludes=False))
+        await asyncio.sleep(100.0)
+        assert {call.invocation.timer_id for call in crowd.receivers.calls} == {"excluded"}
+        assert await put_calendar(crowd.store, calendar("closed", 2, excludes=False))
+        assert await put_calendar(crowd.store, calendar("open", 2, excludes=True))
+
+    crowd.run(250, change)
+    called: dict[str, list[int]] = {}
+    for call in crowd.receivers.calls:
+        called.setdefault(call.invocation.timer_id, []).append((call.at_us - EPOCH_US) // SECOND)
+    assert called == {"excluded": [5, 30, 60, 90], "allowed": [120, 150, 180, 210, 240]}

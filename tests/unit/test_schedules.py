@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from tests.support.window_bench import Bench, at_once
 
+from tocsin.model.calendar import NO_CALENDARS
 from tocsin.model.errors import (
     BacklogFull,
     InvalidInput,
@@ -38,7 +39,7 @@ from tocsin.model.schedule import (
     State,
 )
 from tocsin.model.timer import Changes, Status, Timer, decode_record
-from tocsin.timers.engine import recurring
+from tocsin.timers.engine import recurring, schedule_changes
 from tocsin.timers.engine.assembly import RECKONING_MAX
 from tocsin.timers.engine.dispatcher import Dispatcher
 from tocsin.timers.engine.recurring import MissedRange, Turn
@@ -87,8 +88,8 @@ class Plan:
         self.count += 1
         op = WriteOp(OpKind.SCHEDULE, UUID, "n", timer=timer, changes=changes or Changes(), change=change)
         live = self.timer if self.timer is not None and self.timer.status is Status.PENDING else None
-        found = recurring.Subject(live, self.timer, self.at, in_flight, str(self.count))
-        outcome = recurring.change(op, found, self.now)
+        found = schedule_changes.Subject(live, self.timer, self.at, in_flight, str(self.count))
+        outcome = schedule_changes.change(op, found, self.now)
         return self.took(outcome) if isinstance(outcome, Turn) else outcome
 
     def took(self, turn: Turn) -> Turn:
@@ -528,12 +529,14 @@ def test_no_attempt_begins_while_a_client_changes_its_schedule() -> None:
     assert row is not None
     # Otherwise the attempt would overlap with the next occurrence, which the batch plans because none has begun.
     shard = SimpleNamespace(window=bench.window)
-    assert Dispatcher._waits(object.__new__(Dispatcher), shard, row, SECOND)  # type: ignore[arg-type]
+    dispatcher = object.__new__(Dispatcher)
+    dispatcher.context = SimpleNamespace(calendars_of=lambda namespace: NO_CALENDARS)  # type: ignore[assignment]
+    assert Dispatcher._waits(dispatcher, shard, row, SECOND)  # type: ignore[arg-type]
     bench.window.defer()
     bench.commit(batch)
     changed = bench.window.due(2 * SECOND)
     assert changed is not None
-    assert not Dispatcher._waits(object.__new__(Dispatcher), shard, changed, 2 * SECOND)  # type: ignore[arg-type]
+    assert not Dispatcher._waits(dispatcher, shard, changed, 2 * SECOND)  # type: ignore[arg-type]
 
 
 def test_a_change_applies_only_to_the_version_that_it_expects() -> None:

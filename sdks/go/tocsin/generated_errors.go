@@ -18,6 +18,8 @@ var (
 	ErrNamespaceNotFound error = &class{name: "NamespaceNotFound", above: ErrNotFound}
 	// ErrFlowNotFound is FLOW_NOT_FOUND: The namespace has no rule of flows with exactly this match.
 	ErrFlowNotFound error = &class{name: "FlowNotFound", above: ErrNotFound}
+	// ErrCalendarNotFound is CALENDAR_NOT_FOUND: The namespace has no calendar of this name.
+	ErrCalendarNotFound error = &class{name: "CalendarNotFound", above: ErrNotFound}
 	// ErrServiceCallNotFound is SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no
 	// longer retained.
 	ErrServiceCallNotFound error = &class{name: "ServiceCallNotFound", above: ErrNotFound}
@@ -71,6 +73,11 @@ var (
 	// ErrTooManyFlows is TOO_MANY_FLOWS: The maximum number of rules of flows exists in the namespace. Nothing was
 	// written.
 	ErrTooManyFlows error = &class{name: "TooManyFlows", above: ErrConflict}
+	// ErrTooManyCalendars is TOO_MANY_CALENDARS: The maximum number of calendars exists in the namespace. Nothing was
+	// written.
+	ErrTooManyCalendars error = &class{name: "TooManyCalendars", above: ErrConflict}
+	// ErrCalendarInUse is CALENDAR_IN_USE: Schedules that have not ended name the calendar. Nothing was written.
+	ErrCalendarInUse error = &class{name: "CalendarInUse", above: ErrConflict}
 	// ErrJobNotFound is JOB_NOT_FOUND: No job has this id, or the key has no access to its namespace. A job is kept
 	// for 30 days after its end.
 	ErrJobNotFound error = &class{name: "JobNotFound", above: ErrNotFound}
@@ -145,6 +152,7 @@ var errorsByCode = map[string]error{
 	"TIMER_NOT_FOUND":            ErrTimerNotFound,
 	"NAMESPACE_NOT_FOUND":        ErrNamespaceNotFound,
 	"FLOW_NOT_FOUND":             ErrFlowNotFound,
+	"CALENDAR_NOT_FOUND":         ErrCalendarNotFound,
 	"SERVICE_CALL_NOT_FOUND":     ErrServiceCallNotFound,
 	"KEY_NOT_FOUND":              ErrKeyNotFound,
 	"SCHEDULE_NOT_FOUND":         ErrScheduleNotFound,
@@ -164,6 +172,8 @@ var errorsByCode = map[string]error{
 	"ROTATION_PENDING":           ErrRotationPending,
 	"TOO_MANY_KEYS":              ErrTooManyKeys,
 	"TOO_MANY_FLOWS":             ErrTooManyFlows,
+	"TOO_MANY_CALENDARS":         ErrTooManyCalendars,
+	"CALENDAR_IN_USE":            ErrCalendarInUse,
 	"JOB_NOT_FOUND":              ErrJobNotFound,
 	"JOB_RUNNING":                ErrJobRunning,
 	"JOB_ENDED":                  ErrJobEnded,

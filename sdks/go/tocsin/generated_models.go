@@ -26,6 +26,8 @@ const (
 	AuditActionFailuresDismissed  AuditAction = "failures_dismissed"
 	AuditActionFlowChanged        AuditAction = "flow_changed"
 	AuditActionFlowDeleted        AuditAction = "flow_deleted"
+	AuditActionCalendarChanged    AuditAction = "calendar_changed"
+	AuditActionCalendarDeleted    AuditAction = "calendar_deleted"
 	AuditActionDestinationChanged AuditAction = "destination_changed"
 	AuditActionJobCreated         AuditAction = "job_created"
 	AuditActionJobChanged         AuditAction = "job_changed"
@@ -92,6 +94,19 @@ const (
 	CatchUpLatest CatchUp = "latest"
 	CatchUpAll    CatchUp = "all"
 	CatchUpNone   CatchUp = "none"
+)
+
+// ExclusionReason is an open enum: later servers may answer other values. Why an instant doesn't fire: its date is
+// of a calendar of skip, or of none of only; it was skipped by hand (once); or a calendar is missing, so that
+// nobody knows.
+type ExclusionReason string
+
+// The values of ExclusionReason.
+const (
+	ExclusionReasonOnly    ExclusionReason = "only"
+	ExclusionReasonSkip    ExclusionReason = "skip"
+	ExclusionReasonOnce    ExclusionReason = "once"
+	ExclusionReasonMissing ExclusionReason = "missing"
 )
 
 // FailedKind is an open enum: later servers may answer other values. What failed.
@@ -237,6 +252,16 @@ const (
 	OnConflictDebounce OnConflict = "debounce"
 )
 
+// OnSkipped is an open enum: later servers may answer other values. What becomes of an instant that a calendar
+// excludes.
+type OnSkipped string
+
+// The values of OnSkipped.
+const (
+	OnSkippedNone OnSkipped = "none"
+	OnSkippedNext OnSkipped = "next"
+)
+
 // RunStatus is an open enum: later servers may answer other values. How a run stands or ended.
 type RunStatus string
 
@@ -366,6 +391,20 @@ type WaitingStatus string
 const (
 	WaitingStatusScheduled WaitingStatus = "Scheduled"
 	WaitingStatusRetrying  WaitingStatus = "Retrying"
+)
+
+// Weekday is an open enum: later servers may answer other values. A day of the week.
+type Weekday string
+
+// The values of Weekday.
+const (
+	WeekdayMon Weekday = "MON"
+	WeekdayTue Weekday = "TUE"
+	WeekdayWed Weekday = "WED"
+	WeekdayThu Weekday = "THU"
+	WeekdayFri Weekday = "FRI"
+	WeekdaySat Weekday = "SAT"
+	WeekdaySun Weekday = "SUN"
 )
 
 // CreateTimer: A timer to create; send exactly one of executeAt and delay, and at most one of payload and body.
@@ -871,6 +910,14 @@ type CreateSchedule struct {
 	CatchUpWindow Opt[time.Duration]
 	// Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures int
+	// Calendars: only instants on a date of one of them fire. Empty: no restriction.
+	Only []string
+	// Calendars: no instant on a date of any of them fires.
+	Skip []string
+	// What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to the same
+	// time of day on the next date that is allowed, unless the rule has instants on that date or before it. next
+	// requires cron with fixed times.
+	OnSkipped OnSkipped
 	// Who is notified when instants did not fire, though the schedule was not paused.
 	OnMissed *Hook
 	// Who is notified when the schedule has paused itself after failures in a row.
@@ -909,6 +956,9 @@ func (v *CreateSchedule) members(to []member) []member {
 		member{"catchUp", &v.CatchUp, false},
 		member{"catchUpWindow", &v.CatchUpWindow, false},
 		member{"pauseAfterFailures", &v.PauseAfterFailures, false},
+		member{"only", &v.Only, false},
+		member{"skip", &v.Skip, false},
+		member{"onSkipped", &v.OnSkipped, false},
 		member{"onMissed", &v.OnMissed, false},
 		member{"onPaused", &v.OnPaused, false},
 	)
@@ -1017,6 +1067,14 @@ type UpdateSchedule struct {
 	CatchUpWindow Opt[time.Duration]
 	// Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
 	PauseAfterFailures Opt[int]
+	// Calendars: only instants on a date of one of them fire. Empty: no restriction.
+	Only Opt[[]string]
+	// Calendars: no instant on a date of any of them fires.
+	Skip Opt[[]string]
+	// What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to the same
+	// time of day on the next date that is allowed, unless the rule has instants on that date or before it. next
+	// requires cron with fixed times.
+	OnSkipped Opt[OnSkipped]
 	// Who is notified when instants did not fire, though the schedule was not paused.
 	OnMissed Opt[Hook]
 	// Who is notified when the schedule has paused itself after failures in a row.
@@ -1054,6 +1112,9 @@ func (v *UpdateSchedule) members(to []member) []member {
 		member{"catchUp", &v.CatchUp, false},
 		member{"catchUpWindow", &v.CatchUpWindow, false},
 		member{"pauseAfterFailures", &v.PauseAfterFailures, false},
+		member{"only", &v.Only, false},
+		member{"skip", &v.Skip, false},
+		member{"onSkipped", &v.OnSkipped, false},
 		member{"onMissed", &v.OnMissed, false},
 		member{"onPaused", &v.OnPaused, false},
 	)
@@ -1134,6 +1195,34 @@ func (v *BackfillSchedule) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
+// SkipSchedule: An instant of a schedule that is still to come.
+type SkipSchedule struct {
+	// The namespace's name.
+	Namespace string
+	// The schedule's id, unique among its namespace's schedules.
+	ScheduleID string
+	// The instant, exactly as schedules/preview of the schedule shows it.
+	Instant time.Time
+}
+
+func (v *SkipSchedule) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"scheduleId", &v.ScheduleID, true},
+		member{"instant", &v.Instant, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v SkipSchedule) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *SkipSchedule) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
 // ReplaySchedule: The failed occurrences that fire again.
 type ReplaySchedule struct {
 	// The namespace's name.
@@ -1162,7 +1251,8 @@ func (v *ReplaySchedule) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// PreviewSchedule: A definition, with exactly one of cron and every, or a schedule: namespace and scheduleId.
+// PreviewSchedule: A definition, with exactly one of cron and every, or a schedule: namespace and scheduleId. A
+// definition with only or skip requires the namespace of the calendars.
 type PreviewSchedule struct {
 	// The namespace's name.
 	Namespace string
@@ -1181,6 +1271,14 @@ type PreviewSchedule struct {
 	StartAt time.Time
 	// All instants are earlier than this.
 	EndAt time.Time
+	// Calendars: only instants on a date of one of them fire. Empty: no restriction.
+	Only []string
+	// Calendars: no instant on a date of any of them fires.
+	Skip []string
+	// What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to the same
+	// time of day on the next date that is allowed, unless the rule has instants on that date or before it. next
+	// requires cron with fixed times.
+	OnSkipped OnSkipped
 	// Maximum number of instants. Default 10.
 	Count int
 }
@@ -1195,6 +1293,9 @@ func (v *PreviewSchedule) members(to []member) []member {
 		member{"anchor", &v.Anchor, false},
 		member{"startAt", &v.StartAt, false},
 		member{"endAt", &v.EndAt, false},
+		member{"only", &v.Only, false},
+		member{"skip", &v.Skip, false},
+		member{"onSkipped", &v.OnSkipped, false},
 		member{"count", &v.Count, false},
 	)
 }
@@ -2028,6 +2129,121 @@ func (v *DeleteFlow) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
+// PutCalendar: A calendar with all its dates; send at least one of dates, ranges and weekdays.
+type PutCalendar struct {
+	// The namespace's name.
+	Namespace string
+	// The calendar's name, unique in its namespace.
+	Name string
+	// The IANA time zone in which its dates begin and end. Default UTC.
+	TimeZone string
+	// Single dates, as 2027-12-25.
+	Dates []string
+	// Ranges of dates, both ends included.
+	Ranges []DateRange
+	// Weekdays, of every week.
+	Weekdays []Weekday
+}
+
+func (v *PutCalendar) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"name", &v.Name, true},
+		member{"timeZone", &v.TimeZone, false},
+		member{"dates", &v.Dates, false},
+		member{"ranges", &v.Ranges, false},
+		member{"weekdays", &v.Weekdays, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v PutCalendar) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *PutCalendar) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// DateRange: Dates from the first to the last.
+type DateRange struct {
+	// The first date.
+	First string
+	// The last date.
+	Last string
+}
+
+func (v *DateRange) members(to []member) []member {
+	return append(to,
+		member{"first", &v.First, true},
+		member{"last", &v.Last, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DateRange) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *DateRange) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// CalendarId: Names a calendar.
+type CalendarId struct {
+	// The namespace's name.
+	Namespace string
+	// The calendar's name, unique in its namespace.
+	Name string
+}
+
+func (v *CalendarId) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"name", &v.Name, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CalendarId) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *CalendarId) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// ListCalendars: The namespace whose calendars are wanted.
+type ListCalendars struct {
+	// The namespace's name.
+	Namespace string
+	// Maximum number of calendars on the page. Default 100.
+	Limit int
+	// nextCursor of the previous page.
+	Cursor string
+}
+
+func (v *ListCalendars) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"limit", &v.Limit, false},
+		member{"cursor", &v.Cursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ListCalendars) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *ListCalendars) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
 // ListDestinations: How many destinations are wanted.
 type ListDestinations struct {
 	// Maximum number of destinations. Default 100.
@@ -2831,7 +3047,8 @@ type Schedule struct {
 	// Its ended occurrences by outcome.
 	Counts map[string]int
 	// Instants that did not fire, by reason: late (they passed before it could fire), overlap (the previous occurrence
-	// had not finished), window (older than the catch-up window), paused.
+	// had not finished), window (older than the catch-up window), paused, excluded (by a calendar, or skipped by
+	// hand).
 	Missed map[string]int
 	// Triggers that wait to be fired.
 	TriggersWaiting int
@@ -2845,6 +3062,14 @@ type Schedule struct {
 	Jitter time.Duration
 	// Failed occurrences in a row that pause it; 0: never.
 	PauseAfterFailures int
+	// Calendars: only instants on a date of one of them fire. Empty: no restriction.
+	Only []string
+	// Calendars: no instant on a date of any of them fires.
+	Skip []string
+	// What becomes of instants that its calendars exclude.
+	OnSkipped OnSkipped
+	// Instants to come that are skipped by hand.
+	SkippedInstants []string
 	// The http or https URL to call, or nats://subject to publish to. Responses redact its secrets.
 	CallbackURL string
 	// The HTTP method of the callback.
@@ -2937,6 +3162,10 @@ func (v *Schedule) members(to []member) []member {
 		member{"catchUp", &v.CatchUp, true},
 		member{"jitter", &v.Jitter, true},
 		member{"pauseAfterFailures", &v.PauseAfterFailures, true},
+		member{"only", &v.Only, true},
+		member{"skip", &v.Skip, true},
+		member{"onSkipped", &v.OnSkipped, true},
+		member{"skippedInstants", &v.SkippedInstants, true},
 		member{"callbackUrl", &v.CallbackURL, true},
 		member{"method", &v.Method, true},
 		member{"headers", &v.Headers, true},
@@ -3049,12 +3278,15 @@ type Preview struct {
 	Instants []time.Time
 	// When it runs, in words.
 	Sentence string
+	// The instants until the last of these that don't fire, and why; with onSkipped next those that move. At most 100.
+	Excluded []ExcludedInstant
 }
 
 func (v *Preview) members(to []member) []member {
 	return append(to,
 		member{"instants", &v.Instants, true},
 		member{"sentence", &v.Sentence, true},
+		member{"excluded", &v.Excluded, true},
 	)
 }
 
@@ -3065,6 +3297,34 @@ func (v Preview) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *Preview) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// ExcludedInstant: An instant that does not fire.
+type ExcludedInstant struct {
+	// The instant; one that a calendar excludes is without jitter.
+	Instant time.Time
+	// only, skip, once or missing.
+	Reason ExclusionReason
+	// The calendar, or those of only.
+	Calendar string
+}
+
+func (v *ExcludedInstant) members(to []member) []member {
+	return append(to,
+		member{"instant", &v.Instant, true},
+		member{"reason", &v.Reason, true},
+		member{"calendar", &v.Calendar, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v ExcludedInstant) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *ExcludedInstant) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
@@ -3104,7 +3364,7 @@ type OccurrenceRun struct {
 	Attempts int
 	// The latest attempts, oldest first.
 	AttemptLog []Attempt
-	// Instants between this occurrence and the next that did not fire.
+	// Instants between this occurrence and the next that did not fire; excluded ones are before it.
 	Missed []MissedRange
 	// Why it fired: regular, trigger, backfill or replay; absent if it did not.
 	Source OccurrenceSource
@@ -3134,7 +3394,7 @@ func (v *OccurrenceRun) UnmarshalJSON(data []byte) error {
 
 // MissedRange: Instants that did not fire, from the first to the last.
 type MissedRange struct {
-	// late, overlap, window or paused.
+	// late, overlap, window, paused or excluded.
 	Reason string
 	// How many; 1,000 stands for more, too.
 	Count int
@@ -3888,6 +4148,153 @@ func (v FlowPage) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
 func (v *FlowPage) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// Calendar: A calendar: its dates are those of dates, ranges and weekdays together.
+type Calendar struct {
+	// The namespace's name.
+	Namespace string
+	// The calendar's name, unique in its namespace.
+	Name string
+	// The IANA time zone in which its dates begin and end. Default UTC.
+	TimeZone string
+	// Single dates, as 2027-12-25.
+	Dates []string
+	// Ranges of dates, both ends included.
+	Ranges []DateRangeAnswer
+	// Weekdays, of every week.
+	Weekdays []string
+	// 1, and one more with each change.
+	Version int
+	// An RFC 3339 instant with a time zone.
+	CreatedAt time.Time
+	// An RFC 3339 instant with a time zone.
+	UpdatedAt time.Time
+}
+
+func (v *Calendar) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"name", &v.Name, true},
+		member{"timeZone", &v.TimeZone, true},
+		member{"dates", &v.Dates, true},
+		member{"ranges", &v.Ranges, true},
+		member{"weekdays", &v.Weekdays, true},
+		member{"version", &v.Version, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"updatedAt", &v.UpdatedAt, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v Calendar) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *Calendar) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// DateRangeAnswer: Dates from the first to the last.
+type DateRangeAnswer struct {
+	// The first date.
+	First string
+	// The last date.
+	Last string
+}
+
+func (v *DateRangeAnswer) members(to []member) []member {
+	return append(to,
+		member{"first", &v.First, true},
+		member{"last", &v.Last, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DateRangeAnswer) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *DateRangeAnswer) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// CalendarPage: A page of calendars, by name. A page without nextCursor is the last.
+type CalendarPage struct {
+	Calendars []CalendarSummary
+	// nextCursor of the previous page.
+	NextCursor string
+}
+
+func (v *CalendarPage) members(to []member) []member {
+	return append(to,
+		member{"calendars", &v.Calendars, true},
+		member{"nextCursor", &v.NextCursor, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CalendarPage) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *CalendarPage) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
+// CalendarSummary: A calendar without its dates.
+type CalendarSummary struct {
+	// The namespace's name.
+	Namespace string
+	// The calendar's name, unique in its namespace.
+	Name string
+	// The IANA time zone in which its dates begin and end. Default UTC.
+	TimeZone string
+	// How many single dates it has.
+	DateCount int
+	// How many ranges it has.
+	RangeCount int
+	// Weekdays, of every week.
+	Weekdays []string
+	// 1, and one more with each change.
+	Version int
+	// An RFC 3339 instant with a time zone.
+	CreatedAt time.Time
+	// An RFC 3339 instant with a time zone.
+	UpdatedAt time.Time
+	// The first of its dates and ranges; absent if it has none.
+	FirstDate string
+	// The last of them: a calendar that ends soon has to be put again.
+	LastDate string
+}
+
+func (v *CalendarSummary) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"name", &v.Name, true},
+		member{"timeZone", &v.TimeZone, true},
+		member{"dateCount", &v.DateCount, true},
+		member{"rangeCount", &v.RangeCount, true},
+		member{"weekdays", &v.Weekdays, true},
+		member{"version", &v.Version, true},
+		member{"createdAt", &v.CreatedAt, true},
+		member{"updatedAt", &v.UpdatedAt, true},
+		member{"firstDate", &v.FirstDate, false},
+		member{"lastDate", &v.LastDate, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CalendarSummary) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *CalendarSummary) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 

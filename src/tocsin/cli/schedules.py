@@ -41,7 +41,11 @@ _CLEARED = {
     "max-occurrences": "maxOccurrences",
     "catch-up-window": "catchUpWindow",
     "expire-after": "expireAfter",
+    "only": "only",
+    "skip": "skip",
 }
+#: Those of them that are empty without values.
+_LISTS = frozenset({"only", "skip"})
 
 ScheduleId = Annotated[str, typer.Argument(metavar="ID", help="Id of the schedule.")]
 ScheduleIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the schedules.")]
@@ -135,7 +139,35 @@ class LatenessOptions:
         }
 
 
+@dataclass(frozen=True)
+class CalendarOptions:
+    """Which dates a schedule fires on."""
+
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="CALENDAR", help="Fire only on dates of this calendar, or of another --only."),
+    ] = None
+    skip: Annotated[
+        list[str] | None,
+        typer.Option("--skip", metavar="CALENDAR", help="Don't fire on dates of this calendar. May be repeated."),
+    ] = None
+    on_skipped: Annotated[
+        str | None,
+        typer.Option(
+            "--on-skipped",
+            metavar="WHAT",
+            help="What becomes of excluded instants: none, or next: they move to the next date that is allowed.",
+            show_default="none",
+        ),
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the request; None for those that are not given."""
+        return {"only": self.only or None, "skip": self.skip or None, "onSkipped": self.on_skipped}
+
+
 NO_RULE = RuleOptions()
+NO_CALENDARS = CalendarOptions()
 NO_LATENESS = LatenessOptions()
 
 
@@ -148,6 +180,7 @@ def create(
     schedule_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the schedule, unique in the namespace.")],
     url: Annotated[str, typer.Argument(metavar="URL", help="URL to call.")],
     rule: RuleOptions = NO_RULE,
+    calendars: CalendarOptions = NO_CALENDARS,
     lateness: LatenessOptions = NO_LATENESS,
     namespace: Namespace = "default",
     callback: CallbackOptions = PLAIN_CALLBACK,
@@ -157,7 +190,8 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a schedule, or give the one with the same id this definition: it keeps its counts and history."""
-    fields = {**rule.fields(), **lateness.fields(), **callback.fields(), **hooks.fields(), **retries.policy()}
+    fields = {**rule.fields(), **calendars.fields(), **lateness.fields(), **callback.fields(), **hooks.fields()}
+    fields |= retries.policy()
     if fields["cron"] is None and fields["every"] is None:
         raise WrongUsage('give exactly one of --cron, such as --cron "0 9 * * *", and --every, such as --every 15m')
     request = given(namespace=namespace, id=schedule_id, callbackUrl=url, **fields)
@@ -223,6 +257,7 @@ def update(
     schedule_id: ScheduleId,
     url: Annotated[str | None, typer.Option("--url", metavar="URL", help="URL to call.")] = None,
     rule: RuleOptions = NO_RULE,
+    calendars: CalendarOptions = NO_CALENDARS,
     lateness: LatenessOptions = NO_LATENESS,
     clear: Annotated[
         list[str] | None,
@@ -237,14 +272,15 @@ def update(
     as_json: AsJson = False,
 ) -> None:
     """Change a schedule; options not given keep their value. Retry policy, headers and tags are replaced as a whole."""
-    changes = given(callbackUrl=url, **rule.fields(), **lateness.fields(), **callback.fields(), **hooks.fields())
+    changes = given(callbackUrl=url, **rule.fields(), **calendars.fields(), **lateness.fields(), **callback.fields())
+    changes |= given(**hooks.fields())
     changes |= retries.policy(remove=retry_default)
     for name in clear or []:
         if name not in _CLEARED:
             raise WrongUsage(f"--clear: {name!r} is not one of {', '.join(_CLEARED)}")
         if _CLEARED[name] in changes:
             raise WrongUsage(f"--clear {name} conflicts with --{name}; give only one of them")
-        changes[_CLEARED[name]] = None
+        changes[_CLEARED[name]] = [] if name in _LISTS else None
     if not changes:
         raise WrongUsage("no change given; give --cron, --every, --url, --payload, …")
     request = {"namespace": namespace, "scheduleId": schedule_id, **changes}
@@ -298,6 +334,30 @@ def backfill(
     _show(server.post("/schedules/backfill", request), as_json)
 
 
+@command(app, "skip", example="schedules skip nightly-report 2027-01-31T02:00:00Z")
+def skip(
+    schedule_id: ScheduleId,
+    instant: Annotated[str, typer.Argument(metavar="INSTANT", help="An instant to come; `preview` shows them.")],
+    namespace: Namespace = "default",
+    server: ServerOptions = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Skip one instant of a schedule."""
+    _once(server, "skip", namespace, schedule_id, instant, as_json=as_json)
+
+
+@command(app, "unskip", example="schedules unskip nightly-report 2027-01-31T02:00:00Z")
+def unskip(
+    schedule_id: ScheduleId,
+    instant: Annotated[str, typer.Argument(metavar="INSTANT", help="An instant to come that is skipped.")],
+    namespace: Namespace = "default",
+    server: ServerOptions = LOCAL_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Fire at an instant all the same that was to be skipped."""
+    _once(server, "unskip", namespace, schedule_id, instant, as_json=as_json)
+
+
 @command(app, "replay", example="schedules replay nightly-report 2027-01-30T02:00:00Z")
 def replay(
     schedule_id: ScheduleId,
@@ -338,18 +398,21 @@ def preview(
         str | None, typer.Argument(metavar="[ID]", help="Id of a schedule; without it, the options define one.")
     ] = None,
     rule: RuleOptions = NO_RULE,
+    calendars: CalendarOptions = NO_CALENDARS,
     count: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of instants.")] = 10,
     namespace: Namespace = "default",
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Show the next instants of a definition, or of a schedule. Nothing is written."""
-    definition = given(**rule.fields())
+    definition = given(**rule.fields(), **calendars.fields())
     if schedule_id is not None and definition:
         raise WrongUsage("ID and the options of a definition conflict; give only one of them")
     if schedule_id is None and not definition.keys() & {"cron", "every"}:
         raise WrongUsage("give an ID, --cron or --every")
-    named = {} if schedule_id is None else {"namespace": namespace, "scheduleId": schedule_id}
+    named = {"namespace": namespace, "scheduleId": schedule_id} if schedule_id is not None else {}
+    if definition.keys() & {"only", "skip"}:
+        named = {"namespace": namespace}
     answer = server.post("/schedules/preview", {**named, **definition, "count": count})
     if as_json:
         output.print_json(answer)
@@ -361,6 +424,9 @@ def preview(
     else:
         rows = [(at, _local(at, zone), output.relative(at)) for at in answer["instants"]]
         output.print_table(("instant", zone, ""), rows)
+    if answer["excluded"]:
+        excluded = [(each["instant"], each["reason"], each.get("calendar")) for each in answer["excluded"]]
+        output.print_table(("excluded", "by", "calendar"), excluded)
 
 
 def _occurrence_lines(occurrence: dict[str, Any]) -> list[tuple[object, ...]]:
@@ -385,6 +451,14 @@ def _each(server: ServerOptions, operation: str, namespace: str, schedule_ids: l
             lambda one: client.post(f"/schedules/{operation}", {"namespace": namespace, "scheduleId": one}),
             done,
         )
+
+
+def _once(
+    server: ServerOptions, operation: str, namespace: str, schedule_id: str, instant: str, *, as_json: bool
+) -> None:
+    wanted = checked_instant("INSTANT", instant)
+    request = {"namespace": namespace, "scheduleId": schedule_id, "instant": wanted}
+    _show(server.post(f"/schedules/{operation}", request), as_json)
 
 
 def _local(instant: str, zone: str) -> str:

@@ -30,6 +30,8 @@ class AuditAction(StrEnum):
     FAILURES_DISMISSED = "failures_dismissed"
     FLOW_CHANGED = "flow_changed"
     FLOW_DELETED = "flow_deleted"
+    CALENDAR_CHANGED = "calendar_changed"
+    CALENDAR_DELETED = "calendar_deleted"
     DESTINATION_CHANGED = "destination_changed"
     JOB_CREATED = "job_created"
     JOB_CHANGED = "job_changed"

@@ -76,6 +76,12 @@ class FlowNotFound(NotFound):
     code = "FLOW_NOT_FOUND"
 
 
+class CalendarNotFound(NotFound):
+    """The namespace has no calendar of this name."""
+
+    code = "CALENDAR_NOT_FOUND"
+
+
 class KeyNotFound(NotFound):
     """No API key has this id, or the caller may not see it."""
 
@@ -195,6 +201,18 @@ class TooManyFlows(Conflict):
     """The namespace has the greatest number of rules of flows already. Nothing was written."""
 
     code = "TOO_MANY_FLOWS"
+
+
+class TooManyCalendars(Conflict):
+    """The namespace has the greatest number of calendars already. Nothing was written."""
+
+    code = "TOO_MANY_CALENDARS"
+
+
+class CalendarInUse(Conflict):
+    """Schedules name the calendar, so that it can't be deleted. Nothing was written."""
+
+    code = "CALENDAR_IN_USE"
 
 
 class ClockHalted(Conflict):

@@ -219,6 +219,31 @@ class Cron:
             pass
         return min(number, most)
 
+    @property
+    def minutes(self) -> list[int] | None:
+        """The times of day at which it runs, as microseconds since midnight; None if it has seconds, or follows elapsed
+        time."""
+        return self._minutes if self._fixed and self._seconds == [0] else None
+
+    def date_after(self, day: date) -> date | None:
+        """The first matching date after this one; None if there is none within YEARS_MAX."""
+        try:
+            return next(self._matching(day + _DAY, 1), None)
+        except OverflowError:
+            return None
+
+    def moment(self, day: date, minute_us: int) -> int:
+        """The instant of one of `minutes` on a date, whether that matches or not."""
+        base_us, minutes = self._minutes_of(day)
+        if minutes is self._minutes:
+            return base_us + minute_us
+        local = datetime.combine(day, time()) + timedelta(microseconds=minute_us)
+        at = _us(local.replace(tzinfo=self.zone))
+        if _local(at, self.zone).replace(tzinfo=None) == local:
+            return at
+        # The clocks skip it: the end of the gap, which is among the date's instants.
+        return self._change(at - US_PER_DAY, at)
+
     def _passed(self, minutes: list[int], until_us: int) -> int:
         """How many of a date's instants are not later than an instant, all of them relative to the same base."""
         index = bisect_right(minutes, until_us)

@@ -69,9 +69,8 @@ class OccurrenceEnded(Event, frozen=True):
 
 
 class OccurrencesMissed(Event, frozen=True):
-    """Instants of a schedule passed and do not fire, from the first to the last. `reason` is late (none could fire in time),
-    overlap (the previous occurrence took too long), window (older than the catch-up window) or paused. At most 1,000 are
-    counted."""
+    """Instants of a schedule passed and do not fire. `reason` is late (none could fire in time), overlap (the previous one
+    took too long), window (older than the catch-up window), paused, or excluded, which is no warning. At most 1,000 count."""
 
     shard_id: int
     namespace: str
@@ -80,19 +79,20 @@ class OccurrencesMissed(Event, frozen=True):
     instants: int
     first_at: int
     last_at: int
-    level = WARNING
     counter = Counter(
         "tocsin_occurrences_missed",
-        "Instants of schedules that did not fire: late, overlap, window (older than the catch-up window), paused. At most "
-        "1,000 are counted at once.",
+        "Instants of schedules that did not fire: late, overlap, window, paused, excluded; at most 1,000 at once.",
         ("namespace", "reason"),
         by="instants",
     )
 
+    def severity(self) -> int:
+        return DEBUG if self.reason == "excluded" else WARNING
+
 
 class ScheduleChanged(Event, frozen=True):
-    """A schedule was changed durably. `kind` is created, changed, paused, resumed, triggered, backfilled,
-    replanned (newer time zones moved its next instant), paused_after_failures, ended or deleted."""
+    """A schedule was changed durably. `kind` is created, changed, paused, resumed, triggered, backfilled, skipped,
+    unskipped, replanned (time zones or calendars moved its next instant), paused_after_failures, ended or deleted."""
 
     shard_id: int
     namespace: str
@@ -106,8 +106,8 @@ class ScheduleChanged(Event, frozen=True):
 
 
 class SchedulesReplanned(Event, frozen=True):
-    """Newer time zones have moved the next instants of `schedules` waiting schedules; they are planned again. `tzdata` is the
-    version in use."""
+    """Newer time zones or changed calendars have moved the next instants of `schedules` waiting schedules; they are planned
+    again. `tzdata` is the version of the time zones in use."""
 
     schedules: int
     tzdata: str

@@ -17,6 +17,7 @@ MODULES = {
     "mongodb": ("pymongo",),
     "nats": ("nats",),
     "mcp": ("mcp", "mcp_types"),
+    "ical": ("recurring_ical_events",),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
 #: Schemes of URLs whose extra has another name.

@@ -9,6 +9,7 @@ import msgspec
 from tocsin.administration import (
     API_KEYS,
     AUDIT,
+    CALENDARS,
     DESTINATION_PAUSES,
     FLOWS,
     NAMESPACES,
@@ -28,11 +29,11 @@ from tocsin.timers.jobs import JOBS
 
 #: Every kind of record but that of transfers.
 RECORD_KINDS = (
-    NAMESPACES, FLOWS, DESTINATION_PAUSES, API_KEYS, TENANT_LABELS, SECRETS, SIGN_INS, AUDIT, JOBS,
+    NAMESPACES, FLOWS, CALENDARS, DESTINATION_PAUSES, API_KEYS, TENANT_LABELS, SECRETS, SIGN_INS, AUDIT, JOBS,
     MINUTES, TEN_MINUTES, OUTAGES,
 )  # fmt: skip
 #: Kinds whose versions clients see and name in conditions: they stay as they are. The others begin at 1.
-_VERSIONED = (NAMESPACES, FLOWS)
+_VERSIONED = (NAMESPACES, FLOWS, CALENDARS)
 
 _namespace_decoder = msgspec.json.Decoder(Namespace)
 

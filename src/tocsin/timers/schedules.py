@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from tocsin.model.calendar import Calendars
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
     FieldError,
@@ -25,6 +26,7 @@ from tocsin.model.explanation import Explanation
 from tocsin.model.failure import FAILED
 from tocsin.model.ids import schedule_uuid
 from tocsin.model.instants import INSTANT_MAX
+from tocsin.model.occurrences import Occurrences, check, next_instants
 from tocsin.model.schedule import (
     Definition,
     DefinitionChanges,
@@ -41,15 +43,16 @@ from tocsin.model.schedule import (
     Schedule,
     ScheduleChange,
     ScheduleStatus,
+    Skip,
     State,
-    check,
-    next_instants,
+    Unskip,
     status_of,
 )
 from tocsin.model.stored_secrets import take_secrets, with_secrets, withholds
 from tocsin.model.timer import Changes, Status, Timer
-from tocsin.timers.engine import recurring
 from tocsin.timers.engine.rows import OpKind, WriteOp
+from tocsin.timers.engine.schedule_changes import Subject
+from tocsin.timers.engine.schedule_changes import change as change_of
 from tocsin.timers.listing import LIST_READS_MAX, IdListRequest, Scope, TimerView
 
 if TYPE_CHECKING:
@@ -72,9 +75,9 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     schedule, `updated_at` the instant of a client's last change. `occurrence_at` is the instant of the current occurrence,
     `next_attempt_at` that of its next attempt; None once the schedule has ended. `next_instants` are the next regular ones.
     `version` counts the changes of clients. `counts` has the occurrences by outcome, `missed` the missed instants by reason.
-    `triggers`, `backfills` and `replays` wait to be fired. `unchanged`: a create or update has found nothing to change.
-    `suspended` is as in TimerView, and None while the schedule is paused. `explanation` is also as there.
-    `namespace_paused`: its namespace is paused, as far as this node knows."""
+    `triggers`, `backfills` and `replays` wait to be fired. `skips` are the instants to come that are skipped by hand.
+    `unchanged`: a create or update has found nothing to change. `suspended` is as in TimerView, and None while the schedule
+    is paused. `explanation` is also as there. `namespace_paused`: its namespace is paused, as far as this node knows."""
 
     timer: Timer
     uuid: bytes
@@ -93,6 +96,7 @@ class ScheduleView(msgspec.Struct, frozen=True, gc=False):
     triggers: int
     backfills: int
     replays: int
+    skips: tuple[int, ...] = ()
     unchanged: bool = False
     suspended: str | None = None
     explanation: Explanation | None = None
@@ -141,6 +145,20 @@ class Schedules:
     def __init__(self, timers: TimerService) -> None:
         self._timers = timers
 
+    def calendars(self, namespace: str) -> Calendars:
+        """The calendars of the namespace, as this node knows them."""
+        return self._timers.calendars.known(namespace)
+
+    def instants_of(self, view: ScheduleView) -> Occurrences:
+        """The regular instants of a schedule, as its calendars leave them."""
+        return Occurrences(
+            view.definition, view.uuid, view.timer.created_at, self.calendars(view.timer.namespace), view.skips
+        )
+
+    async def check_calendars(self, namespace: str, definition: Definition) -> None:
+        """Raises InvalidInput if the definition names calendars that the namespace doesn't have."""
+        await self._timers.calendars.check(namespace, definition)
+
     @property
     def turns(self) -> Turns:
         """For what a request lets this process reckon of a schedule's instants."""
@@ -162,6 +180,7 @@ class Schedules:
         stored = await self._stored(timer.namespace, timer.id) if dry_run or withholds(timer) else None
         if withholds(timer):
             take_secrets(timer, None if stored is None else stored.timer)
+        await self._timers.calendars.check(timer.namespace, definition)
         timer.schedule = Schedule(definition, State(0))
         change = Put(expected_version)
         if dry_run:
@@ -203,6 +222,7 @@ class Schedules:
             wanted = definition.apply(stored.schedule.definition)
             if errors := await self.turns.run(check, wanted, self._timers.now_us()):
                 raise InvalidInput(*errors)
+            await self._timers.calendars.check(namespace, wanted)
         if stored is not None:
             changes = with_secrets(changes, stored)
         return await self._change(namespace, schedule_id, Edit(definition, expected_version), changes=changes)
@@ -239,6 +259,15 @@ class Schedules:
         if before <= after:
             raise InvalidInput(FieldError("before", "must be later than after"))
         return await self._change(namespace, schedule_id, Refill(after - 1, before))
+
+    async def skip(self, namespace: str, schedule_id: str, instant: int) -> ScheduleView:
+        """Skips one regular instant to come. Raises ScheduleEnded, InvalidInput if the schedule has no such instant or it has
+        come, BacklogFull if too many are skipped."""
+        return await self._change(namespace, schedule_id, Skip(instant))
+
+    async def unskip(self, namespace: str, schedule_id: str, instant: int) -> ScheduleView:
+        """Fires at an instant to come all the same that `skip` skips. Raises ScheduleEnded, InvalidInput if it is past."""
+        return await self._change(namespace, schedule_id, Unskip(instant))
 
     async def replay(self, namespace: str, schedule_id: str, instants: Sequence[int]) -> ScheduleView:
         """Fires failed occurrences again, each under its `webhook-id`, one after the other and in turn with regular ones.
@@ -308,10 +337,11 @@ class Schedules:
             return None
         at = INSTANT_MAX
         if schedule.state.paused is None and not self._timers.namespaces.is_paused(timer.namespace):
-            at = timer.execute_at
+            at = INSTANT_MAX if schedule.state.waits else timer.execute_at
             if at <= now_us or timer.attempts:
                 # The current occurrence has begun, or is about to: the next one follows it.
-                at = next(next_instants(schedule, view.uuid, timer.created_at, now_us, 1), INSTANT_MAX)
+                calendars = self.calendars(timer.namespace)
+                at = next(next_instants(schedule, view.uuid, timer.created_at, now_us, 1, calendars), INSTANT_MAX)
         return at, timer.namespace, timer.id, view.uuid
 
     async def _list(
@@ -364,7 +394,8 @@ class Schedules:
         known = None if stored is None or stored.timer.schedule is None else stored.timer
         is_live = known is not None and known.status is Status.PENDING
         live, ended = (known, None) if is_live else (None, known)
-        found = recurring.change(op, recurring.Subject(live, ended, timer.execute_at, False, ""), now_us)
+        subject = Subject(live, ended, timer.execute_at, False, "", self.calendars(timer.namespace))
+        found = change_of(op, subject, now_us)
         if isinstance(found, TocsinError):
             raise found
         would_be, outcome = (found, Outcome.EXISTING) if isinstance(found, Timer) else (found.timer, Outcome.CREATED)
@@ -396,7 +427,7 @@ class Schedules:
 
     def _viewed(self, view: TimerView) -> ScheduleView:
         timer, now_us = view.timer, self._timers.now_us()
-        schedule = timer.schedule
+        schedule, calendars = timer.schedule, self.calendars(timer.namespace)
         if schedule is None:
             # The placeholder of a record that can't be read.
             raise InvalidInput(FieldError("scheduleId", f"names a schedule that can't be read: {timer.last_error}"))
@@ -410,15 +441,18 @@ class Schedules:
             state.changed_at,
             state.version,
             state.paused,
-            list(next_instants(schedule, view.uuid, timer.created_at, now_us, NEXT_INSTANTS)) if live else [],
-            timer.execute_at if live else None,
-            view.next_attempt_at,
+            list(next_instants(schedule, view.uuid, timer.created_at, now_us, NEXT_INSTANTS, calendars))
+            if live
+            else [],
+            timer.execute_at if live and not state.waits else None,
+            None if state.waits else view.next_attempt_at,
             state.last,
             state.counts,
             state.missed,
             len(state.triggers),
             len(state.backfills),
             len(state.replays),
+            state.skips,
             view.outcome is Outcome.EXISTING,
             view.suspended if state.paused is None else None,
             view.explanation,

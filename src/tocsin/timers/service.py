@@ -44,6 +44,7 @@ from tocsin.ports.forward import (
 from tocsin.ports.quotas import QuotaUse
 from tocsin.ports.store import SCHEDULES_SUFFIX, HistoryRow, Listed, ListQuery, StoredRow, StoreFacts
 from tocsin.tasks import Turns
+from tocsin.timers.calendars import StoredCalendars
 from tocsin.timers.cluster_view import (
     ClusterView,
     NodeView,
@@ -124,6 +125,7 @@ class TimerService:
         #: What clients let this process reckon.
         self.turns = Turns()
         self.flow_rules = Flows(context, supervisor, self.namespaces)
+        self.calendars = StoredCalendars(context, supervisor, self.namespaces)
         self.destinations = Destinations(context, supervisor, self.namespaces)
         self.quotas = QuotaGate(context)
         self.failures = Failures(context.store, self.namespaces, self.turns, supervisor.total_shards)

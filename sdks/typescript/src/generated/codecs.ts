@@ -12,6 +12,10 @@ import type {
   BatchCreateTimers,
   BatchResult,
   BatchResults,
+  Calendar,
+  CalendarId,
+  CalendarPage,
+  CalendarSummary,
   Cluster,
   CreatedKey,
   CreateJob,
@@ -19,6 +23,8 @@ import type {
   CreateNamespace,
   CreateSchedule,
   CreateTimer,
+  DateRange,
+  DateRangeAnswer,
   Debounced,
   DeleteFlow,
   DeleteNamespace,
@@ -30,6 +36,7 @@ import type {
   DismissedFailures,
   DismissFailures,
   ErrorMeta,
+  ExcludedInstant,
   ExecutedRequest,
   ExecutedResponse,
   Execution,
@@ -61,6 +68,7 @@ import type {
   JobName,
   KeyList,
   ListAudit,
+  ListCalendars,
   ListDestinations,
   ListFailureMembers,
   ListFailures,
@@ -81,6 +89,7 @@ import type {
   PauseFlow,
   Preview,
   PreviewSchedule,
+  PutCalendar,
   PutFlow,
   Quotas,
   QuotasAnswer,
@@ -113,6 +122,7 @@ import type {
   ShardOwners,
   ShownKey,
   ShownRequest,
+  SkipSchedule,
   Statistics,
   StatisticsSlot,
   SubmitServiceCall,
@@ -201,6 +211,30 @@ export function encodeDestinationName(source: DestinationName): Sent {
 /** What is sent; members that are undefined stay out. */
 export function encodeListDestinations(source: ListDestinations): Sent {
   return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeListCalendars(source: ListCalendars): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeCalendarId(source: CalendarId): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeDateRange(source: DateRange): Sent {
+  return encode(source);
+}
+
+const ofPutCalendar: Converters<PutCalendar> = {
+  ranges: each(encodeDateRange),
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodePutCalendar(source: PutCalendar): Sent {
+  return encode(source, ofPutCalendar);
 }
 
 /** What is sent; members that are undefined stay out. */
@@ -403,6 +437,15 @@ export function encodeReplaySchedule(source: ReplaySchedule): Sent {
   return encode(source, ofReplaySchedule);
 }
 
+const ofSkipSchedule: Converters<SkipSchedule> = {
+  instant: encodeInstant,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeSkipSchedule(source: SkipSchedule): Sent {
+  return encode(source, ofSkipSchedule);
+}
+
 const ofBackfillSchedule: Converters<BackfillSchedule> = {
   after: encodeInstant,
   before: encodeInstant,
@@ -580,6 +623,7 @@ export interface Answers {
   Occurrence: Occurrence;
   SchedulePage: SchedulePage;
   Preview: Preview;
+  ExcludedInstant: ExcludedInstant;
   OccurrencePage: OccurrencePage;
   OccurrenceRun: OccurrenceRun;
   MissedRange: MissedRange;
@@ -602,6 +646,10 @@ export interface Answers {
   RotatedSecret: RotatedSecret;
   Flow: Flow;
   FlowPage: FlowPage;
+  Calendar: Calendar;
+  DateRangeAnswer: DateRangeAnswer;
+  CalendarPage: CalendarPage;
+  CalendarSummary: CalendarSummary;
   DestinationList: DestinationList;
   Destination: Destination;
   DestinationOnNode: DestinationOnNode;
@@ -701,7 +749,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["timers", "Timer", true]],
   },
   Schedule: {
-    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "replaysWaiting", "catchUp", "jitter", "pauseAfterFailures", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt", "version"],
+    required: ["namespace", "id", "scheduleUuid", "shardId", "status", "sentence", "nextInstants", "counts", "missed", "triggersWaiting", "backfillsWaiting", "replaysWaiting", "catchUp", "jitter", "pauseAfterFailures", "only", "skip", "onSkipped", "skippedInstants", "callbackUrl", "method", "headers", "callbackTimeoutSeconds", "tags", "createdAt", "updatedAt", "version"],
     nested: [["body", "RawBodyAnswer", false], ["retryPolicy", "RetryPolicyAnswer", false], ["lastOccurrence", "Occurrence", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
   },
   Occurrence: {
@@ -713,7 +761,11 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     nested: [["schedules", "Schedule", true]],
   },
   Preview: {
-    required: ["instants", "sentence"],
+    required: ["instants", "sentence", "excluded"],
+    nested: [["excluded", "ExcludedInstant", true]],
+  },
+  ExcludedInstant: {
+    required: ["instant", "reason"],
     nested: [],
   },
   OccurrencePage: {
@@ -803,6 +855,22 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   FlowPage: {
     required: ["flows"],
     nested: [["flows", "Flow", true]],
+  },
+  Calendar: {
+    required: ["namespace", "name", "timeZone", "dates", "ranges", "weekdays", "version", "createdAt", "updatedAt"],
+    nested: [["ranges", "DateRangeAnswer", true]],
+  },
+  DateRangeAnswer: {
+    required: ["first", "last"],
+    nested: [],
+  },
+  CalendarPage: {
+    required: ["calendars"],
+    nested: [["calendars", "CalendarSummary", true]],
+  },
+  CalendarSummary: {
+    required: ["namespace", "name", "timeZone", "dateCount", "rangeCount", "weekdays", "version", "createdAt", "updatedAt"],
+    nested: [],
   },
   DestinationList: {
     required: ["destinations", "further"],

@@ -55,6 +55,13 @@ export class FlowNotFound extends NotFound {
   }
 }
 
+/** CALENDAR_NOT_FOUND: The namespace has no calendar of this name. */
+export class CalendarNotFound extends NotFound {
+  static {
+    CalendarNotFound.prototype.name = "CalendarNotFound";
+  }
+}
+
 /** SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no longer retained. */
 export class ServiceCallNotFound extends NotFound {
   static {
@@ -201,6 +208,20 @@ export class TooManyKeys extends Conflict {
 export class TooManyFlows extends Conflict {
   static {
     TooManyFlows.prototype.name = "TooManyFlows";
+  }
+}
+
+/** TOO_MANY_CALENDARS: The maximum number of calendars exists in the namespace. Nothing was written. */
+export class TooManyCalendars extends Conflict {
+  static {
+    TooManyCalendars.prototype.name = "TooManyCalendars";
+  }
+}
+
+/** CALENDAR_IN_USE: Schedules that have not ended name the calendar. Nothing was written. */
+export class CalendarInUse extends Conflict {
+  static {
+    CalendarInUse.prototype.name = "CalendarInUse";
   }
 }
 
@@ -411,6 +432,7 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   TIMER_NOT_FOUND: TimerNotFound,
   NAMESPACE_NOT_FOUND: NamespaceNotFound,
   FLOW_NOT_FOUND: FlowNotFound,
+  CALENDAR_NOT_FOUND: CalendarNotFound,
   SERVICE_CALL_NOT_FOUND: ServiceCallNotFound,
   KEY_NOT_FOUND: KeyNotFound,
   SCHEDULE_NOT_FOUND: ScheduleNotFound,
@@ -430,6 +452,8 @@ export const CODES: Readonly<Record<string, ApiErrorClass>> = {
   ROTATION_PENDING: RotationPending,
   TOO_MANY_KEYS: TooManyKeys,
   TOO_MANY_FLOWS: TooManyFlows,
+  TOO_MANY_CALENDARS: TooManyCalendars,
+  CALENDAR_IN_USE: CalendarInUse,
   JOB_NOT_FOUND: JobNotFound,
   JOB_RUNNING: JobRunning,
   JOB_ENDED: JobEnded,

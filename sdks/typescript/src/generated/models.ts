@@ -4,7 +4,7 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
 
 /** Where a change came from. */
 export type AuditSource = "api" | "pages" | "cli" | "mcp";
@@ -23,6 +23,12 @@ export type CallbackMethod = "POST" | "GET" | "PUT" | "PATCH" | "DELETE" | "HEAD
 
 /** What becomes of instants that pass while a schedule cannot fire. */
 export type CatchUp = "latest" | "all" | "none";
+
+/**
+ * Why an instant doesn't fire: its date is of a calendar of `skip`, or of none of `only`; it was skipped by hand
+ * (once); or a calendar is missing, so that nobody knows.
+ */
+export type ExclusionReason = "only" | "skip" | "once" | "missing";
 
 /** What failed. */
 export type FailedKind = "timer" | "occurrence" | "notification" | "call";
@@ -56,6 +62,9 @@ export type OccurrenceSource = "regular" | "trigger" | "backfill" | "replay";
 
 /** What a create does if a timer with its id exists. */
 export type OnConflict = "replace" | "keep" | "reject" | "debounce";
+
+/** What becomes of an instant that a calendar excludes. */
+export type OnSkipped = "none" | "next";
 
 /** How a run stands or ended. */
 export type RunStatus = "pending" | "completed" | "failed" | "canceled" | "expired" | "rescheduled" | "superseded" | "missed";
@@ -97,6 +106,9 @@ export type TimerWaitsFor = "instant" | "destination" | "namespace" | "node" | "
 
 /** What a service call waits for: its due time, or a retry. */
 export type WaitingStatus = "Scheduled" | "Retrying";
+
+/** A day of the week. */
+export type Weekday = "MON" | "TUE" | "WED" | "THU" | "FRI" | "SAT" | "SUN";
 
 /**
  * A timer to create; send exactly one of `executeAt` and `delay`, and at most one of `payload` and `body`.
@@ -428,6 +440,16 @@ export interface CreateSchedule {
   readonly catchUpWindow?: DurationLike | undefined;
   /** Pauses the schedule when this many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
+  /** Calendars: only instants on a date of one of them fire. Empty: no restriction. */
+  readonly only?: readonly string[] | undefined;
+  /** Calendars: no instant on a date of any of them fires. */
+  readonly skip?: readonly string[] | undefined;
+  /**
+   * What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to the same
+   * time of day on the next date that is allowed, unless the rule has instants on that date or before it. next
+   * requires cron with fixed times.
+   */
+  readonly onSkipped?: OnSkipped | undefined;
   /** Who is notified when instants did not fire, though the schedule was not paused. */
   readonly onMissed?: Hook | undefined;
   /** Who is notified when the schedule has paused itself after failures in a row. */
@@ -527,6 +549,16 @@ export interface UpdateSchedule {
   readonly catchUpWindow?: DurationLike | null | undefined;
   /** Pauses the schedule when this many occurrences in a row have failed. Default 0: never. */
   readonly pauseAfterFailures?: number | undefined;
+  /** Calendars: only instants on a date of one of them fire. Empty: no restriction. */
+  readonly only?: readonly string[] | undefined;
+  /** Calendars: no instant on a date of any of them fires. */
+  readonly skip?: readonly string[] | undefined;
+  /**
+   * What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to the same
+   * time of day on the next date that is allowed, unless the rule has instants on that date or before it. next
+   * requires cron with fixed times.
+   */
+  readonly onSkipped?: OnSkipped | undefined;
   /** Who is notified when instants did not fire, though the schedule was not paused. */
   readonly onMissed?: Hook | null | undefined;
   /** Who is notified when the schedule has paused itself after failures in a row. */
@@ -559,6 +591,16 @@ export interface BackfillSchedule {
   readonly before: InstantLike;
 }
 
+/** An instant of a schedule that is still to come. */
+export interface SkipSchedule {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The schedule's id, unique among its namespace's schedules. */
+  readonly scheduleId: string;
+  /** The instant, exactly as schedules/preview of the schedule shows it. */
+  readonly instant: InstantLike;
+}
+
 /** The failed occurrences that fire again. */
 export interface ReplaySchedule {
   /** The namespace's name. */
@@ -569,7 +611,10 @@ export interface ReplaySchedule {
   readonly instants: readonly InstantLike[];
 }
 
-/** A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`. */
+/**
+ * A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`. A
+ * definition with `only` or `skip` requires the `namespace` of the calendars.
+ */
 export interface PreviewSchedule {
   /** The namespace's name. */
   readonly namespace?: string | undefined;
@@ -590,6 +635,16 @@ export interface PreviewSchedule {
   readonly startAt?: InstantLike | undefined;
   /** All instants are earlier than this. */
   readonly endAt?: InstantLike | undefined;
+  /** Calendars: only instants on a date of one of them fire. Empty: no restriction. */
+  readonly only?: readonly string[] | undefined;
+  /** Calendars: no instant on a date of any of them fires. */
+  readonly skip?: readonly string[] | undefined;
+  /**
+   * What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to the same
+   * time of day on the next date that is allowed, unless the rule has instants on that date or before it. next
+   * requires cron with fixed times.
+   */
+  readonly onSkipped?: OnSkipped | undefined;
   /** Maximum number of instants. Default 10. */
   readonly count?: number | undefined;
 }
@@ -977,6 +1032,48 @@ export interface DeleteFlow {
   readonly expectedVersion?: number | undefined;
 }
 
+/** A calendar with all its dates; send at least one of `dates`, `ranges` and `weekdays`. */
+export interface PutCalendar {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The calendar's name, unique in its namespace. */
+  readonly name: string;
+  /** The IANA time zone in which its dates begin and end. Default UTC. */
+  readonly timeZone?: string | undefined;
+  /** Single dates, as 2027-12-25. */
+  readonly dates?: readonly string[] | undefined;
+  /** Ranges of dates, both ends included. */
+  readonly ranges?: readonly DateRange[] | undefined;
+  /** Weekdays, of every week. */
+  readonly weekdays?: readonly Weekday[] | undefined;
+}
+
+/** Dates from the first to the last. */
+export interface DateRange {
+  /** The first date. */
+  readonly first: string;
+  /** The last date. */
+  readonly last: string;
+}
+
+/** Names a calendar. */
+export interface CalendarId {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The calendar's name, unique in its namespace. */
+  readonly name: string;
+}
+
+/** The namespace whose calendars are wanted. */
+export interface ListCalendars {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** Maximum number of calendars on the page. Default 100. */
+  readonly limit?: number | undefined;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
 /** How many destinations are wanted. */
 export interface ListDestinations {
   /** Maximum number of destinations. Default 100. */
@@ -1347,7 +1444,8 @@ export interface Schedule {
   counts: Record<string, number>;
   /**
    * Instants that did not fire, by reason: late (they passed before it could fire), overlap (the previous
-   * occurrence had not finished), window (older than the catch-up window), paused.
+   * occurrence had not finished), window (older than the catch-up window), paused, excluded (by a calendar, or
+   * skipped by hand).
    */
   missed: Record<string, number>;
   /** Triggers that wait to be fired. */
@@ -1362,6 +1460,14 @@ export interface Schedule {
   jitter: string;
   /** Failed occurrences in a row that pause it; 0: never. */
   pauseAfterFailures: number;
+  /** Calendars: only instants on a date of one of them fire. Empty: no restriction. */
+  only: string[];
+  /** Calendars: no instant on a date of any of them fires. */
+  skip: string[];
+  /** What becomes of instants that its calendars exclude. */
+  onSkipped: Open<OnSkipped>;
+  /** Instants to come that are skipped by hand. */
+  skippedInstants: string[];
   /** The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets. */
   callbackUrl: string;
   /** The HTTP method of the callback. */
@@ -1473,6 +1579,21 @@ export interface Preview {
   instants: Instant[];
   /** When it runs, in words. */
   sentence: string;
+  /**
+   * The instants until the last of these that don't fire, and why; with onSkipped next those that move. At most
+   * 100.
+   */
+  excluded: ExcludedInstant[];
+}
+
+/** An instant that does not fire. */
+export interface ExcludedInstant {
+  /** The instant; one that a calendar excludes is without jitter. */
+  instant: Instant;
+  /** only, skip, once or missing. */
+  reason: Open<ExclusionReason>;
+  /** The calendar, or those of only. */
+  calendar?: string;
 }
 
 /** A page of occurrences, newest first. A page without `nextCursor` is the last. */
@@ -1496,7 +1617,7 @@ export interface OccurrenceRun {
   attempts: number;
   /** The latest attempts, oldest first. */
   attemptLog: Attempt[];
-  /** Instants between this occurrence and the next that did not fire. */
+  /** Instants between this occurrence and the next that did not fire; excluded ones are before it. */
   missed: MissedRange[];
   /** Why it fired: regular, trigger, backfill or replay; absent if it did not. */
   source?: Open<OccurrenceSource>;
@@ -1504,7 +1625,7 @@ export interface OccurrenceRun {
 
 /** Instants that did not fire, from the first to the last. */
 export interface MissedRange {
-  /** late, overlap, window or paused. */
+  /** late, overlap, window, paused or excluded. */
   reason: string;
   /** How many; 1,000 stands for more, too. */
   count: number;
@@ -1846,6 +1967,69 @@ export interface FlowPage {
   flows: Flow[];
   /** `nextCursor` of the previous page. */
   nextCursor?: string;
+}
+
+/** A calendar: its dates are those of `dates`, `ranges` and `weekdays` together. */
+export interface Calendar {
+  /** The namespace's name. */
+  namespace: string;
+  /** The calendar's name, unique in its namespace. */
+  name: string;
+  /** The IANA time zone in which its dates begin and end. Default UTC. */
+  timeZone: string;
+  /** Single dates, as 2027-12-25. */
+  dates: string[];
+  /** Ranges of dates, both ends included. */
+  ranges: DateRangeAnswer[];
+  /** Weekdays, of every week. */
+  weekdays: string[];
+  /** 1, and one more with each change. */
+  version: number;
+  /** An RFC 3339 instant with a time zone. */
+  createdAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  updatedAt: Instant;
+}
+
+/** Dates from the first to the last. */
+export interface DateRangeAnswer {
+  /** The first date. */
+  first: string;
+  /** The last date. */
+  last: string;
+}
+
+/** A page of calendars, by name. A page without `nextCursor` is the last. */
+export interface CalendarPage {
+  calendars: CalendarSummary[];
+  /** `nextCursor` of the previous page. */
+  nextCursor?: string;
+}
+
+/** A calendar without its dates. */
+export interface CalendarSummary {
+  /** The namespace's name. */
+  namespace: string;
+  /** The calendar's name, unique in its namespace. */
+  name: string;
+  /** The IANA time zone in which its dates begin and end. Default UTC. */
+  timeZone: string;
+  /** How many single dates it has. */
+  dateCount: number;
+  /** How many ranges it has. */
+  rangeCount: number;
+  /** Weekdays, of every week. */
+  weekdays: string[];
+  /** 1, and one more with each change. */
+  version: number;
+  /** An RFC 3339 instant with a time zone. */
+  createdAt: Instant;
+  /** An RFC 3339 instant with a time zone. */
+  updatedAt: Instant;
+  /** The first of its dates and ranges; absent if it has none. */
+  firstDate?: string;
+  /** The last of them: a calendar that ends soon has to be put again. */
+  lastDate?: string;
 }
 
 /** Destinations, those that need attention first. */

@@ -11,6 +11,7 @@ from operator import attrgetter, itemgetter
 
 import msgspec
 
+from tocsin.model.calendar import NO_CALENDARS, Calendars
 from tocsin.model.condition import Outcome
 from tocsin.model.errors import (
     DefiniteFailure,
@@ -29,7 +30,7 @@ from tocsin.model.hooks import Event, Hooks
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.quota import Quota, Room, no_room
 from tocsin.model.schedule import Put, Replan, Replay
-from tocsin.model.timer import UNUSABLE, Status, Timer, decode_record, encode_record
+from tocsin.model.timer import UNUSABLE, Status, Timer, encode_record
 from tocsin.ports.observer import TimerSuspended
 from tocsin.ports.quotas import QuotaRefused
 from tocsin.ports.store import FailureRow, HistoryRow, RunRow, ShardBatch
@@ -56,6 +57,7 @@ from tocsin.timers.engine.rows import (
     WriteAnswer,
     WriteOp,
     decoded_row,
+    finished_timer,
     stored,
     stored_namespace,
     too_large,
@@ -71,6 +73,8 @@ from tocsin.timers.engine.runs import (
     schedule_deleted,
     suspended_run,
 )
+from tocsin.timers.engine.schedule_changes import Subject as Changed
+from tocsin.timers.engine.schedule_changes import change, unexpected
 from tocsin.timers.engine.window import EXPIRED, REASON_CHARS_MAX, Window
 
 #: The key of a stored row, and of one that has finished.
@@ -86,6 +90,8 @@ HooksOf = Callable[[str], Hooks | None]
 RefusalOf = Callable[[str], TocsinError | None]
 #: The room that a namespace has for creates; None: for any number.
 RoomFor = Callable[[str], Room | None]
+#: The calendars of a namespace.
+CalendarsOf = Callable[[str], Calendars]
 
 
 class Assembly:
@@ -115,6 +121,8 @@ class Assembly:
         self.room_for: RoomFor | None = None
         #: Why a row is suspended that has the turn of an ordered flow's key; None: none has.
         self.turn_reason: TurnReason | None = None
+        #: The calendars of the namespaces.
+        self.calendars_of: CalendarsOf = lambda namespace: NO_CALENDARS
         # Namespaces that take changes, as far as this batch has asked.
         self._open: set[str] = set()
         self._fetched: Fetched = {} if fetched is None else fetched
@@ -258,7 +266,7 @@ class Assembly:
         if kind is OpKind.UPDATE:
             return self._update(op, present)
         if kind is OpKind.DELETE:
-            if refused := recurring.unexpected(op, present.timer):
+            if refused := unexpected(op, present.timer):
                 return refused
             timer = msgspec.structs.replace(present.timer, status=Status.CANCELED, updated_at=self._now_us)
             self._end(op, present, timer)
@@ -270,7 +278,8 @@ class Assembly:
         if present.generation != op.expected:
             return None
         if kind is OpKind.MOVE_ON:
-            return self._turn(op, present, recurring.move_on(present.timer, uuid, self._now_us))
+            calendars = self.calendars_of(op.namespace)
+            return self._turn(op, present, recurring.move_on(present.timer, uuid, self._now_us, calendars))
         if kind is OpKind.CONCLUDE:
             assert op.timer is not None
             if op.timer.status is Status.PENDING:
@@ -376,8 +385,10 @@ class Assembly:
         assert op.timer is not None
         if present is None or present.identity != op.expected:
             return None
-        turn = recurring.recur(present.timer, op.uuid, op.timer, op.execute_at, self._now_us)
-        return self._turn(op, present, turn)
+        known = self.calendars_of(op.namespace)
+        return self._turn(
+            op, present, recurring.recur(present.timer, op.uuid, op.timer, op.execute_at, self._now_us, known)
+        )
 
     def _change_schedule(self, op: WriteOp, present: WriteAnswer) -> WriteAnswer:
         """Applies a client's change to the schedule, or creates it."""
@@ -395,9 +406,8 @@ class Assembly:
             return TimerNotPending("the stored record can't be read; create the schedule again")
         at = present.key[0] if isinstance(present, Row) else 0
         begun = isinstance(present, Row) and window.has_begun(present)
-        outcome = recurring.change(
-            op, recurring.Subject(live, ended, at, begun, window.queue.firing_of(op)), self._now_us
-        )
+        calendars = self.calendars_of(op.namespace)
+        outcome = change(op, Changed(live, ended, at, begun, window.queue.firing_of(op), calendars), self._now_us)
         if isinstance(outcome, recurring.Turn):
             if isinstance(op.change, Replay):
                 self._batch.store.resolved += [(op.uuid, generation) for generation in op.change.generations]
@@ -410,13 +420,7 @@ class Assembly:
         """The schedule of that uuid that ended last, if it is retained and can be read."""
         if uuid in self._batch.ended:
             return self._batch.ended[uuid].timer
-        found = self._fetched.get(uuid)
-        if found is None or found.finished is None:
-            return None
-        try:
-            return decode_record(found.finished.record)
-        except RecordUndecodable:
-            return None
+        return finished_timer(self._fetched.get(uuid))
 
     def _turn(self, op: WriteOp, former: Row | None, turn: recurring.Turn) -> Row:
         """Writes what becomes of a schedule's row: its next occurrence, or its end; and with it what came before."""

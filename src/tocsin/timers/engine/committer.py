@@ -252,6 +252,7 @@ class CommitLane:
             fetched=fetched,
             room=RowRoom(self._context.row_bytes_max, self._context.limits.row_reserve_bytes),
         )
+        assembly.calendars_of = self._context.calendars_of
         if self._context.quotas:
             assembly.room_for = cache(partial(room_for, self._context, window.shard_id))
         if self._context.flows:

@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tocsin.administration import (
+    CALENDARS,
     DESTINATION_PAUSES,
     FLOWS,
     NAMESPACES,
+    calendars,
     destination_pauses,
     flows,
     namespaces,
 )
+from tocsin.model.calendar import NO_CALENDARS, Calendar, Calendars
 from tocsin.model.errors import (
     NamespaceDeleting,
     NamespaceNotFound,
@@ -66,6 +69,8 @@ class Context:
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     #: The rules of flows by namespace. They are read along with the namespaces, and are as current as these.
     flows: dict[str, FlowRules] = field(default_factory=dict)
+    #: The calendars by namespace, which are read along with the namespaces, too.
+    calendars: dict[str, Calendars] = field(default_factory=dict)
     #: What has been used of quotas, by namespace; those without quotas have no account.
     quotas: dict[str, QuotaAccount] = field(default_factory=dict)
     #: Called when rules of flows, or namespaces, may have changed.
@@ -104,6 +109,10 @@ class Context:
     # The version of the records that `flows` is from, and the number of the read.
     _flows_version: int = 0
     _flows_from: int = 0
+    # The same of `calendars`; what is known by the keys and values of their records.
+    _calendars_version: int = 0
+    _calendars_from: int = 0
+    _calendars_read: dict[tuple[str, int], Calendar] = field(default_factory=dict)
     # The same of `paused_destinations`.
     _pauses_version: int = 0
     _pauses_from: int = 0
@@ -193,6 +202,7 @@ class Context:
             self._take_over(await self.bounded(namespaces(self.store)), number)
         if await self._read_flows(number) or not unchanged:
             self.rules_changed()
+        await self._read_calendars(number)
         await self._read_pauses(number)
         if number == self._learned:
             # Otherwise some are known from a read or a change that began later, which may have seen an earlier version.
@@ -214,6 +224,27 @@ class Context:
             by_namespace.setdefault(flow.namespace, []).append(flow)
         self.flows = {name: FlowRules(each) for name, each in by_namespace.items()}
         return True
+
+    async def _read_calendars(self, number: int) -> None:
+        """Reads the calendars, likewise. A namespace none of whose calendars has changed keeps what was reckoned of them."""
+        version = await self.bounded(self.store.records_version(CALENDARS))
+        if version == self._calendars_version:
+            return
+        read = await calendars(self.store, self._calendars_read, self.bounded, self.observe)
+        if number < self._calendars_from:
+            return
+        self._calendars_version, self._calendars_from, self._calendars_read = version, number, read
+        by_namespace: dict[str, list[Calendar]] = {}
+        for calendar in read.values():
+            by_namespace.setdefault(calendar.namespace, []).append(calendar)
+        self.calendars = {
+            name: known if (known := self.calendars_of(name)).all() == each else Calendars(each)
+            for name, each in by_namespace.items()
+        }
+
+    def calendars_of(self, namespace: str) -> Calendars:
+        """The calendars of a namespace, as this node knows them."""
+        return self.calendars.get(namespace, NO_CALENDARS)
 
     async def _read_pauses(self, number: int) -> None:
         """Reads which destinations are paused, likewise."""

@@ -316,7 +316,7 @@ class Dispatcher:
         assert window is not None
         if window.is_changing(row.key[1]):
             return True
-        if not gives_way(row.timer, row.key[1], now):
+        if not gives_way(row.timer, row.key[1], now, self.context.calendars_of(row.timer.namespace)):
             return False
         window.move_on(row)
         shard.lane.schedule(shard, urgent=False)

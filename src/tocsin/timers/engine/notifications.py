@@ -33,6 +33,10 @@ _VERBS = {
 _encoder = msgspec.json.Encoder()
 
 
+#: Why instants don't fire because somebody wanted it so.
+_WANTED = frozenset({Missed.PAUSED, Missed.EXCLUDED})
+
+
 class Subject(msgspec.Struct, frozen=True):
     """What is reported: the timer or the occurrence, as it ended; its run; and of a schedule the instants that were missed,
     and how many occurrences in a row have failed."""
@@ -69,7 +73,7 @@ def turn_of_schedule(turn: Turn) -> Iterator[tuple[Event, Subject]]:
             yield Event.FAILURE, subject
             if after.paused == PAUSED_AFTER_FAILURES and turn.run.schedule.state.paused is None:
                 yield Event.PAUSED, subject
-    missed = tuple(each for each in turn.missed if each.reason is not Missed.PAUSED)
+    missed = tuple(each for each in turn.missed if each.reason not in _WANTED)
     if missed:
         yield Event.MISSED, Subject(turn.timer, missed=missed)
 

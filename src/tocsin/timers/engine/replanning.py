@@ -1,4 +1,5 @@
-"""Plans waiting schedules again that nodes with older time zones have planned, after this node has claimed their shards."""
+"""Plans waiting schedules again that nodes with older time zones have planned, after this node has claimed their shards, and
+those whose calendars were changed."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from tocsin.model.calendar import Calendars
 from tocsin.model.errors import RecordUndecodable, ShardMoved, StoreError, TocsinError, Unavailable
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
 from tocsin.model.namespace import Namespace
@@ -31,10 +33,13 @@ _PAUSE_PER_ROW_S, _PAUSE_ROWS_MIN = 0.001, 10
 
 class _Definition(msgspec.Struct, gc=False):
     cron: str | None = None
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
 
 
 class _State(msgspec.Struct, gc=False):
     tzdata: str = ""
+    calendars: str = ""
 
 
 class _Schedule(msgspec.Struct, gc=False):
@@ -43,7 +48,7 @@ class _Schedule(msgspec.Struct, gc=False):
 
 
 class _Record(msgspec.Struct, gc=False):
-    """The part of a schedule's record that shows by which time zones it was planned."""
+    """The part of a schedule's record that shows by which time zones and calendars it was planned."""
 
     schedule: _Schedule
 
@@ -52,8 +57,9 @@ _record = msgspec.json.Decoder(_Record)
 
 
 class Replanning:
-    """Passes over all schedules, page by page, for the shards that this node has claimed since the last one. Rows that
-    another node may have written since are checked again, those that only this node has written are not."""
+    """Passes over all schedules, page by page, for the shards that this node has claimed since the last one, and over those
+    of a namespace whose calendars have changed, for all its shards. Rows that another node may have written since are checked
+    again, those that only this node has written are not, unless calendars have changed."""
 
     def __init__(self, context: Context, shards: Mapping[int, Shard], total_shards: int) -> None:
         self._context = context
@@ -61,20 +67,26 @@ class Replanning:
         self._total_shards = total_shards
         # The epochs in which shards were checked.
         self._checked: dict[int, int] = {}
+        # The calendars of namespaces by which all schedules were checked.
+        self._calendars: dict[str, Calendars] = {}
         self._moved = 0
 
     async def check(self) -> None:
         """One pass, if a shard needs it. After a failure the next one starts over."""
-        wanted = self._begin()
-        if not wanted:
-            return
+        claimed = self._begin()
         self._moved = 0
         try:
             for namespace in list(self._context.namespaces.values()):
-                await self._check_namespace(namespace, wanted)
+                calendars = self._context.calendars_of(namespace.name)
+                wanted = claimed
+                if self._calendars.get(namespace.name, calendars) is not calendars:
+                    wanted = {number for number, shard in self._shards.items() if shard.window is not None}
+                self._calendars[namespace.name] = calendars
+                if wanted:
+                    await self._check_namespace(namespace, wanted, calendars)
         except StoreError as error:
             self._context.observe(LoadFailed(None, str(error)))
-            for shard_id in wanted:
+            for shard_id in claimed or self._shards:
                 self._checked.pop(shard_id, None)
         if self._moved:
             self._context.observe(SchedulesReplanned(self._moved, tzdata_version()))
@@ -91,7 +103,7 @@ class Replanning:
             self._checked[shard_id] = epoch
         return wanted
 
-    async def _check_namespace(self, namespace: Namespace, wanted: set[int]) -> None:
+    async def _check_namespace(self, namespace: Namespace, wanted: set[int], calendars: Calendars) -> None:
         arc, total = namespace_hash(namespace.name), self._total_shards
         shards = shards_of_namespace(arc, namespace.num_shards, total)
         if wanted.isdisjoint(shards):
@@ -103,7 +115,7 @@ class Replanning:
                 if number % _ROWS_PER_TURN == 0:
                     await asyncio.sleep(0)
                 shard_id = shard_of(arc, row.uuid, namespace.num_shards, total)
-                if shard_id in wanted and _has_moved(row):
+                if shard_id in wanted and _has_moved(row, calendars):
                     self._replan(shard_id, row.uuid, namespace.name)
             await asyncio.sleep(_PAUSE_PER_ROW_S * max(len(page), _PAUSE_ROWS_MIN))
             if len(page) < _PAGE_ROWS:
@@ -143,13 +155,16 @@ class _Replanned(Completion[Row | None]):
         self._checked.pop(self._shard_id, None)
 
 
-def _has_moved(row: StoredRow) -> bool:
-    """Whether the stored row waits for another instant than by this node's time zones. A row that can't be read is no
-    matter here: the loader reports it."""
+def _has_moved(row: StoredRow, calendars: Calendars) -> bool:
+    """Whether the stored row waits for another instant than by this node's time zones and calendars. A row that can't be read
+    is no matter here: the loader reports it."""
     try:
         planned = _record.decode(row.record).schedule
-        if planned.definition.cron is None or not is_outdated(planned.state.tzdata):
+        definition, state = planned.definition, planned.state
+        exclusions = calendars.exclusions(definition.only, definition.skip)
+        outdated = definition.cron is not None and is_outdated(state.tzdata)
+        if not outdated and state.calendars == ("" if exclusions is None else exclusions.stamp):
             return False
-        return has_moved(decode_record(row.record), row.uuid)
+        return has_moved(decode_record(row.record), row.uuid, calendars)
     except (msgspec.DecodeError, RecordUndecodable, RecursionError):
         return False

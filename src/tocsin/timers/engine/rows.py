@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from tocsin.model.condition import Condition, Outcome
-from tocsin.model.errors import FieldError, PayloadTooLarge, TocsinError
+from tocsin.model.errors import FieldError, PayloadTooLarge, RecordUndecodable, TocsinError
 from tocsin.model.flow import FlowRules
 from tocsin.model.job import RowFilter
 from tocsin.model.schedule import ScheduleChange
 from tocsin.model.timer import Changes, Timer, decode_record, encode_record, unreadable_timer
 from tocsin.ports.completion import Completion
 from tocsin.ports.observer import Event
-from tocsin.ports.store import NOTIFICATIONS_SUFFIX, FireKey, ShardBatch, StoredRow, schedules_of
+from tocsin.ports.store import NOTIFICATIONS_SUFFIX, FireKey, Found, ShardBatch, StoredRow, schedules_of
 
 if TYPE_CHECKING:
     from tocsin.timers.engine.parts import WrittenPart
@@ -30,6 +30,16 @@ HELD = -1
 FLOW_REASON = "flow:"
 #: The same of rows of ordered keys that have their key's turn and wait for the instant of their next attempt.
 TURN_REASON = "turn:"
+
+
+class RowRoom(NamedTuple):
+    """How large a record may be, and how much of that clients leave for what the engine adds to it later."""
+
+    bytes_max: int
+    reserve_bytes: int
+
+
+UNBOUNDED = RowRoom(sys.maxsize, 0)
 
 
 class Row:
@@ -284,16 +294,6 @@ class Batch:
             op.answer(error)
 
 
-class RowRoom(NamedTuple):
-    """How large a record may be, and how much of that clients leave for what the engine adds to it later."""
-
-    bytes_max: int
-    reserve_bytes: int
-
-
-UNBOUNDED = RowRoom(sys.maxsize, 0)
-
-
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
     """An announced load of (after, up_to]. `number` identifies it, so that a load that became void is recognised."""
@@ -381,3 +381,13 @@ def conclusion_op(row: Row, identity: bytes, conclusion: Conclusion, kind: OpKin
     execute_at = conclusion.execute_at if isinstance(conclusion, NextAttempt) else 0
     timer = msgspec.structs.replace(conclusion.timer)
     return WriteOp(kind, row.key[1], timer.namespace, timer=timer, execute_at=execute_at, expected=identity)
+
+
+def finished_timer(found: Found | None) -> Timer | None:
+    """The finished timer, if it is stored and can be read."""
+    if found is None or found.finished is None:
+        return None
+    try:
+        return decode_record(found.finished.record)
+    except RecordUndecodable:
+        return None

@@ -16,7 +16,7 @@ import msgspec
 from tocsin.model.errors import RecordUndecodable
 from tocsin.model.namespace import HistoryMode
 from tocsin.model.run import FAILED_RUNS, MissedInstants, Run, RunStatus, encode_run, run_of
-from tocsin.model.schedule import PAUSED_AFTER_FAILURES, State
+from tocsin.model.schedule import PAUSED_AFTER_FAILURES, Missed, State
 from tocsin.model.timer import Status, Timer
 from tocsin.ports.observer import Event, OccurrenceEnded, OccurrencesMissed, ScheduleChanged
 from tocsin.ports.store import Found, RunRow
@@ -60,7 +60,8 @@ def suspended_run(row: Row) -> Run | None:
 def run_row(former: Row, run: Run, mode: HistoryMode, retention_us: int, now_us: int, *, ended: bool) -> RunRow | None:
     """The row of a run that ended with a live row, or of one whose live row leaves memory; None if the namespace's history
     mode does not keep it. To be rescheduled is no failure."""
-    fine = run.status in (RunStatus.RESCHEDULED, RunStatus.COMPLETED) and not run.missed
+    missed = any(each.reason != Missed.EXCLUDED for each in run.missed)
+    fine = run.status in (RunStatus.RESCHEDULED, RunStatus.COMPLETED) and not missed
     if mode is HistoryMode.NONE or (mode is HistoryMode.FAILURES and fine):
         return None
     kept_as = former.generation if ended else _generation_of_state(former)

@@ -25,6 +25,7 @@ from tocsin.model.ids import CountedUuid7
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
+from tocsin.web.api.calendars import CalendarHandlers
 from tocsin.web.api.clients import Clients
 from tocsin.web.api.destinations import DestinationHandlers
 from tocsin.web.api.failures import FailureHandlers
@@ -119,6 +120,7 @@ class Api:
             JobHandlers(parts.jobs, parts.rules, audit),
             NamespaceHandlers(service, parser, audit, parts.jobs),
             FlowHandlers(service.flow_rules, parts.rules, audit),
+            CalendarHandlers(service.calendars, parts.rules, audit),
             DestinationHandlers(service.destinations, parts.rules, audit),
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, parts.rules),

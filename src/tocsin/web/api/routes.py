@@ -12,6 +12,7 @@ from msgspec import UNSET
 from tocsin.model.access import EVERY
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.web.api.administration import AuditHandlers, KeyHandlers, NamespaceHandlers
+from tocsin.web.api.calendars import CalendarHandlers
 from tocsin.web.api.destinations import DestinationHandlers
 from tocsin.web.api.failures import FailureHandlers
 from tocsin.web.api.flows import FlowHandlers
@@ -39,6 +40,7 @@ FAMILIES = (
     JobHandlers,
     NamespaceHandlers,
     FlowHandlers,
+    CalendarHandlers,
     DestinationHandlers,
     KeyHandlers,
     AuditHandlers,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 
 from msgspec import UNSET
 
 from tocsin.model.access import Role
-from tocsin.model.schedule import Definition, ScheduleStatus, instants, next_instants
+from tocsin.model.calendar import Calendars
+from tocsin.model.instants import US_PER_DAY
+from tocsin.model.occurrences import Occurrences, instants, next_instants
+from tocsin.model.schedule import Definition, ScheduleStatus
 from tocsin.ports.tracing import CreateTraces
 from tocsin.timers.schedules import Schedules, ScheduleView
 from tocsin.web.api.operation import Operation, Reach
@@ -19,11 +23,15 @@ from tocsin.web.http.instants import format_instant
 from tocsin.web.http.repeated import UNCHANGED, refuse_key
 from tocsin.web.http.schedules import (
     ScheduleParser,
+    excluded_answer,
     expected_version,
     history_answer,
     schedule_answer,
     sentence,
 )
+
+#: How far excluded instants are shown of what has no others.
+_WITHOUT_INSTANTS_US = 366 * US_PER_DAY
 
 _operation = partial(Operation, reach=Reach.NAMESPACE)
 
@@ -101,6 +109,17 @@ class ScheduleHandlers:
         wanted = self._parser.backfill(sent)
         return schedule_answer(await self._schedules.backfill(sent.namespace, sent.schedule_id, *wanted))
 
+    @_operation("skipSchedule", "/api/v1/schedules/skip", Role.WRITE)
+    async def skip(self, request: ApiRequest, sent: wire.SkipSchedule) -> wire.Schedule:
+        """One instant to come does not fire, and is counted as excluded once it has passed. It doesn't move. Up to 100
+        wait to be passed."""
+        return _changed(request, await self._schedules.skip(*self._parser.name(sent), self._parser.skip(sent)))
+
+    @_operation("unskipSchedule", "/api/v1/schedules/unskip", Role.WRITE)
+    async def unskip(self, request: ApiRequest, sent: wire.SkipSchedule) -> wire.Schedule:
+        """An instant to come that was skipped fires all the same."""
+        return _changed(request, await self._schedules.unskip(*self._parser.name(sent), self._parser.skip(sent)))
+
     @_operation("replaySchedule", "/api/v1/schedules/replay", Role.WRITE)
     async def replay(self, request: ApiRequest, sent: wire.ReplaySchedule) -> wire.Schedule:
         """Failed occurrences fire again, as the schedule is defined now, each under its own webhook-id, so that a receiver
@@ -112,15 +131,26 @@ class ScheduleHandlers:
 
     @_operation("previewSchedule", "/api/v1/schedules/preview", Role.READ)
     async def preview(self, request: ApiRequest, sent: wire.PreviewSchedule) -> wire.Preview:
-        """Of a definition, or of a schedule named by namespace and scheduleId. Nothing is written."""
+        """Of a definition, or of a schedule named by namespace and scheduleId: when it fires, and which instants until the
+        last of these don't fire, and why. Nothing is written."""
         turns, now_us = self._schedules.turns, request.now_us
         wanted, count = await turns.run(self._parser.preview, sent, now_us)
         if isinstance(wanted, Definition):
-            following = instants(wanted, None, now_us, count, created_at=now_us)
+            namespace = "" if sent.namespace is UNSET else sent.namespace
+            if namespace:
+                await self._schedules.check_calendars(namespace, wanted)
+            calendars = self._schedules.calendars(namespace)
+            following = instants(wanted, None, now_us, count, created_at=now_us, calendars=calendars)
+            occurrences = Occurrences(wanted, b"", now_us, calendars)
         else:
             view = await self._schedules.get(*wanted)
-            wanted, following = view.definition, _following(view, now_us, count)
-        return wire.Preview(await turns.each(map(format_instant, following)), sentence(wanted))
+            calendars, wanted = self._schedules.calendars(wanted[0]), view.definition
+            following = _following(view, now_us, count, calendars)
+            occurrences = self._schedules.instants_of(view)
+        found = await turns.each(following)
+        until = found[-1] if found else now_us + _WITHOUT_INSTANTS_US
+        excluded = await turns.each(islice(occurrences.excluded_instants(now_us, until), wire.EXCLUDED_MAX))
+        return wire.Preview(list(map(format_instant, found)), sentence(wanted), list(map(excluded_answer, excluded)))
 
     @_operation("scheduleHistory", "/api/v1/schedules/history", Role.READ)
     async def history(self, request: ApiRequest, sent: wire.ScheduleHistory) -> wire.OccurrencePage:
@@ -135,12 +165,12 @@ class ScheduleHandlers:
         await self._schedules.delete(*self._parser.deletion(sent))
 
 
-def _following(view: ScheduleView, after_us: int, count: int) -> Iterator[int]:
+def _following(view: ScheduleView, after_us: int, count: int, calendars: Calendars) -> Iterator[int]:
     """The next instants of a schedule, as far as its number of occurrences allows; none of one that has ended."""
     schedule = view.timer.schedule
     if view.status is ScheduleStatus.ENDED or schedule is None:
         return iter(())
-    return next_instants(schedule, view.uuid, view.timer.created_at, after_us, count)
+    return next_instants(schedule, view.uuid, view.timer.created_at, after_us, count, calendars)
 
 
 def _changed(request: ApiRequest, view: ScheduleView) -> wire.Schedule:

@@ -8,10 +8,12 @@ from typing import Annotated, Generic
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from tocsin.model.calendar import NAMED_MAX
 from tocsin.model.recurrence import EXPRESSION_CHARS_MAX
 from tocsin.model.run import RunStatus
-from tocsin.model.schedule import OCCURRENCES_MAX, REPLAYS_MAX, CatchUp, ScheduleStatus, Source
+from tocsin.model.schedule import OCCURRENCES_MAX, REPLAYS_MAX, CatchUp, OnSkipped, ScheduleStatus, Source
 from tocsin.web.http import constraints as limits
+from tocsin.web.http.calendars import CALENDAR_NAME
 from tocsin.web.http.wire import (
     ON_FAILURE,
     ON_MISSED,
@@ -45,6 +47,8 @@ from tocsin.web.http.wire import (
 
 #: Instants of one preview.
 PREVIEW_MAX, PREVIEW_DEFAULT = 100, 10
+#: Excluded instants of one preview.
+EXCLUDED_MAX = 100
 
 ScheduleId = Annotated[
     str, about("The schedule's id, unique among its namespace's schedules.", "nightly-report"), limits.ID
@@ -108,6 +112,28 @@ PauseAfterFailures = Annotated[
 ]
 
 
+_CALENDARS = limits.Constraint(
+    {"maxItems": NAMED_MAX, "items": {"type": "string", **CALENDAR_NAME.schema}, "uniqueItems": True}
+)
+Only = Annotated[
+    list[str],
+    about("Calendars: only instants on a date of one of them fire. Empty: no restriction.", ["trading-days"]),
+    _CALENDARS,
+]
+SkipDates = Annotated[
+    list[str], about("Calendars: no instant on a date of any of them fires.", ["holidays-de", "weekends"]), _CALENDARS
+]
+OnSkippedMode = Annotated[
+    OnSkipped,
+    about(
+        "What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to the same time "
+        "of day on the next date that is allowed, unless the rule has instants on that date or before it. next requires "
+        "cron with fixed times."
+    ),
+    limits.Constraint(limits.component("OnSkipped")),
+]
+
+
 class LiveScheduleStatus(StrEnum):
     """The state of a schedule that has not ended."""
 
@@ -129,6 +155,9 @@ class DefinitionFields(CallbackFields[Null], Generic[Null], kw_only=True):
     catch_up: CatchUpMode | UnsetType = UNSET
     catch_up_window: CatchUpWindow | Null | UnsetType = UNSET
     pause_after_failures: PauseAfterFailures | UnsetType = UNSET
+    only: Only | UnsetType = UNSET
+    skip: SkipDates | UnsetType = UNSET
+    on_skipped: OnSkippedMode | UnsetType = UNSET
     on_missed: Annotated[Hook | Null | UnsetType, ON_MISSED] = UNSET
     on_paused: Annotated[Hook | Null | UnsetType, ON_PAUSED] = UNSET
 
@@ -194,6 +223,16 @@ class BackfillSchedule(RequestStruct):
     before: Annotated[str, about("Only instants before this one.", "2027-01-31T00:00:00Z"), limits.INSTANT]
 
 
+class SkipSchedule(ScheduleName):
+    """An instant of a schedule that is still to come."""
+
+    instant: Annotated[
+        str,
+        about("The instant, exactly as schedules/preview of the schedule shows it.", "2027-02-01T08:00:00Z"),
+        limits.INSTANT,
+    ]
+
+
 class ReplaySchedule(RequestStruct):
     """The failed occurrences that fire again."""
 
@@ -209,7 +248,8 @@ class ReplaySchedule(RequestStruct):
 
 
 class PreviewSchedule(RequestStruct):
-    """A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`."""
+    """A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`. A definition with
+    `only` or `skip` requires the `namespace` of the calendars."""
 
     namespace: NamespaceName | UnsetType = UNSET
     schedule_id: ScheduleId | UnsetType = UNSET
@@ -219,9 +259,32 @@ class PreviewSchedule(RequestStruct):
     anchor: Anchor | UnsetType = UNSET
     start_at: StartAt | UnsetType = UNSET
     end_at: EndAt | UnsetType = UNSET
+    only: Only | UnsetType = UNSET
+    skip: SkipDates | UnsetType = UNSET
+    on_skipped: OnSkippedMode | UnsetType = UNSET
     count: (
         Annotated[int, about("Maximum number of instants. Default 10.", 5), limits.between(1, PREVIEW_MAX)] | UnsetType
     ) = UNSET
+
+
+class ExclusionReason(StrEnum):
+    """Why an instant doesn't fire: its date is of a calendar of `skip`, or of none of `only`; it was skipped by hand (once);
+    or a calendar is missing, so that nobody knows."""
+
+    ONLY = "only"
+    SKIP = "skip"
+    ONCE = "once"
+    MISSING = "missing"
+
+
+class ExcludedInstant(ResponseStruct):
+    """An instant that does not fire."""
+
+    instant: Annotated[
+        str, about("The instant; one that a calendar excludes is without jitter.", "2027-02-06T08:00:00Z")
+    ]
+    reason: Annotated[ExclusionReason, about("only, skip, once or missing.")]
+    calendar: Annotated[str | UnsetType, about("The calendar, or those of only.", "weekends")] = UNSET
 
 
 class Preview(ResponseStruct):
@@ -229,6 +292,13 @@ class Preview(ResponseStruct):
 
     instants: Annotated[list[Instant], about("The next instants, in UTC. Those of a schedule include its jitter.")]
     sentence: Annotated[str, about("When it runs, in words.", "Every weekday at 09:00, Europe/Berlin")]
+    excluded: Annotated[
+        list[ExcludedInstant],
+        about(
+            "The instants until the last of these that don't fire, and why; with onSkipped next those that move. At most "
+            f"{EXCLUDED_MAX}."
+        ),
+    ]
 
 
 class ScheduleHistory(ScheduleName):
@@ -243,7 +313,7 @@ class ScheduleHistory(ScheduleName):
 class MissedRange(ResponseStruct):
     """Instants that did not fire, from the first to the last."""
 
-    reason: Annotated[str, about("late, overlap, window or paused.", "overlap")]
+    reason: Annotated[str, about("late, overlap, window, paused or excluded.", "overlap")]
     count: Annotated[int, Meta(description="How many; 1,000 stands for more, too.", ge=1)]
     first_at: Instant
     last_at: Instant
@@ -258,7 +328,10 @@ class OccurrenceRun(ResponseStruct):
     status: RunStatus
     attempts: Annotated[int, Meta(description="Number of attempts made, of which the latest are kept.", ge=0)]
     attempt_log: AttemptLog
-    missed: Annotated[list[MissedRange], about("Instants between this occurrence and the next that did not fire.")]
+    missed: Annotated[
+        list[MissedRange],
+        about("Instants between this occurrence and the next that did not fire; excluded ones are before it."),
+    ]
     source: Annotated[
         Source | UnsetType, about("Why it fired: regular, trigger, backfill or replay; absent if it did not.")
     ] = UNSET
@@ -298,7 +371,8 @@ class Schedule(ResponseStruct):
         dict[str, int],
         about(
             "Instants that did not fire, by reason: late (they passed before it could fire), overlap (the previous "
-            "occurrence had not finished), window (older than the catch-up window), paused.",
+            "occurrence had not finished), window (older than the catch-up window), paused, excluded (by a calendar, or "
+            "skipped by hand).",
             {"overlap": 2},
         ),
     ]
@@ -308,6 +382,10 @@ class Schedule(ResponseStruct):
     catch_up: Annotated[CatchUp, about("What becomes of instants that pass while it cannot fire.")]
     jitter: Annotated[str, about("By how much each instant is delayed at most.", "0s")]
     pause_after_failures: Annotated[int, Meta(description="Failed occurrences in a row that pause it; 0: never.", ge=0)]
+    only: Only
+    skip: SkipDates
+    on_skipped: Annotated[OnSkipped, about("What becomes of instants that its calendars exclude.")]
+    skipped_instants: Annotated[list[str], about("Instants to come that are skipped by hand.")]
     callback_url: CallbackUrl
     method: Method
     headers: Annotated[dict[str, str], about("Additional headers of the callback; secret values are [redacted].")]

@@ -13,10 +13,11 @@ from msgspec import UNSET, UnsetType
 from tocsin.model.access import ApiKey
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import format_duration, parse_duration
+from tocsin.model.occurrences import Excluded, check
 from tocsin.model.recurrence import EVERY_MIN_US
 from tocsin.model.redaction import redact_headers, redact_url
 from tocsin.model.run import Run, RunStatus, source_of
-from tocsin.model.schedule import REPLAYS_MAX, Definition, DefinitionChanges, LastOccurrence, ScheduleStatus, check
+from tocsin.model.schedule import REPLAYS_MAX, Definition, DefinitionChanges, LastOccurrence, ScheduleStatus
 from tocsin.model.schedule_words import cron_sentence, every_sentence
 from tocsin.model.timer import Changes, Timer
 from tocsin.timers.history import RunPage
@@ -134,15 +135,26 @@ class ScheduleParser:
                 )
             if sent.namespace is UNSET:
                 errors.append(FieldError("namespace", "is missing; send that of the schedule"))
-        elif sent.namespace is not UNSET:
+        elif definition == DefinitionChanges() and sent.namespace is not UNSET:
             errors.append(FieldError("scheduleId", "is missing; send that of the schedule, or leave out namespace"))
         else:
-            errors += _check(sent, definition.apply(Definition()), now_us)
+            wanted = definition.apply(Definition())
+            errors += _check(sent, wanted, now_us)
+            if wanted.calendars and sent.namespace is UNSET:
+                errors.append(FieldError("namespace", "is missing; send that of the calendars"))
         if errors:
             raise InvalidInput(*errors)
         if sent.schedule_id is UNSET or sent.namespace is UNSET:
             return definition.apply(Definition()), count
         return (sent.namespace, sent.schedule_id), count
+
+    def skip(self, sent: wire.SkipSchedule) -> int:
+        """The instant to skip, or not to."""
+        errors = bad_fields(sent, self._rules)
+        instant = read_instant("instant", sent.instant, errors)
+        if errors or instant is None:
+            raise InvalidInput(*errors)
+        return instant
 
     def _definition_changes(
         self, sent: wire.CreateSchedule | wire.UpdateSchedule | wire.PreviewSchedule, errors: list[FieldError]
@@ -157,6 +169,9 @@ class ScheduleParser:
             instant("anchor", sent.anchor),
             instant("startAt", sent.start_at),
             instant("endAt", sent.end_at),
+            only=_names(sent.only),
+            skip=_names(sent.skip),
+            on_skipped=sent.on_skipped,
         )
         if len(errors) > found and rule.every_us is UNSET and sent.every is not UNSET:
             # Without it, the definition would seem to lack a rule.
@@ -177,6 +192,10 @@ class ScheduleParser:
 def expected_version(sent: wire.CreateSchedule | wire.UpdateSchedule | wire.DeleteSchedule) -> int | None:
     """The version that is expected of the schedule, if any is."""
     return None if sent.expected_version is UNSET else sent.expected_version
+
+
+def _names(sent: list[str] | UnsetType) -> tuple[str, ...] | UnsetType:
+    return UNSET if isinstance(sent, UnsetType) else tuple(sent)
 
 
 def _page(sent: wire.ListSchedules | wire.ScheduleHistory) -> tuple[int, str | None]:
@@ -228,6 +247,10 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
         catch_up=definition.catch_up,
         jitter=format_duration(definition.jitter_us),
         pause_after_failures=definition.pause_after_failures,
+        only=list(definition.only),
+        skip=list(definition.skip),
+        on_skipped=definition.on_skipped,
+        skipped_instants=[format_instant(each) for each in view.skips],
         callback_url=redact_url(timer.url),
         method=timer.method,
         headers=redact_headers(timer.headers) if timer.headers else {},
@@ -261,6 +284,12 @@ def schedule_answer(view: ScheduleView) -> wire.Schedule:
     )
     set_hooks(answer, timer.hooks)
     return answer
+
+
+def excluded_answer(excluded: Excluded) -> wire.ExcludedInstant:
+    """An excluded instant as clients see it."""
+    calendar = excluded.calendar or UNSET
+    return wire.ExcludedInstant(format_instant(excluded.instant), wire.ExclusionReason(excluded.reason), calendar)
 
 
 def history_answer(page: RunPage) -> wire.OccurrencePage:

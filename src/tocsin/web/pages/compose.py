@@ -22,6 +22,7 @@ from tocsin.web.pages.admin.sign_in import SignInPart
 from tocsin.web.pages.admin.store import StorePage
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.assets import Assets
+from tocsin.web.pages.calendars import CalendarsPage
 from tocsin.web.pages.calls.agent import AgentSource, Gate, Tenants
 from tocsin.web.pages.calls.bulk import CallBulk
 from tocsin.web.pages.calls.detail import CallActions, CallDetail
@@ -129,6 +130,7 @@ def compose(
         CallFailurePages(site),
         DestinationsPage(site),
         FlowsPage(site),
+        CalendarsPage(site),
         Jobs(site),
         Shell(site),
         Finder(site),

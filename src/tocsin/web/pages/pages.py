@@ -61,6 +61,7 @@ NAVIGATION = {
         NavigationEntry("/", "Now", "now", Principal.may, scoped=True),
         NavigationEntry("/timers", "Timers", "clock", Principal.may_somewhere, scoped=True),
         NavigationEntry("/schedules", "Schedules", "calendar", Principal.may_somewhere, scoped=True),
+        NavigationEntry("/calendars", "Calendars", "dates", Principal.may_somewhere, scoped=True),
         NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
     ),
     "Trouble": (

@@ -40,6 +40,10 @@ class FlowNotFound(NotFound):
     """FLOW_NOT_FOUND: The namespace has no rule of flows with exactly this match."""
 
 
+class CalendarNotFound(NotFound):
+    """CALENDAR_NOT_FOUND: The namespace has no calendar of this name."""
+
+
 class ServiceCallNotFound(NotFound):
     """SERVICE_CALL_NOT_FOUND: The tenant has no service call with this id, or the call is no longer retained."""
 
@@ -118,6 +122,14 @@ class TooManyKeys(Conflict):
 
 class TooManyFlows(Conflict):
     """TOO_MANY_FLOWS: The maximum number of rules of flows exists in the namespace. Nothing was written."""
+
+
+class TooManyCalendars(Conflict):
+    """TOO_MANY_CALENDARS: The maximum number of calendars exists in the namespace. Nothing was written."""
+
+
+class CalendarInUse(Conflict):
+    """CALENDAR_IN_USE: Schedules that have not ended name the calendar. Nothing was written."""
 
 
 class JobNotFound(NotFound):
@@ -237,6 +249,7 @@ CODES: dict[str, type[ApiError]] = {
     "TIMER_NOT_FOUND": TimerNotFound,
     "NAMESPACE_NOT_FOUND": NamespaceNotFound,
     "FLOW_NOT_FOUND": FlowNotFound,
+    "CALENDAR_NOT_FOUND": CalendarNotFound,
     "SERVICE_CALL_NOT_FOUND": ServiceCallNotFound,
     "KEY_NOT_FOUND": KeyNotFound,
     "SCHEDULE_NOT_FOUND": ScheduleNotFound,
@@ -256,6 +269,8 @@ CODES: dict[str, type[ApiError]] = {
     "ROTATION_PENDING": RotationPending,
     "TOO_MANY_KEYS": TooManyKeys,
     "TOO_MANY_FLOWS": TooManyFlows,
+    "TOO_MANY_CALENDARS": TooManyCalendars,
+    "CALENDAR_IN_USE": CalendarInUse,
     "JOB_NOT_FOUND": JobNotFound,
     "JOB_RUNNING": JobRunning,
     "JOB_ENDED": JobEnded,
@@ -288,6 +303,8 @@ __all__ = [
     "BacklogFull",
     "BodyTooLarge",
     "BrokerUnavailable",
+    "CalendarInUse",
+    "CalendarNotFound",
     "ClockHalted",
     "CollectionFull",
     "CommandFailed",
@@ -327,6 +344,7 @@ __all__ = [
     "TimerNotPending",
     "TimerNotReplayable",
     "TimerPending",
+    "TooManyCalendars",
     "TooManyFailures",
     "TooManyFlows",
     "TooManyKeys",

@@ -39,6 +39,8 @@ AuditAction: TypeAlias = Literal[
     "failures_dismissed",
     "flow_changed",
     "flow_deleted",
+    "calendar_changed",
+    "calendar_deleted",
     "destination_changed",
     "job_created",
     "job_changed",
@@ -64,6 +66,10 @@ CallbackMethod: TypeAlias = Literal["POST", "GET", "PUT", "PATCH", "DELETE", "HE
 
 #: What becomes of instants that pass while a schedule cannot fire.
 CatchUp: TypeAlias = Literal["latest", "all", "none"]
+
+#: Why an instant doesn't fire: its date is of a calendar of `skip`, or of none of `only`; it was skipped by hand
+#: (once); or a calendar is missing, so that nobody knows.
+ExclusionReason: TypeAlias = Literal["only", "skip", "once", "missing"]
 
 #: What failed.
 FailedKind: TypeAlias = Literal["timer", "occurrence", "notification", "call"]
@@ -115,6 +121,9 @@ OccurrenceSource: TypeAlias = Literal["regular", "trigger", "backfill", "replay"
 
 #: What a create does if a timer with its id exists.
 OnConflict: TypeAlias = Literal["replace", "keep", "reject", "debounce"]
+
+#: What becomes of an instant that a calendar excludes.
+OnSkipped: TypeAlias = Literal["none", "next"]
 
 #: How a run stands or ended.
 RunStatus: TypeAlias = Literal[
@@ -168,6 +177,9 @@ TimerWaitsFor: TypeAlias = Literal[
 
 #: What a service call waits for: its due time, or a retry.
 WaitingStatus: TypeAlias = Literal["Scheduled", "Retrying"]
+
+#: A day of the week.
+Weekday: TypeAlias = Literal["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -675,6 +687,14 @@ class CreateSchedule:
     catch_up_window: Duration | Unset = UNSET
     #: Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
+    #: Calendars: only instants on a date of one of them fire. Empty: no restriction.
+    only: Sequence[str] | Unset = UNSET
+    #: Calendars: no instant on a date of any of them fires.
+    skip: Sequence[str] | Unset = UNSET
+    #: What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to the same time
+    #: of day on the next date that is allowed, unless the rule has instants on that date or before it. next requires cron
+    #: with fixed times.
+    on_skipped: OnSkipped | Unset = UNSET
     #: Who is notified when instants did not fire, though the schedule was not paused.
     on_missed: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
@@ -743,6 +763,12 @@ class CreateSchedule:
             sent["catchUpWindow"] = duration_text("catch_up_window", self.catch_up_window)
         if self.pause_after_failures is not UNSET:
             sent["pauseAfterFailures"] = self.pause_after_failures
+        if self.only is not UNSET:
+            sent["only"] = list_json("only", self.only)
+        if self.skip is not UNSET:
+            sent["skip"] = list_json("skip", self.skip)
+        if self.on_skipped is not UNSET:
+            sent["onSkipped"] = self.on_skipped
         if self.on_missed is not UNSET:
             sent["onMissed"] = object_json("on_missed", self.on_missed, Hook)
         if self.on_paused is not UNSET:
@@ -838,6 +864,14 @@ class UpdateSchedule:
     catch_up_window: Duration | None | Unset = UNSET
     #: Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
     pause_after_failures: int | Unset = UNSET
+    #: Calendars: only instants on a date of one of them fire. Empty: no restriction.
+    only: Sequence[str] | Unset = UNSET
+    #: Calendars: no instant on a date of any of them fires.
+    skip: Sequence[str] | Unset = UNSET
+    #: What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to the same time
+    #: of day on the next date that is allowed, unless the rule has instants on that date or before it. next requires cron
+    #: with fixed times.
+    on_skipped: OnSkipped | Unset = UNSET
     #: Who is notified when instants did not fire, though the schedule was not paused.
     on_missed: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when the schedule has paused itself after failures in a row.
@@ -911,6 +945,12 @@ class UpdateSchedule:
             )
         if self.pause_after_failures is not UNSET:
             sent["pauseAfterFailures"] = self.pause_after_failures
+        if self.only is not UNSET:
+            sent["only"] = list_json("only", self.only)
+        if self.skip is not UNSET:
+            sent["skip"] = list_json("skip", self.skip)
+        if self.on_skipped is not UNSET:
+            sent["onSkipped"] = self.on_skipped
         if self.on_missed is not UNSET:
             sent["onMissed"] = None if self.on_missed is None else object_json("on_missed", self.on_missed, Hook)
         if self.on_paused is not UNSET:
@@ -974,6 +1014,27 @@ class BackfillSchedule:
 
 
 @dataclass(kw_only=True, slots=True)
+class SkipSchedule:
+    """An instant of a schedule that is still to come."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The schedule's id, unique among its namespace's schedules.
+    schedule_id: str
+    #: The instant, exactly as schedules/preview of the schedule shows it.
+    instant: Instant
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "scheduleId": self.schedule_id,
+            "instant": instant_text("instant", self.instant),
+        }
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
 class ReplaySchedule:
     """The failed occurrences that fire again."""
 
@@ -996,7 +1057,8 @@ class ReplaySchedule:
 
 @dataclass(kw_only=True, slots=True)
 class PreviewSchedule:
-    """A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`."""
+    """A definition, with exactly one of `cron` and `every`, or a schedule: `namespace` and `scheduleId`. A definition
+    with `only` or `skip` requires the `namespace` of the calendars."""
 
     #: The namespace's name.
     namespace: str | Unset = UNSET
@@ -1015,6 +1077,14 @@ class PreviewSchedule:
     start_at: Instant | Unset = UNSET
     #: All instants are earlier than this.
     end_at: Instant | Unset = UNSET
+    #: Calendars: only instants on a date of one of them fire. Empty: no restriction.
+    only: Sequence[str] | Unset = UNSET
+    #: Calendars: no instant on a date of any of them fires.
+    skip: Sequence[str] | Unset = UNSET
+    #: What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to the same time
+    #: of day on the next date that is allowed, unless the rule has instants on that date or before it. next requires cron
+    #: with fixed times.
+    on_skipped: OnSkipped | Unset = UNSET
     #: Maximum number of instants. Default 10.
     count: int | Unset = UNSET
 
@@ -1037,6 +1107,12 @@ class PreviewSchedule:
             sent["startAt"] = instant_text("start_at", self.start_at)
         if self.end_at is not UNSET:
             sent["endAt"] = instant_text("end_at", self.end_at)
+        if self.only is not UNSET:
+            sent["only"] = list_json("only", self.only)
+        if self.skip is not UNSET:
+            sent["skip"] = list_json("skip", self.skip)
+        if self.on_skipped is not UNSET:
+            sent["onSkipped"] = self.on_skipped
         if self.count is not UNSET:
             sent["count"] = self.count
         return sent
@@ -1799,6 +1875,99 @@ class DeleteFlow:
 
 
 @dataclass(kw_only=True, slots=True)
+class PutCalendar:
+    """A calendar with all its dates; send at least one of `dates`, `ranges` and `weekdays`."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The calendar's name, unique in its namespace.
+    name: str
+    #: The IANA time zone in which its dates begin and end. Default UTC.
+    time_zone: str | Unset = UNSET
+    #: Single dates, as 2027-12-25.
+    dates: Sequence[str] | Unset = UNSET
+    #: Ranges of dates, both ends included.
+    ranges: Sequence[DateRange | Mapping[str, Any]] | Unset = UNSET
+    #: Weekdays, of every week.
+    weekdays: Sequence[Weekday] | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+        if self.time_zone is not UNSET:
+            sent["timeZone"] = self.time_zone
+        if self.dates is not UNSET:
+            sent["dates"] = list_json("dates", self.dates)
+        if self.ranges is not UNSET:
+            sent["ranges"] = [object_json("ranges", each, DateRange) for each in self.ranges]
+        if self.weekdays is not UNSET:
+            sent["weekdays"] = list_json("weekdays", self.weekdays)
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class DateRange:
+    """Dates from the first to the last."""
+
+    #: The first date.
+    first: str
+    #: The last date.
+    last: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "first": self.first,
+            "last": self.last,
+        }
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class CalendarId:
+    """Names a calendar."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The calendar's name, unique in its namespace.
+    name: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class ListCalendars:
+    """The namespace whose calendars are wanted."""
+
+    #: The namespace's name.
+    namespace: str
+    #: Maximum number of calendars on the page. Default 100.
+    limit: int | Unset = UNSET
+    #: `nextCursor` of the previous page.
+    cursor: str | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+        }
+        if self.limit is not UNSET:
+            sent["limit"] = self.limit
+        if self.cursor is not UNSET:
+            sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
 class ListDestinations:
     """How many destinations are wanted."""
 
@@ -2473,7 +2642,7 @@ class Schedule:
     #: Its ended occurrences by outcome.
     counts: dict[str, int]
     #: Instants that did not fire, by reason: late (they passed before it could fire), overlap (the previous occurrence
-    #: had not finished), window (older than the catch-up window), paused.
+    #: had not finished), window (older than the catch-up window), paused, excluded (by a calendar, or skipped by hand).
     missed: dict[str, int]
     #: Triggers that wait to be fired.
     triggers_waiting: int
@@ -2487,6 +2656,14 @@ class Schedule:
     jitter: str
     #: Failed occurrences in a row that pause it; 0: never.
     pause_after_failures: int
+    #: Calendars: only instants on a date of one of them fire. Empty: no restriction.
+    only: list[str]
+    #: Calendars: no instant on a date of any of them fires.
+    skip: list[str]
+    #: What becomes of instants that its calendars exclude.
+    on_skipped: OnSkipped | str
+    #: Instants to come that are skipped by hand.
+    skipped_instants: list[str]
     #: The http or https URL to call, or `nats://subject` to publish to. Responses redact its secrets.
     callback_url: str
     #: The HTTP method of the callback.
@@ -2580,6 +2757,10 @@ class Schedule:
             catch_up=source["catchUp"],
             jitter=source["jitter"],
             pause_after_failures=source["pauseAfterFailures"],
+            only=source["only"],
+            skip=source["skip"],
+            on_skipped=source["onSkipped"],
+            skipped_instants=source["skippedInstants"],
             callback_url=source["callbackUrl"],
             method=source["method"],
             headers=source["headers"],
@@ -2674,6 +2855,8 @@ class Preview:
     instants: list[datetime]
     #: When it runs, in words.
     sentence: str
+    #: The instants until the last of these that don't fire, and why; with onSkipped next those that move. At most 100.
+    excluded: list[ExcludedInstant]
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Preview:
@@ -2681,6 +2864,28 @@ class Preview:
         return cls(
             instants=[parse_instant(each) for each in source["instants"]],
             sentence=source["sentence"],
+            excluded=[ExcludedInstant.from_json(each) for each in source["excluded"]],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class ExcludedInstant:
+    """An instant that does not fire."""
+
+    #: The instant; one that a calendar excludes is without jitter.
+    instant: datetime
+    #: only, skip, once or missing.
+    reason: ExclusionReason | str
+    #: The calendar, or those of only.
+    calendar: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> ExcludedInstant:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            instant=parse_instant(source["instant"]),
+            reason=source["reason"],
+            calendar=source.get("calendar"),
         )
 
 
@@ -2715,7 +2920,7 @@ class OccurrenceRun:
     attempts: int
     #: The latest attempts, oldest first.
     attempt_log: list[Attempt]
-    #: Instants between this occurrence and the next that did not fire.
+    #: Instants between this occurrence and the next that did not fire; excluded ones are before it.
     missed: list[MissedRange]
     #: Why it fired: regular, trigger, backfill or replay; absent if it did not.
     source: OccurrenceSource | str | None = None
@@ -2738,7 +2943,7 @@ class OccurrenceRun:
 class MissedRange:
     """Instants that did not fire, from the first to the last."""
 
-    #: late, overlap, window or paused.
+    #: late, overlap, window, paused or excluded.
     reason: str
     #: How many; 1,000 stands for more, too.
     count: int
@@ -3351,6 +3556,125 @@ class FlowPage:
         return cls(
             flows=[Flow.from_json(each) for each in source["flows"]],
             next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class Calendar:
+    """A calendar: its dates are those of `dates`, `ranges` and `weekdays` together."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The calendar's name, unique in its namespace.
+    name: str
+    #: The IANA time zone in which its dates begin and end. Default UTC.
+    time_zone: str
+    #: Single dates, as 2027-12-25.
+    dates: list[str]
+    #: Ranges of dates, both ends included.
+    ranges: list[DateRangeAnswer]
+    #: Weekdays, of every week.
+    weekdays: list[str]
+    #: 1, and one more with each change.
+    version: int
+    #: An RFC 3339 instant with a time zone.
+    created_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    updated_at: datetime
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Calendar:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            namespace=source["namespace"],
+            name=source["name"],
+            time_zone=source["timeZone"],
+            dates=source["dates"],
+            ranges=[DateRangeAnswer.from_json(each) for each in source["ranges"]],
+            weekdays=source["weekdays"],
+            version=source["version"],
+            created_at=parse_instant(source["createdAt"]),
+            updated_at=parse_instant(source["updatedAt"]),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class DateRangeAnswer:
+    """Dates from the first to the last."""
+
+    #: The first date.
+    first: str
+    #: The last date.
+    last: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> DateRangeAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            first=source["first"],
+            last=source["last"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class CalendarPage:
+    """A page of calendars, by name. A page without `nextCursor` is the last."""
+
+    calendars: list[CalendarSummary]
+    #: `nextCursor` of the previous page.
+    next_cursor: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> CalendarPage:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            calendars=[CalendarSummary.from_json(each) for each in source["calendars"]],
+            next_cursor=source.get("nextCursor"),
+        )
+
+
+@dataclass(kw_only=True, slots=True)
+class CalendarSummary:
+    """A calendar without its dates."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The calendar's name, unique in its namespace.
+    name: str
+    #: The IANA time zone in which its dates begin and end. Default UTC.
+    time_zone: str
+    #: How many single dates it has.
+    date_count: int
+    #: How many ranges it has.
+    range_count: int
+    #: Weekdays, of every week.
+    weekdays: list[str]
+    #: 1, and one more with each change.
+    version: int
+    #: An RFC 3339 instant with a time zone.
+    created_at: datetime
+    #: An RFC 3339 instant with a time zone.
+    updated_at: datetime
+    #: The first of its dates and ranges; absent if it has none.
+    first_date: str | None = None
+    #: The last of them: a calendar that ends soon has to be put again.
+    last_date: str | None = None
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> CalendarSummary:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            namespace=source["namespace"],
+            name=source["name"],
+            time_zone=source["timeZone"],
+            date_count=source["dateCount"],
+            range_count=source["rangeCount"],
+            weekdays=source["weekdays"],
+            version=source["version"],
+            created_at=parse_instant(source["createdAt"]),
+            updated_at=parse_instant(source["updatedAt"]),
+            first_date=source.get("firstDate"),
+            last_date=source.get("lastDate"),
         )
 
 

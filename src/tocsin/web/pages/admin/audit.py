@@ -33,6 +33,8 @@ ACTIONS = {
     AuditAction.FAILURES_DISMISSED: "Dismissed failures in",
     AuditAction.FLOW_CHANGED: "Changed a flow of",
     AuditAction.FLOW_DELETED: "Deleted a flow of",
+    AuditAction.CALENDAR_CHANGED: "Changed a calendar of",
+    AuditAction.CALENDAR_DELETED: "Deleted a calendar of",
     AuditAction.JOB_CREATED: "Created job",
     AuditAction.JOB_CHANGED: "Changed job",
     AuditAction.JOB_ENDED: "Ended job",

@@ -8,9 +8,9 @@ from functools import partial
 from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.errors import BacklogFull, FieldError, InvalidInput, ScheduleEnded
+from tocsin.model.occurrences import Occurrences
 from tocsin.model.recurrence import time_zone
-from tocsin.model.schedule import MISSED_MAX, Occurrences
-from tocsin.timers.schedules import ScheduleView
+from tocsin.model.schedule import MISSED_MAX
 from tocsin.web.http import schedule_wire as wire
 from tocsin.web.http.errors import problem_kind
 from tocsin.web.http.schedules import ScheduleParser
@@ -62,7 +62,9 @@ class ScheduleActions(Part):
             from_us, to_us = self._schedule_parser.backfill(wire.BackfillSchedule(*name, after, before))
         except InvalidInput as error:
             return await self._refused(context, name, error)
-        number, first, last = await self._schedules.turns.run(_passed, view, from_us - 1, to_us - 1)
+        number, first, last = await self._schedules.turns.run(
+            _passed, self._schedules.instants_of(view), from_us - 1, to_us - 1
+        )
         return self._pages.page(
             "schedules/backfill.html",
             context,
@@ -85,6 +87,23 @@ class ScheduleActions(Part):
             await self._schedules.backfill(namespace, schedule_id, *self._schedule_parser.backfill(sent))
 
         return await self._act(fire, "backfilled", context)
+
+    @route("POST", "/schedules/skip")
+    async def skip(self, context: RequestContext) -> Response:
+        """Skips an instant to come."""
+        return await self._act(self._once(context, self._schedules.skip), "skipped", context)
+
+    @route("POST", "/schedules/unskip")
+    async def unskip(self, context: RequestContext) -> Response:
+        """Fires at an instant all the same that was to be skipped."""
+        return await self._act(self._once(context, self._schedules.unskip), "unskipped", context)
+
+    def _once(self, context: RequestContext, change: Callable[[str, str, int], Awaitable[object]]) -> Action:
+        async def act(namespace: str, schedule_id: str) -> None:
+            sent = wire.SkipSchedule(namespace, schedule_id, context.form.get("instant"))
+            await change(namespace, schedule_id, self._schedule_parser.skip(sent))
+
+        return act
 
     @route("POST", "/schedules/replay")
     async def replay(self, context: RequestContext) -> Response:
@@ -118,7 +137,6 @@ def _reason(error: InvalidInput | ScheduleEnded | BacklogFull) -> str:
     return " ".join(f"{_LABELS.get(bad.path, bad.path)} {bad.reason}." for bad in error.errors)
 
 
-def _passed(view: ScheduleView, after_us: int, until_us: int) -> tuple[int, int | None, int | None]:
+def _passed(occurrences: Occurrences, after_us: int, until_us: int) -> tuple[int, int | None, int | None]:
     """How many instants of a schedule are in (after, until], the first and the last."""
-    occurrences = Occurrences(view.definition, view.uuid, view.timer.created_at)
     return occurrences.count(after_us, until_us), occurrences.after(after_us), occurrences.until(until_us)

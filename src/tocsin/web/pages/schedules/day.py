@@ -13,8 +13,9 @@ from starlette.responses import Response
 
 from tocsin.model.access import EVERY, Role
 from tocsin.model.instants import US_PER_SECOND
+from tocsin.model.occurrences import Occurrences
 from tocsin.model.recurrence import time_zone
-from tocsin.model.schedule import Occurrences, ScheduleStatus
+from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleListRequest, ScheduleView
 from tocsin.web.http.access import listed_in
 from tocsin.web.http.errors import Forbidden
@@ -106,8 +107,9 @@ class ScheduleDay(Part):
         day = _day(context.query.get("zone"), context.query.get("date"), context.now_us)
         views, more = await self._read(context, scope)
         active = [view for view in views if view.status is ScheduleStatus.ACTIVE]
-        turns = self._site.schedules.turns
-        lanes = [lane for lane in await turns.each(_lane(view, day, context.now_us) for view in active) if lane.number]
+        schedules = self._site.schedules
+        drawn = (_lane(view, schedules.instants_of(view), day, context.now_us) for view in active)
+        lanes = [lane for lane in await schedules.turns.each(drawn) if lane.number]
         lanes.sort(key=lambda lane: (lane.first, lane.view.timer.id))
         starts = Counter(at for lane in lanes for at in lane.instants)
         at = int(text) if (text := context.query.get("at")).isdecimal() and len(text) < 18 else None
@@ -174,8 +176,7 @@ def _midnight(day: date, rules: tzinfo) -> int:
     return round(datetime(day.year, day.month, day.day, tzinfo=rules).timestamp()) * US_PER_SECOND
 
 
-def _lane(view: ScheduleView, day: Day, now_us: int) -> Lane:
-    occurrences = Occurrences(view.definition, view.uuid, view.timer.created_at)
+def _lane(view: ScheduleView, occurrences: Occurrences, day: Day, now_us: int) -> Lane:
     begin, end = max(day.start, view.timer.created_at) - 1, day.end - 1
     number = occurrences.count(begin, end) if begin < end else 0
     if number <= _TICKS_MAX:

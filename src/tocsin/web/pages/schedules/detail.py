@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from starlette.responses import Response
 
 from tocsin.model.access import Role
-from tocsin.model.instants import format_duration
+from tocsin.model.instants import US_PER_DAY, format_duration
+from tocsin.model.recurrence import time_zone
 from tocsin.model.schedule import Definition, ScheduleStatus
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.schedules.outcomes import STRIP_CELLS, entries, strip
-from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, schedule_path, version, zone_of, zoned
+from tocsin.web.pages.schedules.presentation import (
+    CATCH_UP_WORDS,
+    ON_SKIPPED_WORDS,
+    excluded_words,
+    in_zone,
+    schedule_path,
+    version,
+    zone_of,
+    zoned,
+)
 from tocsin.web.pages.site import Part, Site, route
 
 #: Occurrences on one page: those of the strip.
@@ -28,10 +40,16 @@ _NOTICES = {
     "triggered": "The schedule fires once now, or as soon as the current occurrence has ended.",
     "replayed": "The occurrence fires again, after what is under way and in turn with regular instants.",
     "backfilled": "Backfill started. Its instants fire one after the other.",
+    "skipped": "The instant is skipped.",
+    "unskipped": "The instant fires.",
     "deleted": "Schedule deleted. An in-flight attempt may still arrive.",
 }
 #: Why a schedule is paused, by the reason that it carries.
 _PAUSED = {"request": "This schedule was paused by request.", "failures": "Paused automatically: {failures} failed."}
+
+
+#: Excluded instants that are shown, and how far they are looked for if no instant is left.
+_EXCLUDED_SHOWN, _WITHOUT_INSTANTS_US = 7, 366 * US_PER_DAY
 
 
 class ScheduleDetail(Part):
@@ -74,6 +92,8 @@ class ScheduleDetail(Part):
             namespace=known,
             zone=zone,
             following=zoned(view.next_instants, zone),
+            excluded=await self._schedules.turns.run(self._excluded, view, context.now_us),
+            skipped=zoned(view.skips, zone),
             occurrences=occurrences,
             entries=list(entries(occurrences.runs)),
             strip=None if cursor else strip(view, occurrences.runs),
@@ -91,6 +111,19 @@ class ScheduleDetail(Part):
             else None,
             live=f"/ui/live/schedules?namespace={namespace}",
         )
+
+    def _excluded(self, view: ScheduleView, now_us: int) -> list[str]:
+        """The instants until the last that is shown that don't fire, and why."""
+        if view.status is ScheduleStatus.ENDED or not view.definition.calendars:
+            return []
+        zone = time_zone(zone_of(view.definition))
+        until = view.next_instants[-1] if view.next_instants else now_us + _WITHOUT_INSTANTS_US
+        found = self._schedules.instants_of(view).excluded_instants(now_us, until)
+        return [
+            excluded_words(each, zone, in_zone(now_us, zone))
+            for each in islice(found, _EXCLUDED_SHOWN)
+            if each.reason != "once"
+        ]
 
 
 def _paused_words(view: ScheduleView) -> str:
@@ -112,6 +145,9 @@ def _facts(definition: Definition) -> dict[str, str | int]:
         "Start": definition.start_at,
         "End (exclusive)": definition.end_at,
         "Max occurrences": None if definition.occurrences_max is None else str(definition.occurrences_max),
+        "Only on": ", ".join(definition.only) or None,
+        "Not on": ", ".join(definition.skip) or None,
+        "Excluded instants": ON_SKIPPED_WORDS[definition.on_skipped] if definition.calendars else None,
         "Jitter": format_duration(jitter) if jitter else None,
         "Missed instants": CATCH_UP_WORDS[definition.catch_up],
         "Catch-up window": format_duration(definition.window_us),

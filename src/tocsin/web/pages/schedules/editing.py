@@ -22,7 +22,14 @@ from tocsin.web.pages.context import RequestContext
 from tocsin.web.pages.editing import CallbackEditing, Outcome
 from tocsin.web.pages.forms import Body
 from tocsin.web.pages.schedules.forms import DEFAULT_CRON, PRESETS, ScheduleForm, command, reader_zone
-from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, OTHERS_MAX, preview, schedule_path, spoken
+from tocsin.web.pages.schedules.presentation import (
+    CATCH_UP_WORDS,
+    ON_SKIPPED_WORDS,
+    OTHERS_MAX,
+    preview,
+    schedule_path,
+    spoken,
+)
 from tocsin.web.pages.site import Site
 
 #: The labels of the fields by their names in the API, in their order on the page.
@@ -38,6 +45,9 @@ _LABELS = {
     "maxOccurrences": "Max occurrences",
     "namespace": "Namespace",
     "id": "Id",
+    "only": "Only on",
+    "skip": "Not on",
+    "onSkipped": "Excluded instants",
     "catchUp": "Missed instants",
     "catchUpWindow": "Catch-up window",
     "jitter": "Jitter",
@@ -128,7 +138,9 @@ class ScheduleEditing(CallbackEditing[ScheduleForm, ScheduleView]):
         if definition is None:
             return found
         created_at = context.now_us if view is None else view.timer.created_at
-        found.preview = preview(definition, form.zone or "UTC", created_at, context.now_us)
+        found.preview = preview(
+            definition, form.zone or "UTC", created_at, context.now_us, self._schedules.calendars(form.namespace)
+        )
         found.when, found.first = spoken(form.cron, form.zone), found.preview.first
         for row in found.preview.instants[:1]:
             found.first += "" if row.time in found.when else f" at {row.time}"
@@ -145,7 +157,10 @@ class ScheduleEditing(CallbackEditing[ScheduleForm, ScheduleView]):
     def _definition(self, form: ScheduleForm, now_us: int) -> Definition | None:
         """The definition of the form's rule alone, even if other fields are invalid; None without a rule."""
         try:
-            found, _ = self._schedule_parser.preview(_preview_reader.read(msgspec.json.encode(form.timing())), now_us)
+            body = form.timing()
+            if body.keys() & {"only", "skip"}:
+                body["namespace"] = form.namespace
+            found, _ = self._schedule_parser.preview(_preview_reader.read(msgspec.json.encode(body)), now_us)
         except InvalidInput:
             return None
         assert isinstance(found, Definition)
@@ -170,6 +185,8 @@ class ScheduleEditing(CallbackEditing[ScheduleForm, ScheduleView]):
             "digest": "" if existing is None else _digest(existing),
             "zones": zone_names(),
             "catch_up_words": CATCH_UP_WORDS,
+            "on_skipped_words": ON_SKIPPED_WORDS,
+            "calendar_names": [each.name for each in self._schedules.calendars(form.namespace).all()],
         }
 
 

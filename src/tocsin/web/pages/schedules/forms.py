@@ -14,7 +14,7 @@ from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.hooks import Event
 from tocsin.model.instants import format_duration
 from tocsin.model.recurrence import time_zone
-from tocsin.model.schedule import CatchUp, Definition
+from tocsin.model.schedule import CatchUp, Definition, OnSkipped
 from tocsin.model.schedule_reading import find_zone, read_sentence
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.instants import format_instant
@@ -29,6 +29,7 @@ from tocsin.web.pages.forms import (
     lined,
     local_words,
     number,
+    repeated,
     server_flag,
 )
 from tocsin.web.pages.schedules.presentation import CATCH_UP_WORDS, in_zone, is_interval, spoken, zone_of
@@ -84,6 +85,9 @@ class ScheduleForm(CallbackForm):
     end: str = ""
     occurrences: str = ""
     jitter: str = ""
+    only: str = ""
+    skip: str = ""
+    on_skipped: str = OnSkipped.NONE.value
     catch_up: str = CatchUp.LATEST.value
     window: str = ""
     failures: str = ""
@@ -106,6 +110,9 @@ class ScheduleForm(CallbackForm):
             end=_local(definition.end_at, zone),
             occurrences="" if definition.occurrences_max is None else str(definition.occurrences_max),
             jitter=format_duration(definition.jitter_us) if definition.jitter_us else "",
+            only=", ".join(definition.only),
+            skip=", ".join(definition.skip),
+            on_skipped=definition.on_skipped.value,
             catch_up=definition.catch_up.value,
             window="" if definition.catch_up_window_us is None else format_duration(definition.catch_up_window_us),
             failures=str(definition.pause_after_failures) if definition.pause_after_failures else "",
@@ -163,11 +170,19 @@ class ScheduleForm(CallbackForm):
         ]
         return {
             **super(ScheduleForm, self).lines(plan),
+            "calendars": self._calendar_words(),
             "missed": f"{words.get(self.catch_up, self.catch_up)}, up to {window} late",
             "jitter": f"Up to {duration_words(self.jitter)} later" if self.jitter else "None",
             "failures": f"Pause after {self.failures} failures in a row" if self.failures else "Keep running",
             "bounds": ", ".join(until),
         }
+
+    def _calendar_words(self) -> str:
+        words = [f"only on {', '.join(_names(self.only))}"] if _names(self.only) else []
+        words += [f"not on {', '.join(_names(self.skip))}"] if _names(self.skip) else []
+        if words and self.on_skipped == OnSkipped.NEXT.value:
+            words.append("excluded instants move to the next date")
+        return "; ".join(words).capitalize() if words else "Every date"
 
     def timing(self) -> Body:
         """The members of an API request that define when the schedule is due. Raises InvalidInput."""
@@ -188,7 +203,8 @@ class ScheduleForm(CallbackForm):
                 body[path] = local_instant(path, text, zone, errors)
         if errors:
             raise InvalidInput(*errors)
-        return body
+        body |= {name: names for name in ("only", "skip") if (names := _names(getattr(self, name)))}
+        return body | ({"onSkipped": self.on_skipped} if self.on_skipped not in ("", OnSkipped.NONE.value) else {})
 
     def special(self, errors: list[FieldError]) -> Body:
         body: Body = {}
@@ -220,9 +236,15 @@ class ScheduleForm(CallbackForm):
         body = self.body()
         del body["namespace"], body["id"]
         empty: Body = {path: default for path, (_, default) in _LATENESS.items()} | dict.fromkeys(_INSTANTS)
+        empty |= {"only": [], "skip": [], "onSkipped": OnSkipped.NONE.value}
         if self.is_interval:
             return {**empty, **with_empty_callback(body, self.events)}
         return {**empty, "timeZone": "UTC", **with_empty_callback(body, self.events)}
+
+
+def _names(text: str) -> list[str]:
+    """The calendars that a field names."""
+    return [name for name in re.split(r"[\s,]+", text) if name]
 
 
 def preset_cron(name: str, before: str) -> str:
@@ -260,6 +282,9 @@ def command(server: str, body: Mapping[str, Any]) -> str:
     if body["namespace"] != "default":
         parts += flags(body, {"namespace": "--namespace"})
     parts += flags(given, {"cron": "--cron", "timeZone": "--time-zone", "every": "--every"})
+    for name in ("only", "skip"):
+        parts += repeated(f"--{name}", given.get(name, ())) or ([f"--clear {name}"] if name in given else [])
+    parts += flags(given, {"onSkipped": "--on-skipped"})
     parts += flags(given, {**_INSTANTS, **{path: flag for path, (flag, _) in _LATENESS.items()}})
     cleared = {**_INSTANTS, **{path: flag for path, (flag, default) in _LATENESS.items() if default is None}}
     cleared["expireAfter"] = "--expire-after"

@@ -6,11 +6,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice
 
-from tocsin.model.instants import US_PER_SECOND, parse_duration
+from tocsin.model.calendar import NO_CALENDARS, Calendars
+from tocsin.model.instants import US_PER_DAY, US_PER_SECOND, parse_duration
+from tocsin.model.occurrences import Excluded, Occurrences, instants
 from tocsin.model.recurrence import parsed, time_zone
 from tocsin.model.run import Run, source_of
-from tocsin.model.schedule import CatchUp, Definition, ScheduleStatus, Source, instants
+from tocsin.model.schedule import CatchUp, Definition, OnSkipped, ScheduleStatus, Source
 from tocsin.model.schedule_reading import find_zone
 from tocsin.model.schedule_words import every_sentence, rule_sentence
 from tocsin.timers.schedules import ScheduleView
@@ -31,6 +34,11 @@ _MISSED = {
     "overlap": "passed while an occurrence was unfinished",
     "window": "were older than the catch-up window",
     "paused": "passed while it was paused",
+    "excluded": "were excluded by a calendar, or skipped",
+}
+ON_SKIPPED_WORDS = {
+    OnSkipped.NONE: "Doesn’t fire",
+    OnSkipped.NEXT: "Moves to the next date that is allowed",
 }
 CATCH_UP_WORDS = {
     CatchUp.LATEST: "Fire the last missed instant",
@@ -136,6 +144,8 @@ def version(view: ScheduleView) -> str:
 _INSTANTS = 7
 #: Other schedules with the same instant are counted up to this number: more don't change the advice.
 OTHERS_MAX = 100
+#: Excluded instants that are shown, and how far they are looked for if no instant is left.
+_EXCLUDED_SHOWN, _WITHOUT_INSTANTS_US = 7, 366 * US_PER_DAY
 
 
 def is_interval(rule: str) -> bool:
@@ -178,19 +188,25 @@ class PreviewRow:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The next instants of a definition; `first` is the first one's day in words. `ends`: there are no more."""
+    """The next instants of a definition; `first` is the first one's day in words. `ends`: there are no more. `excluded` are
+    the first of those until the last that don't fire, in words."""
 
     instants: list[PreviewRow]
     first: str
     ends: bool
+    excluded: list[str]
 
 
-def preview(definition: Definition, zone: str, created_at: int, now_us: int) -> Preview:
+def preview(
+    definition: Definition, zone: str, created_at: int, now_us: int, calendars: Calendars = NO_CALENDARS
+) -> Preview:
     """The preview of a valid definition in a zone, without its jitter. Intervals without an anchor count from
     `created_at`."""
     wanted = min(_INSTANTS, definition.occurrences_max or _INSTANTS)
-    found = list(instants(definition, None, now_us, wanted + 1, created_at=created_at))
-    ends = len(found) <= wanted or definition.occurrences_max == wanted
+    found = list(instants(definition, None, now_us, wanted + 1, created_at=created_at, calendars=calendars))
+    until = found[:wanted][-1] if found else now_us + _WITHOUT_INSTANTS_US
+    excluded = Occurrences(definition, b"", created_at, calendars).excluded_instants(now_us, until)
+    ends = (len(found) <= wanted and not definition.calendars) or definition.occurrences_max == wanted
     rules, now = time_zone(zone), in_zone(now_us, time_zone(zone))
     rows: list[PreviewRow] = []
     before = None
@@ -200,7 +216,15 @@ def preview(definition: Definition, zone: str, created_at: int, now_us: int) -> 
         rows.append(PreviewRow(at, _date(local, now), clock(local), _utc(utc, local), notice))
         before = local
     first = in_zone(found[0], rules) if found else None
-    return Preview(rows, "" if first is None else _day(first, now), ends)
+    words = [excluded_words(each, rules, now) for each in islice(excluded, _EXCLUDED_SHOWN)]
+    return Preview(rows, "" if first is None else _day(first, now), ends, words)
+
+
+def excluded_words(excluded: Excluded, rules: tzinfo, now: datetime) -> str:
+    """An excluded instant and why, such as `Sat 6 Feb 09:00 (weekends)`."""
+    local = in_zone(excluded.instant, rules)
+    why = {"once": "skipped", "only": f"not in {excluded.calendar}", "missing": f"no calendar {excluded.calendar}"}
+    return f"{_date(local, now)} {clock(local)} ({why.get(excluded.reason, excluded.calendar)})"
 
 
 def _date(at: datetime, now: datetime) -> str:

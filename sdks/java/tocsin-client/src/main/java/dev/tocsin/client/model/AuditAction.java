@@ -52,6 +52,12 @@ public record AuditAction(String value) implements OpenEnum {
     /** flow_deleted. */
     public static final AuditAction FLOW_DELETED = new AuditAction("flow_deleted");
 
+    /** calendar_changed. */
+    public static final AuditAction CALENDAR_CHANGED = new AuditAction("calendar_changed");
+
+    /** calendar_deleted. */
+    public static final AuditAction CALENDAR_DELETED = new AuditAction("calendar_deleted");
+
     /** destination_changed. */
     public static final AuditAction DESTINATION_CHANGED = new AuditAction("destination_changed");
 

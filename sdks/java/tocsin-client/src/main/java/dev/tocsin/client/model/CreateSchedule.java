@@ -54,6 +54,11 @@ import java.util.Map;
  * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
  * @param pauseAfterFailures Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
+ * @param only Calendars: only instants on a date of one of them fire. Empty: no restriction.
+ * @param skip Calendars: no instant on a date of any of them fires.
+ * @param onSkipped What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+ * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+ * before it. next requires cron with fixed times.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
  */
@@ -88,6 +93,9 @@ public record CreateSchedule(
         Field<CatchUp> catchUp,
         Field<Duration> catchUpWindow,
         Field<Long> pauseAfterFailures,
+        Field<List<String>> only,
+        Field<List<String>> skip,
+        Field<OnSkipped> onSkipped,
         Field<Hook> onMissed,
         Field<Hook> onPaused) {
 
@@ -105,6 +113,9 @@ public record CreateSchedule(
                 namespace,
                 id,
                 callbackUrl,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -184,6 +195,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -238,6 +252,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -290,6 +307,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -344,6 +364,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -396,6 +419,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -448,6 +474,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -500,6 +529,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -552,6 +584,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -604,6 +639,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -656,6 +694,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -710,6 +751,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -762,6 +806,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -816,6 +863,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -868,6 +918,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -920,6 +973,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -974,6 +1030,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1028,6 +1087,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1080,6 +1142,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1132,6 +1197,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1184,6 +1252,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1236,6 +1307,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1288,6 +1362,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1340,6 +1417,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1394,6 +1474,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1448,6 +1531,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1500,6 +1586,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1552,6 +1641,178 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Calendars: only instants on a date of one of them fire. Empty: no restriction.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule only(List<String> value) {
+        return only(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param only Calendars: only instants on a date of one of them fire. Empty: no restriction.
+     * @return a copy with it
+     */
+    public CreateSchedule only(Field<List<String>> only) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Calendars: no instant on a date of any of them fires.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule skip(List<String> value) {
+        return skip(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param skip Calendars: no instant on a date of any of them fires.
+     * @return a copy with it
+     */
+    public CreateSchedule skip(Field<List<String>> skip) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+     * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+     * before it. next requires cron with fixed times.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule onSkipped(OnSkipped value) {
+        return onSkipped(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSkipped What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+     * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+     * before it. next requires cron with fixed times.
+     * @return a copy with it
+     */
+    public CreateSchedule onSkipped(Field<OnSkipped> onSkipped) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                dryRun,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1604,6 +1865,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1656,6 +1920,9 @@ public record CreateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1697,6 +1964,9 @@ public record CreateSchedule(
         catchUp.putInto(sent, "catchUp", CatchUp::toJson);
         catchUpWindow.putInto(sent, "catchUpWindow", Values::toJson);
         pauseAfterFailures.putInto(sent, "pauseAfterFailures", Json::of);
+        only.putInto(sent, "only", each -> Json.array(each, Json::of));
+        skip.putInto(sent, "skip", each -> Json.array(each, Json::of));
+        onSkipped.putInto(sent, "onSkipped", OnSkipped::toJson);
         onMissed.putInto(sent, "onMissed", Hook::toJson);
         onPaused.putInto(sent, "onPaused", Hook::toJson);
         return Json.object(sent);

@@ -8,7 +8,7 @@ import java.time.Instant;
 /**
  * Instants that did not fire, from the first to the last.
  *
- * @param reason late, overlap, window or paused.
+ * @param reason late, overlap, window, paused or excluded.
  * @param count How many; 1,000 stands for more, too.
  * @param firstAt An RFC 3339 instant with a time zone.
  * @param lastAt An RFC 3339 instant with a time zone.

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * @param status status
  * @param attempts Number of attempts made, of which the latest are kept.
  * @param attemptLog The latest attempts, oldest first.
- * @param missed Instants between this occurrence and the next that did not fire.
+ * @param missed Instants between this occurrence and the next that did not fire; excluded ones are before it.
  * @param source Why it fired: regular, trigger, backfill or replay; absent if it did not. Null if absent.
  */
 public record OccurrenceRun(

@@ -11,10 +11,13 @@ import java.util.List;
  *
  * @param instants The next instants, in UTC. Those of a schedule include its jitter.
  * @param sentence When it runs, in words.
+ * @param excluded The instants until the last of these that don't fire, and why; with onSkipped next those that move.
+ * At most 100.
  */
 public record Preview(
         List<Instant> instants,
-        String sentence) {
+        String sentence,
+        List<ExcludedInstant> excluded) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -25,6 +28,7 @@ public record Preview(
     public static Preview fromJson(Json source) {
         return new Preview(
                 source.read("instants", json -> json.asList(Values::toInstant)),
-                source.read("sentence", Json::asString));
+                source.read("sentence", Json::asString),
+                source.read("excluded", json -> json.asList(ExcludedInstant::fromJson)));
     }
 }

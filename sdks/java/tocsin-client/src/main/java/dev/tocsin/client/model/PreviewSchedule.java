@@ -7,11 +7,13 @@ import dev.tocsin.client.Values;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
  * A definition, with exactly one of <code>cron</code> and <code>every</code>, or a schedule:
- * <code>namespace</code> and <code>scheduleId</code>.
+ * <code>namespace</code> and <code>scheduleId</code>. A definition with <code>only</code> or
+ * <code>skip</code> requires the <code>namespace</code> of the calendars.
  *
  * @param namespace The namespace's name.
  * @param scheduleId The schedule's id, unique among its namespace's schedules.
@@ -22,6 +24,11 @@ import java.util.Map;
  * @param anchor An instant from which every counts, in both directions. Default: the schedule's creation.
  * @param startAt No instant is earlier than this.
  * @param endAt All instants are earlier than this.
+ * @param only Calendars: only instants on a date of one of them fire. Empty: no restriction.
+ * @param skip Calendars: no instant on a date of any of them fires.
+ * @param onSkipped What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+ * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+ * before it. next requires cron with fixed times.
  * @param count Maximum number of instants. Default 10.
  */
 public record PreviewSchedule(
@@ -33,6 +40,9 @@ public record PreviewSchedule(
         Field<Instant> anchor,
         Field<Instant> startAt,
         Field<Instant> endAt,
+        Field<List<String>> only,
+        Field<List<String>> skip,
+        Field<OnSkipped> onSkipped,
         Field<Long> count) {
 
     /**
@@ -42,6 +52,9 @@ public record PreviewSchedule(
      */
     public static PreviewSchedule of() {
         return new PreviewSchedule(
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -79,6 +92,9 @@ public record PreviewSchedule(
                 anchor,
                 startAt,
                 endAt,
+                only,
+                skip,
+                onSkipped,
                 count);
     }
 
@@ -108,6 +124,9 @@ public record PreviewSchedule(
                 anchor,
                 startAt,
                 endAt,
+                only,
+                skip,
+                onSkipped,
                 count);
     }
 
@@ -139,6 +158,9 @@ public record PreviewSchedule(
                 anchor,
                 startAt,
                 endAt,
+                only,
+                skip,
+                onSkipped,
                 count);
     }
 
@@ -168,6 +190,9 @@ public record PreviewSchedule(
                 anchor,
                 startAt,
                 endAt,
+                only,
+                skip,
+                onSkipped,
                 count);
     }
 
@@ -197,6 +222,9 @@ public record PreviewSchedule(
                 anchor,
                 startAt,
                 endAt,
+                only,
+                skip,
+                onSkipped,
                 count);
     }
 
@@ -226,6 +254,9 @@ public record PreviewSchedule(
                 anchor,
                 startAt,
                 endAt,
+                only,
+                skip,
+                onSkipped,
                 count);
     }
 
@@ -255,6 +286,9 @@ public record PreviewSchedule(
                 anchor,
                 startAt,
                 endAt,
+                only,
+                skip,
+                onSkipped,
                 count);
     }
 
@@ -284,6 +318,109 @@ public record PreviewSchedule(
                 anchor,
                 startAt,
                 endAt,
+                only,
+                skip,
+                onSkipped,
+                count);
+    }
+
+    /**
+     * Calendars: only instants on a date of one of them fire. Empty: no restriction.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PreviewSchedule only(List<String> value) {
+        return only(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param only Calendars: only instants on a date of one of them fire. Empty: no restriction.
+     * @return a copy with it
+     */
+    public PreviewSchedule only(Field<List<String>> only) {
+        return new PreviewSchedule(
+                namespace,
+                scheduleId,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                only,
+                skip,
+                onSkipped,
+                count);
+    }
+
+    /**
+     * Calendars: no instant on a date of any of them fires.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PreviewSchedule skip(List<String> value) {
+        return skip(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param skip Calendars: no instant on a date of any of them fires.
+     * @return a copy with it
+     */
+    public PreviewSchedule skip(Field<List<String>> skip) {
+        return new PreviewSchedule(
+                namespace,
+                scheduleId,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                only,
+                skip,
+                onSkipped,
+                count);
+    }
+
+    /**
+     * What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+     * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+     * before it. next requires cron with fixed times.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PreviewSchedule onSkipped(OnSkipped value) {
+        return onSkipped(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSkipped What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+     * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+     * before it. next requires cron with fixed times.
+     * @return a copy with it
+     */
+    public PreviewSchedule onSkipped(Field<OnSkipped> onSkipped) {
+        return new PreviewSchedule(
+                namespace,
+                scheduleId,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                only,
+                skip,
+                onSkipped,
                 count);
     }
 
@@ -313,6 +450,9 @@ public record PreviewSchedule(
                 anchor,
                 startAt,
                 endAt,
+                only,
+                skip,
+                onSkipped,
                 count);
     }
 
@@ -331,6 +471,9 @@ public record PreviewSchedule(
         anchor.putInto(sent, "anchor", Values::toJson);
         startAt.putInto(sent, "startAt", Values::toJson);
         endAt.putInto(sent, "endAt", Values::toJson);
+        only.putInto(sent, "only", each -> Json.array(each, Json::of));
+        skip.putInto(sent, "skip", each -> Json.array(each, Json::of));
+        onSkipped.putInto(sent, "onSkipped", OnSkipped::toJson);
         count.putInto(sent, "count", Json::of);
         return Json.object(sent);
     }

@@ -21,13 +21,18 @@ import org.jspecify.annotations.Nullable;
  * @param nextInstants Its next three instants.
  * @param counts Its ended occurrences by outcome.
  * @param missed Instants that did not fire, by reason: late (they passed before it could fire), overlap (the
- * previous occurrence had not finished), window (older than the catch-up window), paused.
+ * previous occurrence had not finished), window (older than the catch-up window), paused, excluded (by
+ * a calendar, or skipped by hand).
  * @param triggersWaiting Triggers that wait to be fired.
  * @param backfillsWaiting Backfills that are not complete.
  * @param replaysWaiting Failed occurrences that wait to be replayed.
  * @param catchUp What becomes of instants that pass while it cannot fire.
  * @param jitter By how much each instant is delayed at most.
  * @param pauseAfterFailures Failed occurrences in a row that pause it; 0: never.
+ * @param only Calendars: only instants on a date of one of them fire. Empty: no restriction.
+ * @param skip Calendars: no instant on a date of any of them fires.
+ * @param onSkipped What becomes of instants that its calendars exclude.
+ * @param skippedInstants Instants to come that are skipped by hand.
  * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
  * secrets.
  * @param method The HTTP method of the callback.
@@ -85,6 +90,10 @@ public record Schedule(
         CatchUp catchUp,
         Duration jitter,
         long pauseAfterFailures,
+        List<String> only,
+        List<String> skip,
+        OnSkipped onSkipped,
+        List<String> skippedInstants,
         String callbackUrl,
         CallbackMethod method,
         Map<String, String> headers,
@@ -144,6 +153,10 @@ public record Schedule(
                 source.read("catchUp", CatchUp::fromJson),
                 source.read("jitter", Values::toDuration),
                 source.read("pauseAfterFailures", Json::asLong),
+                source.read("only", json -> json.asList(Json::asString)),
+                source.read("skip", json -> json.asList(Json::asString)),
+                source.read("onSkipped", OnSkipped::fromJson),
+                source.read("skippedInstants", json -> json.asList(Json::asString)),
                 source.read("callbackUrl", Json::asString),
                 source.read("method", CallbackMethod::fromJson),
                 source.read("headers", json -> json.asMap(Json::asString)),

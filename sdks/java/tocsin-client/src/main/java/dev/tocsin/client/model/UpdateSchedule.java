@@ -55,6 +55,11 @@ import java.util.Map;
  * has not finished. latest: the last of them fires (the default); all: each fires; none: none fires.
  * @param catchUpWindow Instants that are later than this are missed. Default 24h; with catchUp none, 60s.
  * @param pauseAfterFailures Pauses the schedule when this many occurrences in a row have failed. Default 0: never.
+ * @param only Calendars: only instants on a date of one of them fire. Empty: no restriction.
+ * @param skip Calendars: no instant on a date of any of them fires.
+ * @param onSkipped What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+ * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+ * before it. next requires cron with fixed times.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
  */
@@ -88,6 +93,9 @@ public record UpdateSchedule(
         Field<CatchUp> catchUp,
         Field<Duration> catchUpWindow,
         Field<Long> pauseAfterFailures,
+        Field<List<String>> only,
+        Field<List<String>> skip,
+        Field<OnSkipped> onSkipped,
         Field<Hook> onMissed,
         Field<Hook> onPaused) {
 
@@ -102,6 +110,9 @@ public record UpdateSchedule(
         return new UpdateSchedule(
                 namespace,
                 scheduleId,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -182,6 +193,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -233,6 +247,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -286,6 +303,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -339,6 +359,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -390,6 +413,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -441,6 +467,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -492,6 +521,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -543,6 +575,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -594,6 +629,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -645,6 +683,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -698,6 +739,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -749,6 +793,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -802,6 +849,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -853,6 +903,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -904,6 +957,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -957,6 +1013,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1010,6 +1069,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1061,6 +1123,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1112,6 +1177,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1163,6 +1231,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1214,6 +1285,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1265,6 +1339,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1316,6 +1393,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1369,6 +1449,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1422,6 +1505,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1473,6 +1559,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1524,6 +1613,175 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Calendars: only instants on a date of one of them fire. Empty: no restriction.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule only(List<String> value) {
+        return only(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param only Calendars: only instants on a date of one of them fire. Empty: no restriction.
+     * @return a copy with it
+     */
+    public UpdateSchedule only(Field<List<String>> only) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Calendars: no instant on a date of any of them fires.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule skip(List<String> value) {
+        return skip(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param skip Calendars: no instant on a date of any of them fires.
+     * @return a copy with it
+     */
+    public UpdateSchedule skip(Field<List<String>> skip) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+     * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+     * before it. next requires cron with fixed times.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateSchedule onSkipped(OnSkipped value) {
+        return onSkipped(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onSkipped What becomes of an instant that a calendar excludes. none: nothing (the default); next: it moves to
+     * the same time of day on the next date that is allowed, unless the rule has instants on that date or
+     * before it. next requires cron with fixed times.
+     * @return a copy with it
+     */
+    public UpdateSchedule onSkipped(Field<OnSkipped> onSkipped) {
+        return new UpdateSchedule(
+                namespace,
+                scheduleId,
+                callbackUrl,
+                managedBy,
+                expectedVersion,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1575,6 +1833,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1626,6 +1887,9 @@ public record UpdateSchedule(
                 catchUp,
                 catchUpWindow,
                 pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
                 onMissed,
                 onPaused);
     }
@@ -1666,6 +1930,9 @@ public record UpdateSchedule(
         catchUp.putInto(sent, "catchUp", CatchUp::toJson);
         catchUpWindow.putInto(sent, "catchUpWindow", Values::toJson);
         pauseAfterFailures.putInto(sent, "pauseAfterFailures", Json::of);
+        only.putInto(sent, "only", each -> Json.array(each, Json::of));
+        skip.putInto(sent, "skip", each -> Json.array(each, Json::of));
+        onSkipped.putInto(sent, "onSkipped", OnSkipped::toJson);
         onMissed.putInto(sent, "onMissed", Hook::toJson);
         onPaused.putInto(sent, "onPaused", Hook::toJson);
         return Json.object(sent);

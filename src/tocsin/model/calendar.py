@@ -1,0 +1,309 @@
+"""Calendars: named sets of dates in a time zone, and the instants that they exclude from schedules. Pure; instants are
+microseconds since 1970 (UTC).
+
+A date begins when the clocks of the calendar's zone first show it, and ends when the next one begins. So each instant is of
+one date, also where clocks go back over midnight.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from tocsin.model.instants import INSTANT_MIN
+from tocsin.model.recurrence import time_zone
+
+#: Calendars of one namespace, and of one schedule's `only` and `skip`: every node has all of them in memory.
+CALENDARS_MAX = 100
+NAMED_MAX = 10
+#: Dates and ranges of one calendar. Its record is at most 256 KiB.
+DATES_MAX, RANGES_MAX = 10_000, 1_000
+WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
+#: The dates that a calendar may have. Schedules fire no later.
+DATE_MIN, DATE_MAX = date(1970, 1, 1), date(9998, 12, 31)
+
+#: Runs of dates that are looked at to find how far instants are excluded: three years, if they change daily.
+_RUNS_MAX = 1_000
+#: Excluded stretches that are kept for one combination of calendars, and combinations that are kept of one namespace.
+_STRETCHES_MAX, _COMBINATIONS_MAX = 4_096, 4_096
+_EVERY_WEEKDAY = 127
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class DateRange(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Dates from the first to the last, both included."""
+
+    first: date
+    last: date
+
+
+class Calendar(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A named set of dates: those that it lists, those of its ranges, and the weekdays of every week. All three are sorted,
+    without duplicates. `weekdays` has names of `WEEKDAYS`. `version` is its record's."""
+
+    namespace: str
+    name: str
+    created_at: int
+    updated_at: int
+    time_zone: str = "UTC"
+    dates: tuple[date, ...] = ()
+    ranges: tuple[DateRange, ...] = ()
+    weekdays: tuple[str, ...] = ()
+    version: int = 1
+
+
+class Run(NamedTuple):
+    """Consecutive instants that are all of the calendar, or all not: from `begin` on, before `end`. None: without a bound."""
+
+    is_member: bool
+    begin: int | None
+    end: int | None
+
+
+class Stretch(NamedTuple):
+    """Consecutive excluded instants: from `begin` on, before `end`. None: without a bound."""
+
+    begin: int | None
+    end: int | None
+
+
+class Days:
+    """The dates of a calendar, ready to be looked up."""
+
+    __slots__ = ("_begins", "_ends", "_weekdays", "_zone", "name")
+
+    def __init__(self, calendar: Calendar) -> None:
+        self.name = calendar.name
+        self._zone = time_zone(calendar.time_zone)
+        self._weekdays = sum(1 << WEEKDAYS.index(each) for each in calendar.weekdays)
+        spans = [(day.toordinal(), day.toordinal() + 1) for day in calendar.dates]
+        spans += [(each.first.toordinal(), each.last.toordinal() + 1) for each in calendar.ranges]
+        if self._weekdays == _EVERY_WEEKDAY:
+            spans = [(DATE_MIN.toordinal(), DATE_MAX.toordinal() + 1)]
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+        for begin, end in sorted(map(self._extended, spans)):
+            if self._ends and begin <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], end)
+            else:
+                self._begins.append(begin)
+                self._ends.append(end)
+
+    def _extended(self, span: tuple[int, int]) -> tuple[int, int]:
+        """The span with the weekdays of the calendar that adjoin it, so that no run has both kinds of dates beside it."""
+        begin, end = span
+        if self._weekdays == _EVERY_WEEKDAY:
+            return span
+        while self._is_weekday(begin - 1):
+            begin -= 1
+        while self._is_weekday(end):
+            end += 1
+        return begin, end
+
+    def _is_weekday(self, day: int) -> bool:
+        # Ordinal 1 is a Monday.
+        return bool(self._weekdays >> (day - 1) % 7 & 1)
+
+    def run(self, instant_us: int) -> Run:
+        """The run of dates around an instant."""
+        is_member, begin, end = self._run_of_days(_day_of(instant_us, self._zone))
+        return Run(is_member, _bound(begin, self._zone), _bound(end, self._zone))
+
+    def _run_of_days(self, day: int) -> tuple[bool, int | None, int | None]:
+        index = bisect_right(self._begins, day) - 1
+        if index >= 0 and day < self._ends[index]:
+            return True, self._begins[index], self._ends[index]
+        by_weekday = bool(self._weekdays) and self._weekdays != _EVERY_WEEKDAY
+        before = self._ends[index] if index >= 0 else None
+        after = self._begins[index + 1] if index + 1 < len(self._begins) else None
+        if not by_weekday:
+            return False, before, after
+        is_member, begin, end = self._is_weekday(day), day, day + 1
+        while self._is_weekday(begin - 1) is is_member and begin != before:
+            begin -= 1
+        while self._is_weekday(end) is is_member and end != after:
+            end += 1
+        return is_member, begin, end
+
+
+class Exclusions:
+    """The instants that a schedule's calendars exclude: those of no calendar of `only`, if there is one, and those of any
+    calendar of `skip`. If a calendar is `missing`, all instants are excluded: nobody knows which ones it would exclude.
+
+    `stamp` changes whenever one of the calendars does."""
+
+    def __init__(self, only: Sequence[Days], skip: Sequence[Days], missing: Sequence[str], stamp: str) -> None:
+        self._only, self._skip, self.stamp = only, skip, stamp
+        self.missing = tuple(missing)
+        # Stretches that were found, by their beginnings.
+        self._begins: list[int] = []
+        self._found: list[Stretch] = []
+
+    def stretch(self, instant_us: int) -> Stretch | None:
+        """The excluded instants around this one, all of them unless these are more than `_RUNS_MAX` runs of dates; None if it
+        is not excluded."""
+        if self.missing:
+            return Stretch(None, None)
+        index = bisect_right(self._begins, instant_us) - 1
+        if index >= 0 and ((end := self._found[index].end) is None or instant_us < end):
+            return self._found[index]
+        if not self._is_excluded(instant_us):
+            return None
+        found = Stretch(self._begin(instant_us), self._end(instant_us))
+        if len(self._begins) >= _STRETCHES_MAX:
+            self._begins.clear()
+            self._found.clear()
+        begin = INSTANT_MIN if found.begin is None else found.begin
+        index = bisect_right(self._begins, begin)
+        self._begins.insert(index, begin)
+        self._found.insert(index, found)
+        return found
+
+    def next_begin(self, instant_us: int) -> int | None:
+        """The first excluded instant not earlier than this one; None if there is none within `_RUNS_MAX` runs of dates."""
+        at = instant_us
+        if self.missing:
+            return at
+        for _ in range(_RUNS_MAX):
+            if self._is_excluded(at):
+                return at
+            # Not excluded: of no calendar of `skip`, and of one of `only`.
+            ends = [each.run(at).end for each in self._skip]
+            if self._only:
+                reach: list[int | None] = [run.end for each in self._only if (run := each.run(at)).is_member]
+                ends.append(None if None in reach else max(end for end in reach if end is not None))
+            known = [end for end in ends if end is not None]
+            if not known:
+                return None
+            at = min(known)
+        return None
+
+    def reason(self, instant_us: int) -> tuple[str, str]:
+        """Why an excluded instant is: `missing`, `only` or `skip`, and the calendar, or calendars, by name."""
+        if self.missing:
+            return "missing", self.missing[0]
+        for each in self._skip:
+            if each.run(instant_us).is_member:
+                return "skip", each.name
+        return "only", ", ".join(each.name for each in self._only)
+
+    def _is_excluded(self, instant_us: int) -> bool:
+        if any(each.run(instant_us).is_member for each in self._skip):
+            return True
+        return bool(self._only) and not any(each.run(instant_us).is_member for each in self._only)
+
+    def _end(self, at: int) -> int | None:
+        """The first instant after an excluded one that is not."""
+        for _ in range(_RUNS_MAX):
+            moved = False
+            for each in self._skip:
+                run = each.run(at)
+                if run.is_member:
+                    if run.end is None:
+                        return None
+                    at, moved = run.end, True
+            if self._only:
+                runs = [each.run(at) for each in self._only]
+                if not any(run.is_member for run in runs):
+                    begins = [run.end for run in runs if run.end is not None]
+                    if not begins:
+                        return None
+                    at, moved = min(begins), True
+            if not moved:
+                break
+        return at
+
+    def _begin(self, at: int) -> int | None:
+        """The first instant from which all up to an excluded one are."""
+        for _ in range(_RUNS_MAX):
+            moved = False
+            for each in self._skip:
+                run = each.run(at)
+                if run.is_member:
+                    if run.begin is None:
+                        return None
+                    at, moved = run.begin - 1, True
+            if self._only:
+                runs = [each.run(at) for each in self._only]
+                if not any(run.is_member for run in runs):
+                    ends = [run.begin for run in runs if run.begin is not None]
+                    if not ends:
+                        return None
+                    at, moved = max(ends) - 1, True
+            if not moved:
+                break
+        return at + 1
+
+
+class Calendars:
+    """The calendars of one namespace, as of one moment."""
+
+    def __init__(self, calendars: Iterable[Calendar] = ()) -> None:
+        self._calendars = {each.name: each for each in calendars}
+        self._days: dict[str, Days] = {}
+        self._combinations: dict[tuple[tuple[str, ...], tuple[str, ...]], Exclusions] = {}
+
+    def __len__(self) -> int:
+        return len(self._calendars)
+
+    def get(self, name: str) -> Calendar | None:
+        """The calendar of that name."""
+        return self._calendars.get(name)
+
+    def all(self) -> list[Calendar]:
+        """All of them, by name."""
+        return sorted(self._calendars.values(), key=lambda each: each.name)
+
+    def exclusions(self, only: tuple[str, ...], skip: tuple[str, ...]) -> Exclusions | None:
+        """What these calendars exclude, the same object each time; None if none is named."""
+        if not only and not skip:
+            return None
+        found = self._combinations.get((only, skip))
+        if found is None:
+            if len(self._combinations) >= _COMBINATIONS_MAX:
+                self._combinations.clear()
+            named = (*only, *skip)
+            missing = [name for name in named if name not in self._calendars]
+            known = [self._calendars[name] for name in named if name in self._calendars]
+            stamps = [f"{each.name}/{each.created_at}/{each.version}" for each in known]
+            stamp = hashlib.sha256("\n".join([*stamps, *missing]).encode()).hexdigest()[:16]
+            found = Exclusions(self._of(only), self._of(skip), missing, stamp)
+            self._combinations[only, skip] = found
+        return found
+
+    def _of(self, names: Iterable[str]) -> list[Days]:
+        for name in names:
+            if name not in self._days and name in self._calendars:
+                self._days[name] = Days(self._calendars[name])
+        return [self._days[name] for name in names if name in self._days]
+
+
+NO_CALENDARS = Calendars()
+
+
+def _bound(day: int | None, zone: ZoneInfo) -> int | None:
+    """The instant at which a run begins or ends; None beyond the dates that a calendar may have."""
+    if day is None or not DATE_MIN.toordinal() < day <= DATE_MAX.toordinal():
+        return None
+    return _begin_of(day, zone)
+
+
+def _begin_of(day: int, zone: ZoneInfo) -> int:
+    """The instant at which the date begins. One that the clocks skip begins where the skipped times would."""
+    midnight = datetime.fromordinal(day).replace(tzinfo=zone)
+    return (midnight - _EPOCH) // _MICROSECOND
+
+
+def _day_of(instant_us: int, zone: ZoneInfo) -> int:
+    """The date of an instant, as an ordinal."""
+    local = (_EPOCH + timedelta(microseconds=instant_us)).astimezone(zone)
+    day = local.toordinal()
+    # The clocks may show the end of a date once more after the next one has begun.
+    return day + 1 if local.fold and instant_us >= _begin_of(day + 1, zone) else day
