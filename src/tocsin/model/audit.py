@@ -1,4 +1,5 @@
-"""The audit trail: who changed keys and namespaces, who signed in, and who changed many timers by a job."""
+"""The audit trail: who changed keys and namespaces, who signed in, who changed many timers by a job, and whose
+rows the inbox turns into timers."""
 
 from __future__ import annotations
 
@@ -33,6 +34,7 @@ class AuditAction(StrEnum):
     JOB_CREATED = "job_created"
     JOB_CHANGED = "job_changed"
     JOB_ENDED = "job_ended"
+    INBOX_OPENED = "inbox_opened"
 
 
 class AuditSource(StrEnum):
@@ -41,6 +43,7 @@ class AuditSource(StrEnum):
     API = "api"
     PAGES = "pages"
     CLI = "cli"
+    INBOX = "inbox"
 
 
 class AuditEntry(msgspec.Struct, frozen=True):
@@ -48,8 +51,8 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
     `at` is microseconds since 1970, `entry_id` 16 bytes that make the entry unique. `key_id` is the acting key; None for an
     actor without one. `subject` is what was acted on: a key's id, a namespace's name, a tenant's id, a job's
-    id. `address` is the client's as the node sees it; empty for the command line. `node` is the name of the node, or of the
-    machine that ran the command. `details` never contain a secret."""
+    id, the source of an inbox. `address` is the client's as the node sees it; empty for the command line and an inbox. `node`
+    is the name of the node, or of the machine that ran the command. `details` never contain a secret."""
 
     at: int
     entry_id: bytes

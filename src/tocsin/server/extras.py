@@ -29,6 +29,8 @@ def require_extras(settings: Settings) -> None:
         require_driver(settings.agent_database_url(), "agent.database")
         if settings.broker is not None:
             require_extra("nats", "broker")
+    if settings.inbox.url is not None:
+        require_driver(settings.inbox.url, "inbox.url")
     if settings.tracing.endpoint is not None:
         require_extra("otel", "tracing.endpoint")
 

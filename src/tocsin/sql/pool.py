@@ -7,7 +7,7 @@ import re
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -92,12 +92,13 @@ class ServerOptions:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseServer:
-    """A database on a server, and how it is used."""
+    """A database on a server, and how it is used. `setting` is the one that has the URL, for errors."""
 
     scheme: ClassVar[str]
 
     url: str
     options: ServerOptions
+    setting: str = field(default="store", kw_only=True)
 
     @property
     def safe_url(self) -> str:
