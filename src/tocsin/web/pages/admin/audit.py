@@ -36,6 +36,7 @@ ACTIONS = {
     AuditAction.JOB_CREATED: "Created job",
     AuditAction.JOB_CHANGED: "Changed job",
     AuditAction.JOB_ENDED: "Ended job",
+    AuditAction.INBOX_OPENED: "Began to drain the inbox of",
 }
 _FILTERS = ("action", "keyId", "subject")
 
