@@ -303,7 +303,7 @@ mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test 
 
 ##@ Prove deployments
 
-.PHONY: image test-image drill drill-upgrade drill-replay
+.PHONY: image test-image drill drill-upgrade drill-replay drill-inbox
 ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
 image: wheel ## build the image tocsin:VERSION with Docker or Podman, or ENGINE=…
 	@test -n "$(ENGINE)" || { echo "Building the image requires Docker or Podman." >&2; exit 1; }
@@ -321,6 +321,10 @@ drill-upgrade: $(VENV)/.dev ## replace three nodes of an earlier revision under 
 
 drill-replay: $(VENV)/.dev ## replay 100,000 failures while the node that does it is killed
 	@$(BIN)/python -m tests.drills.replay $(ARGS)
+
+drill-inbox: $(VENV)/.dev ## take 20,000 orders in eight processes that are killed, as Tocsin is, and balance what fires
+	@$(BIN)/python -m tests.drills.inbox $(ARGS)
+
 
 ##@ Measure
 
