@@ -30,6 +30,7 @@ const (
 	AuditActionJobCreated         AuditAction = "job_created"
 	AuditActionJobChanged         AuditAction = "job_changed"
 	AuditActionJobEnded           AuditAction = "job_ended"
+	AuditActionInboxOpened        AuditAction = "inbox_opened"
 )
 
 // AuditSource is an open enum: later servers may answer other values. Where a change came from.
@@ -40,6 +41,7 @@ const (
 	AuditSourceApi   AuditSource = "api"
 	AuditSourcePages AuditSource = "pages"
 	AuditSourceCli   AuditSource = "cli"
+	AuditSourceInbox AuditSource = "inbox"
 )
 
 // BreakerState is an open enum: later servers may answer other values. closed: attempts begin as usual. open: none
@@ -3989,9 +3991,9 @@ type AuditEntry struct {
 	KeyID Opt[string]
 	// The object of the action; empty for sign-ins.
 	Subject string
-	// Where the action came from: api, pages or cli.
+	// Where the action came from: api, pages, cli or inbox.
 	Source AuditSource
-	// The client's address; empty for the command line.
+	// The client's address; empty for the command line and an inbox.
 	Address string
 	// The node, or the machine on which the command ran.
 	Node string

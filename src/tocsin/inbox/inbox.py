@@ -42,8 +42,8 @@ class _EngineBusy(Exception):
 
 
 class Inbox:
-    """Drains `table` while this node `acts_for_all`. `request_bytes_max` bounds a row's request as one of the API. `clock` is
-    the machine's, by which programs write rows. `fatal` is called with a defect of the loop itself."""
+    """Drains `table` while this node `acts_for_all`. `clock` is the machine's, by which programs write rows.
+    `fatal` is called with a defect of the loop itself."""
 
     def __init__(
         self,
@@ -52,7 +52,6 @@ class Inbox:
         reader: RowReader,
         options: InboxOptions,
         *,
-        request_bytes_max: int,
         clock: Clock,
         audit: AuditLog,
         observe: Observer,
@@ -60,7 +59,6 @@ class Inbox:
         fatal: Callable[[BaseException], None],
     ) -> None:
         self._table, self._service, self._reader, self._options = table, service, reader, options
-        self._request_bytes_max = request_bytes_max
         self._clock, self._audit, self._observe = clock, audit, observe
         self._acts_for_all, self._fatal = acts_for_all, fatal
         self._task: asyncio.Task[None] | None = None
@@ -179,7 +177,7 @@ class Inbox:
 
     def _fitting(self, rows: list[DueRow], outcome: Outcome) -> list[DueRow]:
         """The first rows, as many as are read together. One that is larger than any request may be is dead, unread."""
-        most, left = self._request_bytes_max, self._options.round_bytes_max
+        most, left = self._reader.request_bytes_max, self._options.round_bytes_max
         for row in rows:
             if row.request_bytes > most:
                 outcome.dead[row.id] = (

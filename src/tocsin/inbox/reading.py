@@ -27,15 +27,17 @@ _reader = JsonReader(wire.CreateTimer)
 
 
 class RowReader:
-    """Reads rows, with the rules that requests are read with. Rows may ask for timers of these namespaces."""
+    """Reads rows, with the rules that requests are read with. Rows may ask for timers of these namespaces, by requests of at
+    most `request_bytes_max`."""
 
-    def __init__(self, parser: RequestParser, namespaces: Collection[str]) -> None:
+    def __init__(self, parser: RequestParser, namespaces: Collection[str], request_bytes_max: int) -> None:
+        self.request_bytes_max = request_bytes_max
         self._parser = parser
         self._namespaces = frozenset(namespaces)
 
     def timer(self, row: DueRow, request: str, *, machine_us: int, now_us: int) -> tuple[Timer, Condition | None]:
         """The timer, and the condition that creates it once: the row's id is its idempotency key. A delay counts from when
-        the row was written, of which `machine_us` tells how long ago that is; `now_us` is the engine's time. Raises
+        the row was written, and `machine_us` is the time of that clock now; `now_us` is the engine's time. Raises
         InvalidInput."""
         sent = _reader.read(request.encode())
         if sent.namespace not in self._namespaces:

@@ -46,9 +46,8 @@ def start_inbox(parts: NodeParts, engine: Engine, access: Access, rules: InputRu
     inbox = Inbox(
         inbox_table(settings),
         engine.service,
-        RowReader(RequestParser(rules), settings.inbox.namespaces),
+        RowReader(RequestParser(rules), settings.inbox.namespaces, settings.api.request_bytes_max),
         settings.inbox,
-        request_bytes_max=settings.api.request_bytes_max,
         # Not that of `tocsin dev`: programs write rows by the machine's.
         clock=SystemClock(),
         audit=access.audit,

@@ -149,6 +149,10 @@ async def test_what_is_refused_for_good_stays_with_its_reason_until_it_is_replay
         counted = await metrics(server)
         assert (counted['tocsin_inbox_rows_total{outcome="dead"}'], counted["tocsin_inbox_rows_dead"]) == (5, 5)
 
+        env = program.settings(SHOP) | {"TOCSIN_PORT": str(server.port), "TOCSIN_DATA_DIR": str(server.data_dir)}
+        code, found, _ = await command("doctor", env=env)
+        assert (code, "0 rows wait, 5 are dead" in found) == (0, True), found
+
         assert (await api("namespaces/create", name="missing"))[0] in (200, 201)
         assert json.loads(await program.cli("replay", "--namespace", "missing", "--json")) == {"replayed": 1}
         await until(lambda: "mended" not in program.left())
@@ -242,6 +246,8 @@ async def test_only_the_inbox_notices_that_its_database_is_away(
         await asyncio.to_thread(database.start)
         # It is there, and lacks the table.
         await until(lambda: "tocsin inbox migrate" in server.log())
+        code, found, _ = await command("doctor", env=program.settings(SHOP) | {"TOCSIN_PORT": "0"})
+        assert (code, "fail  inbox" in found, "tocsin inbox migrate" in found) == (1, True, True), found
         await program.cli("migrate")
         program.write(SHOP, receiver.url, "first")
         await calls.wait(lambda made: any(call.body["timerId"] == "first" for call in made))

@@ -32,7 +32,7 @@ _open = partial(Operation, method="GET", any_query=True)
 
 
 class OperatorHandlers:
-    """`metrics` returns the body of a scrape and its content type, `notices` what to say of a node that is ready."""
+    """`metrics` returns the body of a scrape and its content type, `notices` what people should know of a ready node."""
 
     def __init__(
         self,

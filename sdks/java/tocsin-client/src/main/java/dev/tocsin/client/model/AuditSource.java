@@ -19,6 +19,9 @@ public record AuditSource(String value) implements OpenEnum {
     /** cli. */
     public static final AuditSource CLI = new AuditSource("cli");
 
+    /** inbox. */
+    public static final AuditSource INBOX = new AuditSource("inbox");
+
     /**
      * Reads a value, known or not.
      *
