@@ -12,6 +12,9 @@ from typing import Any
 
 import httpx
 import pytest
+from tocsin_client import Client as LibraryClient
+from tocsin_client.outbox import DbApi, Drain
+from tocsin_client.outbox.__main__ import connector
 
 from tests.integration.server.conftest import serving
 from tests.support.calls import Api
@@ -114,6 +117,33 @@ async def test_rows_of_a_timer_are_created_in_order(tmp_path: Path, program: Pro
         await emptied(program)
         _, page = await api("timers/list", namespace=SHOP, limit=1_000)
     assert {timer["id"]: timer["payload"] for timer in page["timers"]} == {f"t{n}": 200 + n for n in range(100)}
+
+
+async def test_large_rows_are_read_in_parts(tmp_path: Path, program: Program) -> None:
+    """Together they have more bytes than are read at once."""
+    program.write(SHOP, NOWHERE, *(f"t{n}" for n in range(100)), delay="1h", payload="x" * 100_000)
+    async with draining(tmp_path, program) as (_, api):
+        await emptied(program)
+        _, page = await api("timers/list", namespace=SHOP, limit=1_000)
+        found = {timer["id"] for timer in page["timers"]}
+        while cursor := page.get("nextCursor"):
+            _, page = await api("timers/list", namespace=SHOP, limit=1_000, cursor=cursor)
+            found |= {timer["id"] for timer in page["timers"]}
+    assert len(found) == 100
+
+
+async def test_a_drain_of_a_library_may_run_beside_it(tmp_path: Path, program: Program) -> None:
+    calls = Calls()
+    async with Receiver(calls) as receiver, draining(tmp_path, program) as (server, _):
+        with LibraryClient(server.url) as client:
+            drain = Drain(client, DbApi(connector(program.url)), rows_max=20)
+            for n in range(0, 300, 30):
+                program.write(SHOP, receiver.url, *(f"t{each}" for each in range(n, n + 30)))
+                await asyncio.to_thread(drain.once)
+        await calls.count(300)
+        await emptied(program)
+    assert {call.body["timerId"] for call in calls.calls} == {f"t{n}" for n in range(300)}
+    assert len(calls.calls) == 300
 
 
 async def test_what_is_refused_for_good_stays_with_its_reason_until_it_is_replayed(
