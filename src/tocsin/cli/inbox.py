@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -51,6 +50,8 @@ class InboxOptions:
 
     def run(self, work: Callable[[InboxTable], Awaitable[T]]) -> T:
         """What `work` makes of the table."""
+        import asyncio
+
         from tocsin.server.inbox import inbox_table
         from tocsin.settings import load_settings
 
