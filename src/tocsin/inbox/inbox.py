@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from itertools import takewhile
 
 from tocsin.inbox.events import InboxInterrupted, InboxOpened, InboxResumed, InboxRowsSettled
 from tocsin.inbox.options import InboxOptions
@@ -23,7 +22,7 @@ from tocsin.model.retry import backoff_us
 from tocsin.model.timer import Timer
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.ports.clock import Clock
-from tocsin.ports.inbox import Backlog, DueRow, InboxTable, Outcome
+from tocsin.ports.inbox import PROBE, Backlog, DueRow, InboxTable, Outcome
 from tocsin.ports.observer import Observer
 from tocsin.tasks import end_tasks, spawn
 from tocsin.timers.service import TimerService, TimerView
@@ -65,6 +64,8 @@ class Inbox:
         self._opened = False
         self._backlog = Backlog(0, 0, None)
         self._count_at_us = 0
+        # What became of rows, as far as the table does not have it.
+        self._unsettled = PROBE
         # Consecutive failures, and since when, in boot time, the database does not answer.
         self._failures = 0
         self._away_since_us: int | None = None
@@ -129,7 +130,7 @@ class Inbox:
         """Another node drains."""
         if self._opened or self._away_since_us is not None:
             self._opened, self._away_since_us, self._failures = False, None, 0
-            self._backlog, self._count_at_us = Backlog(0, 0, None), 0
+            self._backlog, self._count_at_us, self._unsettled = Backlog(0, 0, None), 0, PROBE
             self._table.release()
 
     def _answered(self) -> None:
@@ -148,16 +149,20 @@ class Inbox:
     async def _round(self) -> bool:
         """Creates the timers of the oldest rows that are due, and settles the rows; whether others may be due now. Raises
         _EngineBusy, StoreError, ConfigError."""
-        rows = await self._table.due(self._clock.now_us(), self._options.rows_max)
+        # Before any other is read: whoever can't delete rows must not create timers of them again and again.
+        await self._table.settle(self._unsettled)
         if not self._opened:
             await self._open()
+        self._unsettled = Outcome()
+        rows = await self._table.due(self._clock.now_us(), self._options.rows_max)
         if not rows:
             return False
-        outcome = Outcome()
+        outcome = self._unsettled
         fitting = self._fitting(rows, outcome)
         requests = await self._table.requests([row.id for row in fitting]) if fitting else {}
         busy = await self._create([row for row in fitting if row.id in requests], requests, outcome)
         await self._table.settle(outcome)
+        self._unsettled = Outcome()
         self._report(outcome, {row.id: row for row in rows})
         if busy is not None:
             raise _EngineBusy(busy)
@@ -178,18 +183,18 @@ class Inbox:
     def _fitting(self, rows: list[DueRow], outcome: Outcome) -> list[DueRow]:
         """The first rows, as many as are read together. One that is larger than any request may be is dead, unread."""
         most, left = self._reader.request_bytes_max, self._options.round_bytes_max
+        taken: list[DueRow] = []
         for row in rows:
             if row.request_bytes > most:
                 outcome.dead[row.id] = (
                     f"BODY_TOO_LARGE: request: has {row.request_bytes} bytes; at most {most} are accepted"
                 )
-
-        def fits(row: DueRow) -> bool:
-            nonlocal left
-            left -= row.request_bytes
-            return left >= 0 or left == self._options.round_bytes_max - row.request_bytes
-
-        return list(takewhile(fits, (row for row in rows if row.id not in outcome.dead)))
+            elif not taken or row.request_bytes <= left:
+                taken.append(row)
+                left -= row.request_bytes
+            else:
+                break
+        return taken
 
     async def _create(self, rows: list[DueRow], requests: Mapping[str, str], outcome: Outcome) -> TocsinError | None:
         """Creates the timers of the rows, and adds what became of them; the error because of which some are neither created

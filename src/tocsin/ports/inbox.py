@@ -29,6 +29,10 @@ class Outcome:
         return bool(self.created or self.dead or self.later)
 
 
+#: No row has this id: settling it changes nothing, and takes the rights that settling takes.
+PROBE = Outcome(created=["-"], later={"-": 0})
+
+
 class Backlog(NamedTuple):
     """What the table has: rows that wait for their timers, dead ones, and when the oldest that waits was written (None if
     none does)."""
@@ -85,4 +89,4 @@ class InboxTable(Protocol):
         """Ends the sessions; a later call opens them again."""
 
     async def close(self) -> None:
-        """Waits for what is under way, then ends the sessions."""
+        """Ends the sessions: in order, or after seconds whatever they do, so that a database that hangs delays no stop."""

@@ -22,7 +22,7 @@ from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.model.errors import ConfigError, SchemaNotMigrated, TocsinError
 from tocsin.model.instants import format_instant
 from tocsin.ports.bus import BrokerRefused, BusUnavailable
-from tocsin.ports.inbox import Outcome
+from tocsin.ports.inbox import PROBE
 from tocsin.ports.store import FORMAT, KEY_MAX, KEY_MIN, Member, ShardBatch, Store
 from tocsin.server.inbox import inbox_table
 from tocsin.server.neighbours import alive_members, fault_of
@@ -272,13 +272,11 @@ async def check_inbox(settings: Settings) -> AsyncIterator[Finding]:
     """The inbox's database can be reached, and the table read and written. Nothing without an inbox."""
     if settings.inbox.url is None:
         return
-    # No row has this id; the rights are checked all the same.
-    nothing = Outcome(created=["-"], later={"-": 0})
     try:
         table = inbox_table(settings)
         try:
             async with asyncio.timeout(_STORE_TIMEOUT_S):
-                await table.settle(nothing)
+                await table.settle(PROBE)
                 found = await table.backlog()
         finally:
             await table.close()

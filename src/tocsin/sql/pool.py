@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from tocsin.model.errors import StoreError, StoreUnavailable
 from tocsin.model.setting import setting
+from tocsin.tasks import end_tasks
 
 T = TypeVar("T")
 
@@ -239,6 +240,12 @@ class Pool(ABC, Generic[S, C]):
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.terminate()
+
+    async def abort(self) -> None:
+        """Ends the sessions at once, also those that work: whether a write took effect is unknown then."""
+        self._closed = True
+        await end_tasks(*self._running)
+        self.discard_idle()
 
     async def close(self) -> None:
         """Waits for the work under way, then closes the sessions."""

@@ -293,6 +293,46 @@ async def test_only_the_inbox_notices_that_its_database_is_away(
     assert "inbox interrupted" in server.log()
 
 
+async def test_a_database_that_hangs_delays_no_timer_and_no_stop(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    program, database = await new_program(request, "mysql", own=True)
+    await program.cli("migrate")
+    calls = Calls()
+    async with Receiver(calls) as receiver, draining(tmp_path, program) as (server, api):
+        program.write(SHOP, receiver.url, "first")
+        await calls.count(1)
+        database.pause()
+        try:
+            for n in range(5):
+                await api.create(f"healthy-{n}", receiver.url, namespace=SHOP)
+            await calls.count(6)
+            assert max(call.lag_us for call in calls.calls[1:]) < 2_000_000
+            async with asyncio.timeout(15):
+                assert await server.stop() == 0
+        finally:
+            database.resume()
+
+
+async def test_rows_that_the_server_may_not_delete_create_nothing(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    program, _ = await new_program(request, "postgresql")
+    await program.cli("migrate")
+    role = "r" + program.url.rpartition("/")[2]
+    program.execute(f"CREATE ROLE {role} LOGIN")
+    program.execute(f"GRANT SELECT ON tocsin_outbox TO {role}")
+    program.write(SHOP, NOWHERE, "a", delay="1h")
+    reader = Program(program.url.replace("postgres@", f"{role}@"))
+    async with draining(tmp_path, reader) as (server, api):
+        await until(lambda: "permission denied" in server.log())
+        _, page = await api("timers/list", namespace=SHOP)
+        assert page["timers"] == []
+        program.execute(f"GRANT UPDATE, DELETE ON tocsin_outbox TO {role}")
+        await emptied(program)
+        assert (await api.get("a", namespace=SHOP))["status"] == "pending"
+
+
 async def test_rows_wait_while_the_engines_store_is_away(
     tmp_path: Path, request: pytest.FixtureRequest, program: Program
 ) -> None:

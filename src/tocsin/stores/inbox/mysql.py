@@ -40,12 +40,11 @@ class MysqlInboxTable(SqlInboxTable):
     request_type, definition_end = "MEDIUMTEXT", " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
 
     def __init__(self, url: str, name: str, options: ServerOptions) -> None:
-        super().__init__(name)
         # How durable its commits are is the choice of those whose database it is.
         mysql = MysqlOptions(durable=False)
         server = MysqlServer(url, replace(options, application_name="tocsin inbox"), mysql=mysql, setting="inbox.url")
         self._pool = _Pool(server, name)
-        self.place = server.safe_url
+        super().__init__(name, self._pool, server.safe_url)
 
     async def wait(self, timeout_s: float) -> None:
         """Nothing announces commits."""
@@ -55,14 +54,6 @@ class MysqlInboxTable(SqlInboxTable):
         """Creates the table; commits can't be announced."""
         await self._pool.run(Activity.READING, lambda connection: connection.run(self.definition().encode()))
         return False
-
-    def release(self) -> None:
-        """Ends the session."""
-        self._pool.discard_idle()
-
-    async def close(self) -> None:
-        """Ends the session in order."""
-        await self._pool.close()
 
     async def _read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         rows: Rows = await self._pool.run(Activity.READING, lambda connection: connection.rows(filled(sql, values)))

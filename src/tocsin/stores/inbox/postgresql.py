@@ -76,11 +76,10 @@ class PostgresInboxTable(SqlInboxTable):
     """The table in PostgreSQL. Raises ConfigError for a URL that names a missing file."""
 
     def __init__(self, url: str, name: str, options: ServerOptions) -> None:
-        super().__init__(name)
         refuse_missing_files("inbox.url", url)
         server = _Server(url, replace(options, application_name="tocsin inbox"), setting="inbox.url")
         self._pool = _Pool(server, name)
-        self.place = server.safe_url
+        super().__init__(name, self._pool, server.safe_url)
 
     async def wait(self, timeout_s: float) -> None:
         """Returns when a commit was announced."""
@@ -127,14 +126,6 @@ class PostgresInboxTable(SqlInboxTable):
         """The oldest rows that are due. What is committed from now on sets the event again."""
         self._pool.notified.clear()
         return await super().due(now_us, rows_max)
-
-    def release(self) -> None:
-        """Ends the session."""
-        self._pool.discard_idle()
-
-    async def close(self) -> None:
-        """Ends the session in order."""
-        await self._pool.close()
 
     async def _read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         rows: Rows = await self._pool.run(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tocsin.ports.inbox import Backlog, DueRow, ListedRow, Outcome
+from tocsin.sql.pool import Pool
 
 Statement = tuple[str, tuple[Any, ...]]
 Rows = Sequence[Sequence[Any]]
 
+#: How long a session may take to end what it does.
+_CLOSE_TIMEOUT_S = 3.0
 #: Rows that are counted at most, which takes a tenth of a second.
 _COUNTED_MAX = 100_000
 _LISTED = "id, namespace, timer_id, created_at, dead_reason"
@@ -22,8 +26,20 @@ class SqlInboxTable(ABC):
     #: The type of the column `request`, and what follows the definition.
     request_type, definition_end = "TEXT", ""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, pool: Pool[Any, Any], place: str) -> None:
+        self._name, self._sessions, self.place = name, pool, place
+
+    def release(self) -> None:
+        """Ends the idle sessions."""
+        self._sessions.discard_idle()
+
+    async def close(self) -> None:
+        """Ends the sessions in order, if that takes no longer than it should."""
+        try:
+            async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                await self._sessions.close()
+        except TimeoutError:
+            await self._sessions.abort()
 
     @abstractmethod
     async def _read(self, sql: str, values: Sequence[Any] = ()) -> Rows:
