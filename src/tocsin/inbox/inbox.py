@@ -27,6 +27,7 @@ from tocsin.ports.observer import Observer
 from tocsin.tasks import end_tasks, spawn
 from tocsin.timers.service import TimerService, TimerView
 from tocsin.web.http.batches import TimeSlice
+from tocsin.web.http.errors import error_code
 
 #: How often a node that does not own the first shard looks whether it does.
 _LOOK_S = 0.5
@@ -109,8 +110,8 @@ class Inbox:
                 await asyncio.sleep(_LOOK_S)
                 continue
             try:
-                more = await self._round()
                 await self._count()
+                more = await self._round()
             except _EngineBusy as busy:
                 self._answered()
                 await self._pause("engine", busy.args[0], self._options.busy_pause_us_max)
@@ -212,6 +213,9 @@ class Inbox:
             except TocsinError as error:
                 refused.append((row, error))
                 continue
+            except Exception as defect:  # noqa: BLE001 -- of this row: the others go on, and it is tried again
+                refused.append((row, TocsinError(repr(defect))))
+                continue
             readable.append(row)
             timers.append(timer)
             conditions.append(condition)
@@ -227,7 +231,7 @@ class Inbox:
             oldest_us = machine_us - min(row.created_at for row, _ in waiting)
             due_at = machine_us + min(max(oldest_us // 2, _LATER_US_MIN), _LATER_US_MAX)
             outcome.later.update((row.id, due_at) for row, _ in waiting)
-            self._observe(InboxRowsSettled("waiting", len(waiting), reason_of(waiting[0][1])))
+            self._observe(InboxRowsSettled("waiting", len(waiting), error_code(waiting[0][1])))
         return busy[0] if busy else None
 
     async def _answers(self, timers: list[Timer], conditions: list[Condition | None]) -> list[TimerView | TocsinError]:
@@ -244,7 +248,9 @@ class Inbox:
             lag_us = self._clock.now_us() - min(rows[row_id].created_at for row_id in outcome.created)
             self._observe(InboxRowsSettled("created", len(outcome.created), lag_us=max(lag_us, 0)))
         if outcome.dead:
-            self._observe(InboxRowsSettled("dead", len(outcome.dead), next(iter(outcome.dead.values()))))
+            self._observe(
+                InboxRowsSettled("dead", len(outcome.dead), next(iter(outcome.dead.values())).partition(":")[0])
+            )
             # Counted at once, because somebody has to act.
             self._backlog = self._backlog._replace(dead=self._backlog.dead + len(outcome.dead))
 

@@ -24,7 +24,11 @@ from tests.support.http import Client, Receiver
 from tests.support.inbox import KINDS, Program, new_program
 from tests.support.patience import PATIENCE_S
 from tests.support.server import ServerProcess
+from tocsin.inbox.reading import RowReader
 from tocsin.model.instants import parse_instant
+from tocsin.ports.inbox import DueRow
+from tocsin.server.node import Server
+from tocsin.settings import load_settings
 
 #: A namespace that every server has.
 SHOP = "default"
@@ -228,6 +232,32 @@ async def test_a_row_that_was_created_before_fires_once(tmp_path: Path, program:
             await emptied(program)
             assert [call.body["timerId"] for call in calls.calls] == ["again", "next"]
             assert (await api.settled("again", "completed", namespace=SHOP))["attempts"] == 1
+
+
+async def test_a_defect_that_one_row_meets_holds_up_no_other(
+    tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer, fails = RowReader.timer, True
+
+    def read(self: RowReader, row: DueRow, request: str, **times: int) -> Any:
+        if fails and "odd" in request:
+            raise ZeroDivisionError
+        return timer(self, row, request, **times)
+
+    monkeypatch.setattr(RowReader, "timer", read)
+    for name, value in program.settings(SHOP).items():
+        monkeypatch.setenv(name, value)
+    server = Server(load_settings({"data_dir": tmp_path, "port": 0, "agent_enabled": False}))
+    await server.start()
+    try:
+        program.write(SHOP, NOWHERE, "odd", delay="1h")
+        program.write(SHOP, NOWHERE, "even", delay="1h")
+        await until(lambda: program.left() == ["odd"])
+        assert undecided(program) and server.fatal is None
+        fails = False
+        await emptied(program)
+    finally:
+        await server.stop()
 
 
 async def test_postgresql_announces_commits(tmp_path: Path, request: pytest.FixtureRequest) -> None:
