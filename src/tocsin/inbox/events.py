@@ -10,9 +10,8 @@ from tocsin.ports.observer import Event
 
 class InboxRowsSettled(Event, frozen=True):
     """Rows of the inbox were settled. `outcome` is `created`: their timers are durable; `dead`: they are refused for good,
-    and stay in the table; `waiting`: they are refused for the moment, and tried again. `reason` is the error of
-    one of them; a dead row has all of it.
-    `lag_us` is the time since the oldest one that was created was written."""
+    and stay in the table; `waiting`: they are refused for the moment, and tried again. `reason` is the error code of one
+    of them; a dead row has all of it. `lag_us` is the time since the oldest one that was created was written."""
 
     outcome: str
     rows: int
