@@ -146,6 +146,29 @@ TIMERS = Board(
             (("sum by (namespace, flow) (tocsin_flow_timers_waiting{NODE})", "{{namespace}} {{flow}}"),),
         ),
         Panel(
+            "Inbox",
+            "Rows per second of the inbox: their timers were created, they are dead (refused for good), or they "
+            "wait (refused for the moment).",
+            "ops",
+            ((rate("tocsin_inbox_rows_total", "outcome"), "{{outcome}}"),),
+            "stack",
+        ),
+        Panel(
+            "Lag of the inbox",
+            "From the writing of a row, before its commit, to its durable timer; the oldest of those created together.",
+            "s",
+            quantiles("tocsin_inbox_lag_seconds"),
+        ),
+        Panel(
+            "Inbox behind",
+            "Age of the oldest row that waits, counted every minute, and for how long the inbox's database has not answered.",
+            "s",
+            (
+                ("max(tocsin_inbox_oldest_seconds{NODE})", "oldest row"),
+                ("max(tocsin_inbox_away_seconds{NODE})", "database away"),
+            ),
+        ),
+        Panel(
             "Suspended and expired timers",
             "Per second. A bad record is a stored timer that cannot be read.",
             "ops",

@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Iterable
 
+import tocsin.server.node  # noqa: F401 -- the modules of a node declare its events
 from tocsin.ports.event import AnyEvent, declared
 from tocsin.ports.observer import Event
 from tocsin.service_calls.events import AgentEvent

@@ -62,6 +62,7 @@ _SLOW = {
     "tests/deploy/test_helm.py": 0.3,
     "sdks/python/tests/test_docs.py": 3.0,
     "sdks/python/tests/test_example.py": 3.0,
+    "test_celery_tasks_are_moved": 20.0,
     "sdks/python/tests/test_migration_guides.py": 3.0,
     "tests/repo/test_alerts.py::test_every_alert_fires": 5.0,
     "sdks/python/tests/test_killed_receiver.py": 3.0,

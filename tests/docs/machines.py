@@ -100,6 +100,16 @@ tocsin timers create http://127.0.0.1:9000/ --namespace billing --id invoice-471
 """,
         postgresql=True,
     ),
+    "docs/how-to/inbox.md": Machine(
+        running=(_ECHO,),
+        before="""
+psql --quiet --dbname postgres --command "CREATE ROLE shop LOGIN PASSWORD 'secret'"
+createdb --owner shop shop
+psql --quiet --dbname shop --command "CREATE TABLE orders (id int, item text)"
+""",
+        sql="psql --quiet --set ON_ERROR_STOP=1 --dbname shop",
+        postgresql=True,
+    ),
     "docs/how-to/idempotent-receivers.md": Machine(
         running=(_SERVE,),
         before=_POSTGRESQL + f'{_PSQL} --command "CREATE TABLE invoices (id bigint, reminded_at timestamptz)"\n',

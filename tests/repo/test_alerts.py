@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import tocsin.server.node  # noqa: F401 -- the modules of a node declare its events
 from tests.repo.alert_cases import CALM_MIN, CASES, Case
 from tests.support.promtool import promtool
 from tocsin.ports.event import AnyEvent, declared

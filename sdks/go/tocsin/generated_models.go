@@ -32,6 +32,7 @@ const (
 	AuditActionJobCreated         AuditAction = "job_created"
 	AuditActionJobChanged         AuditAction = "job_changed"
 	AuditActionJobEnded           AuditAction = "job_ended"
+	AuditActionInboxOpened        AuditAction = "inbox_opened"
 	AuditActionTimerCreated       AuditAction = "timer_created"
 	AuditActionTimersCanceled     AuditAction = "timers_canceled"
 	AuditActionTimersReplayed     AuditAction = "timers_replayed"
@@ -48,6 +49,7 @@ const (
 	AuditSourcePages AuditSource = "pages"
 	AuditSourceCli   AuditSource = "cli"
 	AuditSourceMcp   AuditSource = "mcp"
+	AuditSourceInbox AuditSource = "inbox"
 )
 
 // BreakerState is an open enum: later servers may answer other values. closed: attempts begin as usual. open: none
@@ -4567,9 +4569,9 @@ type AuditEntry struct {
 	KeyID Opt[string]
 	// The object of the action; empty for sign-ins.
 	Subject string
-	// Where the action came from: api, pages or cli.
+	// Where the action came from: api, pages, cli or inbox.
 	Source AuditSource
-	// The client's address; empty for the command line.
+	// The client's address; empty for the command line and an inbox.
 	Address string
 	// The node, or the machine on which the command ran.
 	Node string

@@ -18,6 +18,7 @@ from tocsin.cli import (
     doctor,
     failures,
     flows,
+    inbox,
     jobs,
     keys,
     mcp,
@@ -75,6 +76,7 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(namespaces.app, name="namespaces")
 app.add_typer(flows.app, name="flows")
 app.add_typer(calendars.app, name="calendars")
+app.add_typer(inbox.app, name="inbox")
 command(app, "cluster", example="cluster --server http://timers.internal:8080")(operations.cluster)
 command(app, "statistics", example="statistics --namespace orders --ten-minutes")(operations.statistics)
 command(app, "metrics", example="metrics tocsin_commits tocsin_overdue_seconds")(operations.metrics)

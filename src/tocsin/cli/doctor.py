@@ -26,9 +26,9 @@ _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 def doctor(server: NamedServer = NO_SERVER, store: StoreOptions = LOCAL_STORE, as_json: AsJson = False) -> None:
-    """Check settings, disk, ports, store, clock, keys, other nodes, the agent's database and broker and, with --server or
-    TOCSIN_URL, a running server. One line for each, with what to do about it. Exit code 1 if a check fails. Changes
-    nothing, and is safe while a server runs."""
+    """Check settings, disk, ports, store, clock, keys, other nodes, the inbox, the agent's database and broker and, with
+    --server or TOCSIN_URL, a running server. One line for each, with what to do about it. Exit code 1 if a check fails.
+    Changes nothing, and is safe while a server runs."""
     findings = []
     for finding in _findings(server, store):
         findings.append(finding)
@@ -83,10 +83,11 @@ def _versions() -> str:
 def _store(settings: Settings) -> list[Finding]:
     import asyncio
 
-    from tocsin.server.doctor import check_agent, check_store, check_targets
+    from tocsin.server.doctor import check_agent, check_inbox, check_store, check_targets
 
     async def found() -> list[Finding]:
-        return [finding for check in (check_store, check_targets, check_agent) async for finding in check(settings)]
+        checks = (check_store, check_targets, check_inbox, check_agent)
+        return [finding for check in checks async for finding in check(settings)]
 
     return asyncio.run(found())
 

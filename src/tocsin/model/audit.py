@@ -1,5 +1,5 @@
-"""The audit trail: who changed keys and namespaces, who signed in, who changed many timers by a job, and what clients changed
-over MCP."""
+"""The audit trail: who changed keys and namespaces, who signed in, who changed many timers by a job, what clients changed
+over MCP, and whose rows the inbox turns into timers."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class AuditAction(StrEnum):
     JOB_CREATED = "job_created"
     JOB_CHANGED = "job_changed"
     JOB_ENDED = "job_ended"
+    INBOX_OPENED = "inbox_opened"
     # Of changes over MCP only: those by the API and the pages are too many, and are the timers' own history.
     TIMER_CREATED = "timer_created"
     TIMERS_CANCELED = "timers_canceled"
@@ -51,6 +52,7 @@ class AuditSource(StrEnum):
     PAGES = "pages"
     CLI = "cli"
     MCP = "mcp"
+    INBOX = "inbox"
 
 
 class AuditEntry(msgspec.Struct, frozen=True):
@@ -58,8 +60,9 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
     `at` is microseconds since 1970, `entry_id` 16 bytes that make the entry unique. `key_id` is the acting key; None for an
     actor without one. `subject` is what was acted on: a key's id, the name of a namespace, also for its timers and schedules,
-    a tenant's id, a job's id. `address` is the client's as the node sees it; empty for the command line. `node` is the name
-    of the node, or of the machine that ran the command. `details` never contain a secret."""
+    a tenant's id, a job's id, the source of an inbox. `address` is the client's as the node sees it; empty for the command
+    line and an inbox. `node` is the name of the node, or of the machine that ran the command. `details` never contain a
+    secret."""
 
     at: int
     entry_id: bytes

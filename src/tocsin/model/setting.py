@@ -61,6 +61,10 @@ class Topic(Enum):
     DYNAMODB = "DynamoDB", "How a node uses [DynamoDB](../how-to/dynamodb.md) as its store."
     CASSANDRA = "Cassandra", "How a node uses [Cassandra](../how-to/cassandra.md) as its store."
     MONGODB = "MongoDB", "How a node uses [MongoDB](../how-to/mongodb.md) as its store."
+    INBOX = (
+        "Inbox",
+        "The table in a database of yours, whose rows become timers. [How to use an inbox](../how-to/inbox.md).",
+    )
     CALLS = (
         "Service calls",
         "Whether the service agent runs, and how it executes calls. [The service agent](../explanation/service-agent.md).",

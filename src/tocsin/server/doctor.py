@@ -1,4 +1,5 @@
-"""The checks of `tocsin doctor` on this machine: settings, disk, ports, store, keys, neighbours, and what the agent needs.
+"""The checks of `tocsin doctor` on this machine: settings, disk, ports, store, keys, neighbours, and what inbox and agent
+need.
 
 All of them are safe while a server runs. A SQLite file is opened read-only and without its lock, and a schema is neither
 created nor migrated.
@@ -21,7 +22,9 @@ from tocsin.cluster.handshake import ClusterSecrets
 from tocsin.model.errors import ConfigError, SchemaNotMigrated, TocsinError
 from tocsin.model.instants import format_instant
 from tocsin.ports.bus import BrokerRefused, BusUnavailable
+from tocsin.ports.inbox import PROBE
 from tocsin.ports.store import FORMAT, KEY_MAX, KEY_MIN, Member, ShardBatch, Store
+from tocsin.server.inbox import inbox_table
 from tocsin.server.neighbours import alive_members, fault_of
 from tocsin.server.peers import loopback, secrets_of
 from tocsin.server.sockets import bind, url_of
@@ -269,6 +272,30 @@ async def check_targets(settings: Settings) -> AsyncIterator[Finding]:
     """The NATS server to which timers are published takes messages. Nothing without one."""
     if settings.nats_url is not None:
         yield await _nats(settings, settings.nats_url, "nats_url")
+
+
+async def check_inbox(settings: Settings) -> AsyncIterator[Finding]:
+    """The inbox's database can be reached, and the table read and written. Nothing without an inbox."""
+    if settings.inbox.url is None:
+        return
+    try:
+        table = inbox_table(settings)
+        try:
+            async with asyncio.timeout(_STORE_TIMEOUT_S):
+                await table.settle(PROBE)
+                found = await table.backlog()
+        finally:
+            await table.close()
+    except (TocsinError, TimeoutError) as error:
+        text = str(error) or f"its database did not answer within {_STORE_TIMEOUT_S:.0f} s"
+        mend = "check inbox.url, and that its user has the rights SELECT, UPDATE and DELETE on the table"
+        yield Finding("inbox", Verdict.FAIL, text, mend)
+        return
+    text = f"{table.place}: {settings.inbox.table} can be read and written; {found.waiting} rows wait, {found.dead} are dead"
+    if found.dead:
+        yield Finding("inbox", Verdict.WARN, text, "`tocsin inbox list --dead` shows why")
+    else:
+        yield Finding("inbox", Verdict.OK, text)
 
 
 async def check_agent(settings: Settings) -> AsyncIterator[Finding]:

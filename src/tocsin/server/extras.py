@@ -35,6 +35,8 @@ def require_extras(settings: Settings) -> None:
         require_extra("nats", "nats_url")
     if settings.mcp.enabled:
         require_extra("mcp", "mcp.enabled")
+    if settings.inbox.url is not None:
+        require_driver(settings.inbox.url, "inbox.url")
     if settings.tracing.endpoint is not None:
         require_extra("otel", "tracing.endpoint")
 

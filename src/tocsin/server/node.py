@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack
 import structlog
 
 from tocsin.cluster.tls import PeerTls
+from tocsin.inbox.inbox import Inbox
 from tocsin.keys import ApiKeys
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.validation import InputRules
@@ -28,6 +29,7 @@ from tocsin.server.dev_folder import refuse_dev_folder
 from tocsin.server.engine import Engine, Identity, NodeParts, start_engine
 from tocsin.server.extras import require_extras
 from tocsin.server.front import HttpServer
+from tocsin.server.inbox import start_inbox
 from tocsin.server.mcp import open_mcp
 from tocsin.server.observers import Observers, observers
 from tocsin.server.outgoing import Outgoing, outgoing
@@ -226,12 +228,13 @@ class Server:
         reader = StatisticsReader(store, keeper, clock, watching.observe, settings.engine.store_timeout_us / 1e6)
         ends.push_async_callback(reader.close)
         jobs = self._start_jobs(parts, engine, access)
+        inbox = start_inbox(parts, engine, access, sending.rules)
         if agent is not None:
             await agent.start(engine.service, CallFlows(engine.supervisor.dispatcher, settings.agent.flow_namespace))
             ends.push_async_callback(agent.stop)
         if dev is not None:
             dev.attach(engine, clock, agent)
-        await self._start_front(parts, engine, listener, access, sending.rules, relay, reader, jobs, tracer)
+        await self._start_front(parts, engine, listener, access, sending.rules, relay, reader, jobs, tracer, inbox)
         self._log.info(
             "server started",
             url=self.url,
@@ -339,6 +342,7 @@ class Server:
         reader: StatisticsReader,
         jobs: Jobs,
         tracer: Tracer | None,
+        inbox: Inbox | None,
     ) -> None:
         """Serves the API and the pages."""
         settings, ends, agent = parts.settings, parts.ends, self.agent
@@ -355,6 +359,7 @@ class Server:
             statistics=reader,
             jobs=jobs,
             relay=None if engine.cluster is None and agent is None else relay.ask,
+            notices=list if inbox is None else inbox.notices,
         )
         api_keys = ApiKeys(access.store, access.keys.changed)
         ui = self._pages(web, engine, access, api_keys, parts.observers)

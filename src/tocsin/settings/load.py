@@ -100,6 +100,8 @@ def _check_together(settings: Settings) -> None:
             f"payload_bytes_max: {allowed.payload_bytes_max} must be at most {payload_bytes_max}, what a message between "
             "nodes can carry"
         )
+    if settings.inbox.url is not None and not settings.inbox.namespaces:
+        wrong.append("inbox.namespaces: is missing; list the namespaces in which rows of inbox.url may create timers")
     wrong += _about_tls(settings)
     wrong += _about_nats(settings)
     if settings.workers > 1:

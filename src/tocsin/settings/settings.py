@@ -17,6 +17,7 @@ from tocsin.cluster.limits import ClusterLimits
 from tocsin.cluster.tls import TlsOptions
 from tocsin.http_client.egress import EgressOptions
 from tocsin.http_client.limits import CallbackLimits
+from tocsin.inbox.options import InboxOptions
 from tocsin.messaging.limits import BusLimits
 from tocsin.model.errors import ConfigError
 from tocsin.model.instants import US_PER_SECOND
@@ -341,6 +342,7 @@ class Settings:
     dynamodb: DynamoOptions = _part(DynamoOptions, Topic.DYNAMODB, "dynamodb")
     cassandra: CassandraOptions = _part(CassandraOptions, Topic.CASSANDRA, "cassandra")
     mongodb: MongoOptions = _part(MongoOptions, Topic.MONGODB, "mongodb")
+    inbox: InboxOptions = _part(InboxOptions, Topic.INBOX, "inbox")
     agent: AgentLimits = _part(AgentLimits, Topic.CALLS, "agent")
     bus: BusLimits = _part(BusLimits, Topic.MESSAGES, "bus")
     agent_sql: SqlSettings = _part(SqlSettings, Topic.CALL_DATABASE, "agent_sql")
@@ -405,4 +407,12 @@ SHARED = {
 #: Settings whose values are never shown.
 SECRETS = frozenset({"cluster_secret", "cluster_secret_former"})
 #: Settings whose values are secrets and may come from files. The one that names the file has the same name with `_file`.
-SECRET_FIELDS = ("store", "agent_database", "broker", "nats_url", "cluster_secret", "cluster_secret_former")
+SECRET_FIELDS = (
+    "store",
+    "agent_database",
+    "broker",
+    "nats_url",
+    "inbox_url",
+    "cluster_secret",
+    "cluster_secret_former",
+)

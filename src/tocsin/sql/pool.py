@@ -7,12 +7,13 @@ import re
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from tocsin.model.errors import StoreError, StoreUnavailable
 from tocsin.model.setting import setting
+from tocsin.tasks import end_tasks
 
 T = TypeVar("T")
 
@@ -92,12 +93,13 @@ class ServerOptions:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseServer:
-    """A database on a server, and how it is used."""
+    """A database on a server, and how it is used. `setting` is the one that has the URL, for errors."""
 
     scheme: ClassVar[str]
 
     url: str
     options: ServerOptions
+    setting: str = field(default="store", kw_only=True)
 
     @property
     def safe_url(self) -> str:
@@ -238,6 +240,12 @@ class Pool(ABC, Generic[S, C]):
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.terminate()
+
+    async def abort(self) -> None:
+        """Ends the sessions at once, also those that work: whether a write took effect is unknown then."""
+        self._closed = True
+        await end_tasks(*self._running)
+        self.discard_idle()
 
     async def close(self) -> None:
         """Waits for the work under way, then closes the sessions."""

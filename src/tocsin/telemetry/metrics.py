@@ -66,6 +66,13 @@ GAUGES: dict[str, str] = {
     "tocsin_dispatching": "1 while due timers are dispatched, 0 while dispatch is paused.",
     "tocsin_writes_without_owner": "Client writes that wait because their shard has no owner.",
     "tocsin_api_keys_expiring": "API keys that expire within `keys_expiry_notice`, or have expired and still exist.",
+    "tocsin_inbox_draining": "1 on the node that drains the inbox, 0 on others and without one.",
+    "tocsin_inbox_away_seconds": "How long the inbox's database has not answered the node that drains it; 0 while it does.",
+    "tocsin_inbox_rows_waiting": "Rows of the inbox that wait for their timers, counted every minute among the oldest "
+    "100,000 rows.",
+    "tocsin_inbox_rows_dead": "Dead rows of the inbox, which are refused for good, counted alike and as they are found.",
+    "tocsin_inbox_oldest_seconds": "Age of the inbox's oldest row that waited for its timer at the latest count; 0 if none "
+    "did.",
     "tocsin_shard_size_bytes_max": "Size of the largest shard: in DynamoDB estimated, of those that "
     "this node writes, with a limit of 10 GiB; in Cassandra of all, as its nodes report it.",
 }

@@ -4,10 +4,10 @@
 import type { DurationLike, Instant, InstantLike, Open } from "../values.js";
 
 /** The action that an entry records. */
-export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
+export type AuditAction = "sign_in" | "sign_in_failed" | "sign_out" | "key_created" | "key_changed" | "key_deleted" | "namespace_created" | "namespace_changed" | "namespace_deleted" | "secret_rotated" | "tenant_labeled" | "failures_dismissed" | "flow_changed" | "flow_deleted" | "calendar_changed" | "calendar_deleted" | "destination_changed" | "job_created" | "job_changed" | "job_ended" | "inbox_opened" | "timer_created" | "timers_canceled" | "timers_replayed" | "schedule_created" | "schedule_deleted";
 
 /** Where a change came from. */
-export type AuditSource = "api" | "pages" | "cli" | "mcp";
+export type AuditSource = "api" | "pages" | "cli" | "mcp" | "inbox";
 
 /**
  * `closed`: attempts begin as usual. `open`: none begins before the wait is over. `half_open`: probes, one at a
@@ -2155,9 +2155,9 @@ export interface AuditEntry {
   keyId: string | null;
   /** The object of the action; empty for sign-ins. */
   subject: string;
-  /** Where the action came from: api, pages or cli. */
+  /** Where the action came from: api, pages, cli or inbox. */
   source: Open<AuditSource>;
-  /** The client's address; empty for the command line. */
+  /** The client's address; empty for the command line and an inbox. */
   address: string;
   /** The node, or the machine on which the command ran. */
   node: string;

@@ -54,21 +54,24 @@ class MysqlServer(DatabaseServer):
         parts = urlsplit(self.url)
         if not _DATABASE_NAME.match(self.database):
             raise ConfigError(
-                f"store: {self.safe_url} has no valid database name; write mysql://user:password@host:port/database, where "
-                "the name is 1 to 64 of A-Z a-z 0-9 _ $ -, beginning with a letter or _"
+                f"{self.setting}: {self.safe_url} has no valid database name; write "
+                "mysql://user:password@host:port/database, where the name is 1 to 64 of A-Z a-z 0-9 _ $ -, "
+                "beginning with a letter or _"
             )
         unknown = self._parameters.keys() - _PARAMETERS
         if unknown:
             raise ConfigError(
-                f"store: {self.safe_url}: unknown parameter {min(unknown)}; use {', '.join(sorted(_PARAMETERS))}"
+                f"{self.setting}: {self.safe_url}: unknown parameter {min(unknown)}; use {', '.join(sorted(_PARAMETERS))}"
             )
         if self._parameters.get("ssl-mode", "DISABLED").upper() not in _SSL_MODES:
-            raise ConfigError(f"store: {self.safe_url}: ssl-mode is unknown; use one of {', '.join(_SSL_MODES)}")
+            raise ConfigError(
+                f"{self.setting}: {self.safe_url}: ssl-mode is unknown; use one of {', '.join(_SSL_MODES)}"
+            )
         try:
             self.ssl_context()
             _ = parts.port
         except (OSError, ValueError) as error:
-            raise ConfigError(f"store: {self.safe_url}: {error}") from error
+            raise ConfigError(f"{self.setting}: {self.safe_url}: {error}") from error
 
     @property
     def database(self) -> str:
@@ -197,7 +200,7 @@ async def connect(server: MysqlServer, *, database: bool = True, bounded: bool =
             # The connection broke before the driver had its socket.
             raise StoreUnreachable(f"{server.safe_url}: {error}") from error
         raise ConfigError(
-            f"store: {server.safe_url}: {error}; install it, or connect over TLS with ?ssl-mode=REQUIRED"
+            f"{server.setting}: {server.safe_url}: {error}; install it, or connect over TLS with ?ssl-mode=REQUIRED"
         ) from error
     except BaseException:
         if raw is not None:

@@ -23,7 +23,7 @@ _FILES = frozenset({"sslrootcert", "sslcert", "sslkey", "sslcrl"})
 
 #: Every statement is written for one plan that uses an index. The table is a queue, often empty when statistics are
 #: collected, and plans made for an empty table would stay in use when it is full.
-_PLANNING = {
+PLANNING = {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -60,7 +60,7 @@ class PostgresServer(DatabaseServer):
             # A session whose data is not acknowledged ends, and releases its locks.
             "tcp_user_timeout": statement_timeout,
             "default_transaction_isolation": "read committed",
-            **_PLANNING,
+            **PLANNING,
         }
 
 
@@ -85,7 +85,7 @@ async def connect(server: PostgresServer) -> Connection:
             max_cached_statement_lifetime=0,
         )
     except asyncpg.ClientConfigurationError as error:
-        raise ConfigError(f"store: {server.safe_url}: {error}") from error
+        raise ConfigError(f"{server.setting}: {server.safe_url}: {error}") from error
     except (*TRANSLATED, OSError, TimeoutError) as error:
         raise translate_error(error, server.safe_url, Activity.CONNECTING) from error
     try:

@@ -41,6 +41,9 @@ class Connection(Protocol):
     ) -> None:
         """Sets how values of a type are encoded and decoded."""
 
+    async def add_listener(self, channel: str, callback: Callable[..., None]) -> None:
+        """LISTEN: calls back with each NOTIFY on the channel, until the session ends."""
+
     def get_server_version(self) -> ServerVersion:
         """The server's version, as reported at the start of the session."""
 

@@ -125,7 +125,7 @@ class Api:
             KeyHandlers(api_keys, audit),
             AuditHandlers(audit, parts.rules),
             StatisticsHandlers(service, parts.statistics, parts.rules),
-            OperatorHandlers(service, metrics.scrape),
+            OperatorHandlers(service, metrics.scrape, parts.notices),
         ]
         if agent is not None:
             families.append(ServiceCallHandlers(agent, parser, audit, traces))

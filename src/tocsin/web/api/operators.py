@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from tocsin.model.access import Role
 from tocsin.model.errors import FieldError, InvalidInput
@@ -31,10 +32,16 @@ _open = partial(Operation, method="GET", any_query=True)
 
 
 class OperatorHandlers:
-    """`metrics` returns the body of a scrape and its content type."""
+    """`metrics` returns the body of a scrape and its content type, `notices` what people should know of a ready node."""
 
-    def __init__(self, service: TimerService, metrics: Callable[[], Awaitable[tuple[bytes, str]]]) -> None:
+    def __init__(
+        self,
+        service: TimerService,
+        metrics: Callable[[], Awaitable[tuple[bytes, str]]],
+        notices: Callable[[], list[str]] = list,
+    ) -> None:
         self._service = service
+        self._notices = notices
         self._metrics = metrics
         self._encode = msgspec.json.Encoder().encode
 
@@ -61,11 +68,12 @@ class OperatorHandlers:
 
     @_open("readiness", "/readyz")
     def readiness(self, request: ApiRequest) -> wire.Health:
-        """Readiness probe for load balancers: 503 with the reasons while the node should receive no traffic."""
+        """Readiness probe for load balancers: 503 with the reasons while the node should receive no traffic. A ready node
+        names the parts that do not work, on which nothing else depends."""
         reasons = self._service.not_ready_because()
         if reasons:
             raise NotReady(reasons)
-        return wire.Health("ready")
+        return wire.Health("ready", self._notices() or UNSET)
 
     @_open("metrics", "/metrics", Role.READ, Reach.SERVICE)
     async def metrics(self, request: ApiRequest) -> Content:

@@ -133,6 +133,16 @@ class Health(ResponseStruct):
     """The node responds."""
 
     status: Annotated[str, Meta(examples=["ok"])]
+    notices: (
+        Annotated[
+            list[str],
+            Meta(
+                description="Parts of the node that do not work, on which no other depends; absent if there are none.",
+                examples=[["inbox: its database has not answered for 12 s; its rows wait there"]],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 def cluster_answer(view: ClusterView) -> Cluster:

@@ -45,6 +45,7 @@ AuditAction: TypeAlias = Literal[
     "job_created",
     "job_changed",
     "job_ended",
+    "inbox_opened",
     "timer_created",
     "timers_canceled",
     "timers_replayed",
@@ -53,7 +54,7 @@ AuditAction: TypeAlias = Literal[
 ]
 
 #: Where a change came from.
-AuditSource: TypeAlias = Literal["api", "pages", "cli", "mcp"]
+AuditSource: TypeAlias = Literal["api", "pages", "cli", "mcp", "inbox"]
 
 #: `closed`: attempts begin as usual. `open`: none begins before the wait is over. `half_open`: probes, one at a time.
 BreakerState: TypeAlias = Literal["closed", "open", "half_open"]
@@ -3900,9 +3901,9 @@ class AuditEntry:
     key_id: str | None
     #: The object of the action; empty for sign-ins.
     subject: str
-    #: Where the action came from: api, pages or cli.
+    #: Where the action came from: api, pages, cli or inbox.
     source: AuditSource | str
-    #: The client's address; empty for the command line.
+    #: The client's address; empty for the command line and an inbox.
     address: str
     #: The node, or the machine on which the command ran.
     node: str

@@ -38,6 +38,7 @@ ACTIONS = {
     AuditAction.JOB_CREATED: "Created job",
     AuditAction.JOB_CHANGED: "Changed job",
     AuditAction.JOB_ENDED: "Ended job",
+    AuditAction.INBOX_OPENED: "Began to drain the inbox of",
     AuditAction.TIMER_CREATED: "Created a timer in",
     AuditAction.TIMERS_CANCELED: "Canceled timers in",
     AuditAction.TIMERS_REPLAYED: "Replayed timers in",

@@ -70,6 +70,9 @@ public record AuditAction(String value) implements OpenEnum {
     /** job_ended. */
     public static final AuditAction JOB_ENDED = new AuditAction("job_ended");
 
+    /** inbox_opened. */
+    public static final AuditAction INBOX_OPENED = new AuditAction("inbox_opened");
+
     /** timer_created. */
     public static final AuditAction TIMER_CREATED = new AuditAction("timer_created");
 

@@ -22,6 +22,9 @@ public record AuditSource(String value) implements OpenEnum {
     /** mcp. */
     public static final AuditSource MCP = new AuditSource("mcp");
 
+    /** inbox. */
+    public static final AuditSource INBOX = new AuditSource("inbox");
+
     /**
      * Reads a value, known or not.
      *

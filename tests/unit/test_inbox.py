@@ -1,0 +1,56 @@
+"""The inbox's statements are those of the outboxes, and its verdicts those of their drains."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tocsin.inbox.options import TABLE
+from tocsin.inbox.reading import is_final
+from tocsin.model.errors import (
+    InvalidInput,
+    NamespaceNotFound,
+    PayloadTooLarge,
+    QuotaExceeded,
+    TimerExists,
+    Unavailable,
+)
+from tocsin.sql.pool import ServerOptions
+from tocsin.stores.inbox.mysql import MysqlInboxTable
+from tocsin.stores.inbox.postgresql import PostgresInboxTable
+from tocsin.stores.inbox.table import SqlInboxTable
+
+CASES = json.loads((Path(__file__).parents[2] / "sdks/vectors/outbox.json").read_text())["cases"]
+TABLES: dict[str, SqlInboxTable] = {
+    "postgresql": PostgresInboxTable("postgresql://db/shop", TABLE, ServerOptions()),
+    "mysql": MysqlInboxTable("mysql://db/shop", TABLE, ServerOptions()),
+}
+#: What the engine refuses creates with, by the status of its answer.
+REFUSALS: dict[int, Exception] = {
+    400: InvalidInput(),
+    404: NamespaceNotFound(""),
+    409: TimerExists(""),
+    413: PayloadTooLarge(),
+    429: QuotaExceeded(""),
+    503: Unavailable(""),
+}
+
+
+def cases(statement: str) -> list[Any]:
+    found = [case for case in CASES if case["with"].get("statement") == statement]
+    return [pytest.param(case, id=case["with"]["dialect"]) for case in found if case["with"]["dialect"] in TABLES]
+
+
+@pytest.mark.parametrize("case", cases("table"))
+def test_the_table_is_that_of_the_outboxes(case: Any) -> None:
+    assert TABLES[case["with"]["dialect"]].definition() == case["expect"]["text"]
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case["with"].get("refused", {}).get("status") in REFUSALS])
+def test_refusals_are_final_as_for_the_outboxes(case: Any) -> None:
+    error = REFUSALS[case["with"]["refused"]["status"]]
+    assert isinstance(error, Exception)
+    assert is_final(error) is case["expect"]["dead"]  # type: ignore[arg-type]
