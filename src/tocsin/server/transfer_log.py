@@ -7,7 +7,6 @@ more than their ids: the transfer reads the timers again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -43,8 +42,8 @@ _REASON = "transfer"
 #: The rows' instants order them by epoch, then by number. They lie behind those of all timers, and every database can show
 #: them.
 _FIRST_US, _NUMBERS = 2**62, 2**32
-#: Where the log begins.
-LOG_START: FireKey = (_FIRST_US, b"")
+#: Before everything in the log.
+LOG_START: FireKey = (_FIRST_US - 1, b"\xff" * UUID_BYTES)
 #: Rows of the log that one read returns.
 _PAGE_ROWS = 500
 #: Rows of a log that is obsolete that one batch removes.
@@ -57,12 +56,11 @@ Row: TypeAlias = StoredRow | HistoryRow | RunRow | FailureRow
 
 
 class _Entry(msgspec.Struct, array_like=True):
-    """What a batch changes: uuids, one behind the other; those of its history rows and run rows; failures that it adds;
-    failures that it removes, by uuid and generation."""
+    """What a batch changes: uuids, one behind the other; history rows and run rows that it adds, by uuid and generation;
+    failures that it adds; failures that it removes, by uuid and generation."""
 
     uuids: bytes
-    history: list[bytes]
-    runs: list[bytes]
+    ends: list[tuple[bytes, bytes]]
     failures: list[FailurePlace]
     resolved: list[tuple[bytes, bytes]]
 
@@ -71,12 +69,11 @@ _decoder = msgspec.msgpack.Decoder(_Entry)
 
 
 class Changes(NamedTuple):
-    """What was changed in a shard: timers; how many history rows and run rows they got at most; failures that were added,
-    and such that were removed."""
+    """What was changed in a shard: timers; the generations of history rows and run rows that they got; failures that were
+    added, and such that were removed."""
 
     uuids: dict[bytes, None]
-    history: Counter[bytes]
-    runs: Counter[bytes]
+    ends: dict[bytes, set[bytes]]
     failures: set[FailurePlace]
     resolved: set[tuple[bytes, bytes]]
 
@@ -84,10 +81,10 @@ class Changes(NamedTuple):
 def _log_row(batch: ShardBatch, number: int) -> StoredRow:
     rows: Iterable[Row] = chain(batch.upserts, batch.history, batch.runs, batch.failures)
     uuids = dict.fromkeys(chain((row.uuid for row in rows), batch.deletes, (uuid for uuid, _ in batch.resolved)))
+    ends: Iterable[HistoryRow | RunRow] = chain(batch.history, batch.runs)
     entry = _Entry(
         b"".join(uuids),
-        [row.uuid for row in batch.history],
-        [row.uuid for row in batch.runs],
+        [(row.uuid, row.generation) for row in ends],
         [row.place for row in batch.failures],
         batch.resolved,
     )
@@ -109,7 +106,7 @@ async def read_changes(store: Store, shard_id: int, after: FireKey) -> tuple[Cha
 
     The last row is read again the next time: a store that writes a batch in parts may have written only the first, which has
     the row. The next batch of the shard does not begin before the last part is written."""
-    changes = Changes({}, Counter(), Counter(), set(), set())
+    changes = Changes({}, {}, set(), set())
     place = previous = after
     while True:
         page = await store.load_suspended(shard_id, place, _PAGE_ROWS)
@@ -118,8 +115,8 @@ async def read_changes(store: Store, shard_id: int, after: FireKey) -> tuple[Cha
                 entry = _decoder.decode(row.record)
                 uuids = entry.uuids
                 changes.uuids.update((uuids[at : at + UUID_BYTES], None) for at in range(0, len(uuids), UUID_BYTES))
-                changes.history.update(entry.history)
-                changes.runs.update(entry.runs)
+                for uuid, ended_as in entry.ends:
+                    changes.ends.setdefault(uuid, set()).add(ended_as)
                 changes.failures.update(entry.failures)
                 changes.resolved.update(entry.resolved)
                 previous, place = place, row.key

@@ -19,7 +19,17 @@ import msgspec
 from tocsin.administration import NAMESPACES, namespaces
 from tocsin.model.errors import StoreError
 from tocsin.model.job import JobKind
-from tocsin.ports.store import FailurePlace, FailureRow, FireKey, Member, ShardState
+from tocsin.ports.store import (
+    GENERATION_END,
+    UUID_BYTES,
+    FailurePlace,
+    FailureRow,
+    FireKey,
+    HistoryRow,
+    Member,
+    RunRow,
+    ShardState,
+)
 from tocsin.server.transfer import (
     EXPIRY_MARGIN_US,
     Progress,
@@ -72,6 +82,8 @@ class OnlineTransfer:
         # Up to where the log of each shard is copied; uuids that were changed since they are noted.
         self._logs: dict[int, FireKey] = dict.fromkeys(range(source.shards), LOG_START)
         self._touched: set[bytes] | None = None
+        # Failures that people have dismissed, and that were removed from the target.
+        self._dismissed: set[FailurePlace] = set()
         self._namespaces_version = -1
         self._writer: RowWriter | None = None
         self._silence = _Silence(source)
@@ -244,6 +256,7 @@ class OnlineTransfer:
             count += len(changes.uuids)
             if self._touched is not None:
                 self._touched.update(changes.uuids)
+        await self._copy_dismissals()
         return count
 
     async def _copy_changed(self, shard_id: int, changes: Changes) -> None:
@@ -260,11 +273,11 @@ class OnlineTransfer:
                     gone.append((each, "" if finished is None else finished.namespace))
                 else:
                     rows.append(live)
-                ends = changes.history[each] + changes.runs[each]
-                if ends == changes.history[each] == 1 and finished is not None:
+                ends = changes.ends.get(each)
+                if ends is not None and finished is not None and ends == {finished.generation}:
                     rows.append(finished)
-                elif ends:
-                    rows += await source.runs(shard_id, each, None, ends)
+                elif ends is not None:
+                    rows += await self._ends(shard_id, each, min(ends))
             writer = await self._writer_now()
             await writer.write(source, shard_id, rows)
             for each, namespace in gone:
@@ -272,14 +285,25 @@ class OnlineTransfer:
             await writer.flush()
         await self._copy_failures(shard_id, changes)
 
+    async def _ends(self, shard_id: int, timer: bytes, oldest: bytes) -> list[HistoryRow | RunRow]:
+        """The history rows and run rows of a timer from this generation on: newer ones may be among them."""
+        found: list[HistoryRow | RunRow] = []
+        before: bytes | None = None
+        while before is None or before > oldest:
+            page = await self._source.store.runs(shard_id, timer, before, _CHANGED_ROWS)
+            if not page:
+                break
+            found += [row for row in page if row.generation >= oldest]
+            before = page[-1].generation
+        return found
+
     async def _copy_failures(self, shard_id: int, changes: Changes) -> None:
         added = changes.failures
         listed = await self._failures(shard_id, min(added)[0], max(added)[0]) if added else {}
         writer = await self._writer_now()
         await writer.write(self._source.store, shard_id, [row for place, row in listed.items() if place in added])
         await writer.flush()
-        for place in added - listed.keys():
-            await writer.remove_failure(place)
+        await writer.remove_failures(added - listed.keys())
         for each, generation in changes.resolved:
             await writer.resolve(each, generation)
         await writer.flush()
@@ -287,12 +311,24 @@ class OnlineTransfer:
     async def _failures(self, shard_id: int, first_us: int, last_us: int) -> dict[FailurePlace, FailureRow]:
         """The failures between two instants that are listed."""
         listed: dict[FailurePlace, FailureRow] = {}
-        place: FailurePlace | None = (first_us, b"", b"")
+        place: FailurePlace | None = (first_us - 1, b"\xff" * UUID_BYTES, GENERATION_END)
         while place is not None and place[0] <= last_us:
             page = await self._source.store.failures(shard_id, place, _CHANGED_ROWS)
             listed |= {row.place: row for row in page}
             place = page[-1].place if page else None
         return listed
+
+    async def _copy_dismissals(self) -> None:
+        """Removes from the target the failures that people have dismissed since the transfer began."""
+        gone = set()
+        for shard_id, place in await dismissed_failures(self._source.store):
+            if self._touched is not None:
+                self._touched.add(place[1])
+            # Logged before it is done: what is still listed is looked at again.
+            if place not in self._dismissed and place not in await self._failures(shard_id, place[0], place[0]):
+                gone.add(place)
+        await (await self._writer_now()).remove_failures(gone)
+        self._dismissed |= gone
 
     async def _compare(self) -> Contents:
         """Reads both stores, and compares all that was not changed meanwhile. Raises TransferRefused for a difference."""
@@ -394,7 +430,6 @@ class OnlineTransfer:
         await self._claim_target({})
         await refuse_unmovable(source.store)
         await self._round()
-        await self._copy_dismissals()
         await copy_records(source.store, source.shards, target.store, target.shards)
         count = None
         async with self._calls() as calls:
@@ -406,13 +441,6 @@ class OnlineTransfer:
         await refuse_differences(source, target)
         await self._check_source()
         return count
-
-    async def _copy_dismissals(self) -> None:
-        """Removes from the target the failures that people have dismissed."""
-        writer = await self._writer_now()
-        for shard_id, place in await dismissed_failures(self._source.store):
-            if place not in await self._failures(shard_id, place[0], place[0]):
-                await writer.remove_failure(place)
 
     async def _check_source(self) -> None:
         """Raises TransferRefused if anybody has claimed a shard of the source since the transfer did."""

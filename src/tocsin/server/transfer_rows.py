@@ -218,6 +218,7 @@ class RowWriter:
         self._timer_rows_max = self._rows_max if limits.batch_rows_max is None else _TIMER_ROWS_MAX
         self._batches: dict[int, ShardBatch] = {}
         self._rows_of: Counter[bytes] = Counter()
+        self._live: set[bytes] = set()
         self._rows = self._bytes = 0
 
     async def write(self, source: Store, shard_id: int, rows: Sequence[Row]) -> None:
@@ -226,16 +227,27 @@ class RowWriter:
         found = await source.fetch(shard_id, list(runs)) if runs else {}
         names = {uuid: (each.live or each.finished) for uuid, each in found.items()}
         for row in rows:
-            if isinstance(row, RunRow):
-                timer = names.get(row.uuid)
-                name = "" if timer is None else timer.namespace
+            if not isinstance(row, RunRow):
+                place = self._placement(row.namespace, row.uuid, shard_id)
+            elif (timer := names.get(row.uuid)) is not None:
+                place = self._placement(timer.namespace, row.uuid, shard_id)
             else:
-                name = row.namespace
-            await self._add(self._placement(name, row.uuid, shard_id), row)
+                place = await self._place_of_orphan(row.uuid, shard_id)
+            await self._add(place, row)
+
+    async def _place_of_orphan(self, uuid: bytes, shard_id: int) -> int:
+        """The shard of a run whose timer is not there: that of its other runs, which may have been written while it was."""
+        if uuid in self._rows_of:
+            await self.flush()
+        for place in self._placement.candidates(uuid):
+            if await self._target.runs(place, uuid, None, 1):
+                return place
+        return self._placement("", uuid, shard_id)
 
     async def delete(self, uuid: bytes, namespace: str) -> None:
         """Deletes the live row of a uuid, of which none is written before `flush`. With an empty name it is deleted wherever
         it may be."""
+        await self._once(uuid)
         for shard_id in self._placement.candidates(uuid, namespace):
             (await self._batch(shard_id, uuid, 0)).deletes.append(uuid)
 
@@ -244,10 +256,21 @@ class RowWriter:
         for shard_id in self._placement.candidates(uuid):
             (await self._batch(shard_id, uuid, 0)).resolved.append((uuid, generation))
 
-    async def remove_failure(self, place: FailurePlace) -> None:
-        """Removes a failure, at once."""
-        for shard_id in self._placement.candidates(place[1]):
-            await self._target.remove_failures(shard_id, [place])
+    async def remove_failures(self, places: Iterable[FailurePlace]) -> None:
+        """Removes failures, at once."""
+        found: dict[int, list[FailurePlace]] = {}
+        for place in places:
+            for shard_id in self._placement.candidates(place[1]):
+                found.setdefault(shard_id, []).append(place)
+        for shard_id, here in found.items():
+            for first in range(0, len(here), _PAGE_ROWS):
+                await self._target.remove_failures(shard_id, here[first : first + _PAGE_ROWS])
+
+    async def _once(self, uuid: bytes) -> None:
+        """A live row that was moved while its shard was read is found twice, but a batch may have it once."""
+        if uuid in self._live:
+            await self.flush()
+        self._live.add(uuid)
 
     async def _batch(self, shard_id: int, uuid: bytes, size: int) -> ShardBatch:
         """The batch of a shard with room for another row of a uuid."""
@@ -266,6 +289,8 @@ class RowWriter:
         return batch
 
     async def _add(self, shard_id: int, row: Row) -> None:
+        if isinstance(row, StoredRow):
+            await self._once(row.uuid)
         batch = await self._batch(shard_id, row.uuid, 0 if isinstance(row, FailureRow) else len(row.record))
         if isinstance(row, StoredRow):
             batch.upserts.append(row)
@@ -281,6 +306,7 @@ class RowWriter:
         target's shards are another's."""
         batches, self._batches, self._rows, self._bytes = [*self._batches.values()], {}, 0, 0
         self._rows_of.clear()
+        self._live.clear()
         if not batches:
             return
         try:
