@@ -303,7 +303,7 @@ mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test 
 
 ##@ Prove deployments
 
-.PHONY: image test-image drill drill-upgrade drill-replay
+.PHONY: image test-image drill drill-upgrade drill-replay drill-transfer
 ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
 image: wheel ## build the image tocsin:VERSION with Docker or Podman, or ENGINE=…
 	@test -n "$(ENGINE)" || { echo "Building the image requires Docker or Podman." >&2; exit 1; }
@@ -321,6 +321,9 @@ drill-upgrade: $(VENV)/.dev ## replace three nodes of an earlier revision under 
 
 drill-replay: $(VENV)/.dev ## replay 100,000 failures while the node that does it is killed
 	@$(BIN)/python -m tests.drills.replay $(ARGS)
+
+drill-transfer: $(VENV)/.dev ## move a million timers to another store under traffic, killed twice
+	@$(BIN)/python -m tests.drills.transfer $(ARGS)
 
 ##@ Measure
 

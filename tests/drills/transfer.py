@@ -43,6 +43,8 @@ from tocsin.server.workers import EXIT_MOVED
 
 SHARDS = 4
 _BATCH_TIMERS = 1_000
+#: Creates that wait for their answers at once, as a service with so many workers has them.
+_CREATES_MAX = 50
 #: When timers that are created meanwhile are due, and how late they may be: the pause and a slow machine's start.
 _DUE_S, _LAG_S_MAX = (2, 20), 60.0
 
@@ -68,15 +70,17 @@ class Creator:
     async def run(self) -> None:
         """Creates until it is stopped, and until all creates have an answer."""
         loop, number = asyncio.get_running_loop(), 0
-        begun, creates = loop.time(), set[asyncio.Task[None]]()
+        creates = set[asyncio.Task[None]]()
+        next_at = loop.time()
         async with AsyncClient(self.url, timeout=120) as client:
             while not self.stopping:
-                while number < (loop.time() - begun) * self.rate:
+                if len(creates) < _CREATES_MAX:
                     create = asyncio.create_task(self._create(client, f"c{number}"))
                     creates.add(create)
                     create.add_done_callback(creates.discard)
                     number += 1
-                await asyncio.sleep(0.01)
+                next_at = max(next_at + 1 / self.rate, loop.time())
+                await asyncio.sleep(next_at - loop.time())
             await asyncio.gather(*creates)
 
     async def _create(self, client: AsyncClient, timer_id: str) -> None:

@@ -70,6 +70,9 @@ from tocsin.web.pages.app import Ui
 from tocsin.web.pages.calls.agent import OFF, STANDBY, AgentUnavailable, standby
 
 
+_PAUSED = "the node is paused until a transfer has moved its store; try again"
+
+
 class Server:
     """A node: store, engine, API. `start` returns when it serves requests, at `url`.
 
@@ -410,15 +413,18 @@ class Server:
         await http.start()
         if engine.cluster is not None:
             delay_s = settings.cluster.leave_delay_us / 1e6
-            ends.push_async_callback(self._ask_clients_to_leave, http, delay_s)
+            ends.push_async_callback(self._ask_clients_to_leave, http, app, delay_s)
         ends.push_async_callback(_drain, engine, agent)
         ends.callback(_leave, engine, app)
         if self._dev is not None:
             ends.callback(self._dev.close)
 
-    async def _ask_clients_to_leave(self, http: HttpServer, delay_s: float) -> None:
-        own_port = self._settings.workers == 1 and not self._hands_over
-        await http.ask_clients_to_leave(delay_s, own_port=own_port)
+    async def _ask_clients_to_leave(self, http: HttpServer, app: Api, delay_s: float) -> None:
+        if self._hands_over:
+            # All nodes are paused, and nobody takes the shards. So that no write waits for that, none is accepted from now on,
+            # while the shards are this node's for about the time that the others may be behind.
+            app.gate.closed = _PAUSED
+        await http.ask_clients_to_leave(delay_s, own_port=self._settings.workers == 1 and not self._hands_over)
 
     def _pages(self, web: WebParts, engine: Engine, access: Access, api_keys: ApiKeys, watching: Observers) -> Ui:
         settings = self._settings

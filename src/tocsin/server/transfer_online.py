@@ -361,6 +361,8 @@ class OnlineTransfer:
                     )
                 if not any(job.live for job in jobs):
                     return
+                if await read_mark(self._source.store) is None:
+                    raise TransferRefused("the transfer was canceled; nothing was switched over")
                 await asyncio.sleep(_POLL_S)
 
     # ------------------------------------------------------------------ the pause
@@ -388,8 +390,8 @@ class OnlineTransfer:
             self._pause = await put_mark(self._source.store, mark)
         except TransferRefused as error:
             raise TransferRefused(
-                f"the servers go on with {self._source.place}, because they were paused for too long; run the same command "
-                "again"
+                f"the servers go on with {self._source.place}, because they were paused for too long, or the transfer was "
+                "canceled; run the same command again"
             ) from error
 
     @asynccontextmanager
