@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from tests.conformance.test_transfer import (
@@ -22,6 +23,7 @@ from tests.conformance.test_transfer import (
     unseen,
 )
 from tocsin.administration import put_namespace
+from tocsin.model.errors import DefiniteFailure
 from tocsin.model.ids import timer_uuid
 from tocsin.model.instants import US_PER_DAY
 from tocsin.model.namespace import Namespace
@@ -40,11 +42,17 @@ from tocsin.ports.store import (
     generation,
 )
 from tocsin.server import transfer_online
-from tocsin.server.transfer_log import CHANGES, ChangeLog
+from tocsin.server.transfer_log import CHANGES, ChangeLog, forget_log, logging_servers
 from tocsin.server.transfer_mark import (
+    PATIENCE_S,
+    Patience,
+    TransferMark,
+    TransferPending,
     TransferRefused,
+    put_mark,
     read_mark,
     refuse_transferred,
+    remove_mark,
 )
 from tocsin.server.transfer_online import OnlineTransfer
 from tocsin.stores.memory import MemoryStore
@@ -231,7 +239,7 @@ async def moved(source: Store, target: Store, shards: int, server: BusyServer, *
 
 
 async def begun(source: Store, seed: int, timers: int) -> BusyServer:
-    await filled(source, timers=timers, random_=random.Random(seed))
+    await filled(source, timers=timers, random_=random.Random(seed), runs=20)
     server = BusyServer(source, random.Random(seed))
     await server.start()
     return server
@@ -279,3 +287,54 @@ async def test_a_transfer_that_was_interrupted_anywhere_goes_on() -> None:
         kills = await moved(source, target, 3, server, at, at + 7, at + 11)
         await assert_moved(source, target, 3, server)
     assert at > 50
+
+
+async def test_paused_servers_go_on_when_the_transfer_shows_no_sign_of_life() -> None:
+    source, now_s = MemoryStore(), [0.0]
+    await source.open(SOURCE_SHARDS)
+    patience = Patience(lambda: now_s[0])
+    await patience.refuse_transferred(source)
+    mark = await put_mark(source, TransferMark("source", "ab" * 16, "b", 1, phase="copying"))
+    await patience.refuse_transferred(source)
+    mark = await put_mark(source, msgspec.structs.replace(mark, phase="paused"))
+    for now_s[0] in (0.0, PATIENCE_S - 1):
+        with pytest.raises(TransferPending, match="about to switch over"):
+            await patience.refuse_transferred(source)
+    mark = await put_mark(source, mark)
+    for now_s[0] in (PATIENCE_S, 2 * PATIENCE_S - 1):
+        with pytest.raises(TransferPending, match="about to switch over"):
+            await patience.refuse_transferred(source)
+    now_s[0] = 2 * PATIENCE_S
+    await patience.refuse_transferred(source)
+    taken_back = await read_mark(source)
+    assert taken_back is not None
+    assert taken_back.phase == "copying"
+    # The transfer that was only asleep does not switch over any more.
+    with pytest.raises(TransferRefused):
+        await put_mark(source, msgspec.structs.replace(mark, phase="moved"))
+
+
+async def test_a_claim_in_the_pause_is_not_used() -> None:
+    source = MemoryStore()
+    await source.open(SOURCE_SHARDS)
+    await put_mark(source, TransferMark("source", "ab" * 16, "b", 1, phase="paused"))
+    with pytest.raises(DefiniteFailure, match="being transferred to b"):
+        await ChangeLog(source, NODE).claim(0, expected_epoch=0, owner=NODE)
+
+
+async def test_a_server_removes_the_log_of_a_canceled_transfer() -> None:
+    source = MemoryStore()
+    server = await begun(source, 3, 20)
+    await put_mark(source, TransferMark("source", "ab" * 16, "b", 1, phase="copying"))
+    for _ in range(200):
+        await server.step()
+    before = [row for s in range(SOURCE_SHARDS) for row in (await source.load_suspended(s, KEY_MIN, 1_000)).rows]
+    assert sum(row.namespace == CHANGES for row in before) > 50
+    await remove_mark(source)
+    await forget_log(source)
+    await server.start()
+    for _ in range(300):
+        await server.change()
+    after = [row for s in range(SOURCE_SHARDS) for row in (await source.load_suspended(s, KEY_MIN, 1_000)).rows]
+    assert not [row for row in after if row.namespace == CHANGES]
+    assert await logging_servers(source, "ab" * 16) == set()
