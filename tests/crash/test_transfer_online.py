@@ -24,7 +24,9 @@ async def test_clients_bridge_the_pause_of_a_transfer_that_was_killed(
     shared_postgresql: PostgresServer, tmp_path: Path
 ) -> None:
     source, target = f"sqlite:///{tmp_path / 'source' / 'tocsin.db'}", await shared_postgresql.create_database()
-    wanted = Wanted(source, target, 16, timers=4_000, schedules=5, history=200, rate=50, kills_s=(0.8, 1.6))
+    wanted = Wanted(
+        source, target, 16, timers=4_000, schedules=5, history=200, rate=50, kills_s=(0.8, 1.6), due_s=(1, 6)
+    )
     assert await drill(wanted, tmp_path) == []
 
 
@@ -32,7 +34,7 @@ async def test_clients_bridge_the_pause_of_a_transfer_that_was_killed(
 @pytest.mark.wide
 async def test_all_nodes_of_a_cluster_are_paused(shared_postgresql: PostgresServer, tmp_path: Path) -> None:
     source, target = [await shared_postgresql.create_database() for _ in range(2)]
-    wanted = Wanted(source, target, 16, timers=1_000, schedules=5, history=200, rate=30, nodes=2)
+    wanted = Wanted(source, target, 16, timers=1_000, schedules=5, history=200, rate=30, nodes=2, due_s=(1, 6))
     assert await drill(wanted, tmp_path) == []
 
 

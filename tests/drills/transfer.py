@@ -45,8 +45,8 @@ SHARDS = 4
 _BATCH_TIMERS = 1_000
 #: Creates that wait for their answers at once, as a service with so many workers has them.
 _CREATES_MAX = 50
-#: When timers that are created meanwhile are due, and how late they may be: the pause and a slow machine's start.
-_DUE_S, _LAG_S_MAX = (2, 20), 60.0
+#: How late timers may be that are created meanwhile: the pause and a slow machine's start.
+_LAG_S_MAX = 60.0
 
 
 def now_us() -> int:
@@ -61,6 +61,7 @@ class Creator:
     url: str
     receiver: str
     rate: int
+    due_s: tuple[int, int]
     due: dict[str, int] = field(default_factory=dict)
     answered: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -85,7 +86,7 @@ class Creator:
 
     async def _create(self, client: AsyncClient, timer_id: str) -> None:
         loop = asyncio.get_running_loop()
-        first, last = _DUE_S
+        first, last = self.due_s
         due_us = now_us() + first * US_PER_SECOND + hash(timer_id) % ((last - first) * US_PER_SECOND)
         began = loop.time()
         try:
@@ -158,6 +159,8 @@ class Wanted:
     #: Seconds after their start at which the first runs of the transfer are killed.
     kills_s: tuple[float, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
+    #: Seconds after their creation at which timers that are created meanwhile are due, at least and at most.
+    due_s: tuple[int, int] = (2, 20)
 
 
 async def transferred(wanted: Wanted, kill_s: float | None) -> tuple[int, str]:
@@ -220,7 +223,7 @@ async def drill(wanted: Wanted, folder: Path) -> list[str]:
             await server.start()
             servers.append(server)
         await fill(wanted, servers[0].server, inbox, receiver.url)
-        creator = Creator(servers[0].server.url, receiver.url, wanted.rate)
+        creator = Creator(servers[0].server.url, receiver.url, wanted.rate, wanted.due_s)
         creating = asyncio.create_task(creator.run())
         began = time.monotonic()
         for kill_s in wanted.kills_s:
