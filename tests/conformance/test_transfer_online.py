@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -56,6 +57,7 @@ from tocsin.server.transfer_mark import (
 )
 from tocsin.server.transfer_online import OnlineTransfer
 from tocsin.stores.memory import MemoryStore
+from tocsin.stores.sqlite.store import SqliteStore
 
 __all__ = ["store"]
 
@@ -338,3 +340,28 @@ async def test_a_server_removes_the_log_of_a_canceled_transfer() -> None:
     after = [row for s in range(SOURCE_SHARDS) for row in (await source.load_suspended(s, KEY_MIN, 1_000)).rows]
     assert not [row for row in after if row.namespace == CHANGES]
     assert await logging_servers(source, "ab" * 16) == set()
+
+
+async def test_an_end_that_is_written_while_a_page_is_read_hides_no_other(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "tocsin.db")
+    await store.open(1)
+    assert await store.claim(0, expected_epoch=0, owner=NODE) == 1
+    ends = [
+        HistoryRow(1, bytes([n]) * 16, bytes(32), "default", "a", (), b"{}", Status.COMPLETED, 2, 3) for n in (1, 2)
+    ]
+    assert await store.apply([ShardBatch(0, 1, NODE, history=ends[1:])]) == [Applied.DURABLE]
+    read = store._rows
+
+    async def interrupted(*args: Any) -> Any:
+        found = await read(*args)
+        store._rows = read  # type: ignore[method-assign]
+        await store.apply([ShardBatch(0, 1, NODE, history=ends[:1])])
+        return found
+
+    store._rows = interrupted  # type: ignore[method-assign]
+    found, cursor = [], None
+    while (page := await store.ends(0, cursor, 10)).cursor is not None:
+        found += page.rows
+        cursor = page.cursor
+    assert found == ends
+    await store.close()

@@ -69,7 +69,6 @@ from tocsin.web.pages import compose as pages
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.calls.agent import OFF, STANDBY, AgentUnavailable, standby
 
-
 _PAUSED = "the node is paused until a transfer has moved its store; try again"
 
 
@@ -421,8 +420,8 @@ class Server:
 
     async def _ask_clients_to_leave(self, http: HttpServer, app: Api, delay_s: float) -> None:
         if self._hands_over:
-            # All nodes are paused, and nobody takes the shards. So that no write waits for that, none is accepted from now on,
-            # while the shards are this node's for about the time that the others may be behind.
+            # All nodes are paused, and nobody takes the shards. So that no write waits for that, none is accepted from now
+            # on, while the shards are this node's for about the time that the others may be behind.
             app.gate.closed = _PAUSED
         await http.ask_clients_to_leave(delay_s, own_port=self._settings.workers == 1 and not self._hands_over)
 
