@@ -25,7 +25,7 @@ async def test_clients_bridge_the_pause_of_a_transfer_that_was_killed(
 ) -> None:
     source, target = f"sqlite:///{tmp_path / 'source' / 'tocsin.db'}", await shared_postgresql.create_database()
     wanted = Wanted(
-        source, target, 16, timers=4_000, schedules=5, history=200, rate=50, kills_s=(0.8, 1.6), due_s=(1, 6)
+        source, target, 16, timers=4_000, schedules=5, history=200, rate=50, kills_s=(0.5, 1.0), due_s=(1, 6)
     )
     assert await drill(wanted, tmp_path) == []
 

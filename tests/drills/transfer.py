@@ -226,10 +226,11 @@ async def drill(wanted: Wanted, folder: Path) -> list[str]:
         creator = Creator(servers[0].server.url, receiver.url, wanted.rate, wanted.due_s)
         creating = asyncio.create_task(creator.run())
         began = time.monotonic()
-        for kill_s in wanted.kills_s:
+        for kill_s in (*wanted.kills_s, None):
             code, output = await transferred(wanted, kill_s)
-            print(f"killed after {kill_s} s" if code == -signal.SIGKILL else f"not killed: {code} {output}", flush=True)
-        code, output = await transferred(wanted, None)
+            if code != -signal.SIGKILL:
+                break
+            print(f"killed after {kill_s} s", flush=True)
         print(f"last run: {output}\nall runs took {time.monotonic() - began:.1f} s", flush=True)
         if code:
             creator.stopping = True

@@ -178,6 +178,7 @@ class OnlineTransfer:
                 for state in silent:
                     if state.owner not in living:
                         await self._fence(state)
+                await self._refuse_canceled()
                 await asyncio.sleep(_POLL_S)
 
     async def _fence(self, state: ShardState) -> None:
@@ -361,9 +362,12 @@ class OnlineTransfer:
                     )
                 if not any(job.live for job in jobs):
                     return
-                if await read_mark(self._source.store) is None:
-                    raise TransferRefused("the transfer was canceled; nothing was switched over")
+                await self._refuse_canceled()
                 await asyncio.sleep(_POLL_S)
+
+    async def _refuse_canceled(self) -> None:
+        if await read_mark(self._source.store) is None:
+            raise TransferRefused("the transfer was canceled; nothing was switched over")
 
     # ------------------------------------------------------------------ the pause
 
