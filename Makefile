@@ -303,7 +303,7 @@ mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test 
 
 ##@ Prove deployments
 
-.PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox
+.PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox drill-transfer
 ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
 image: wheel ## build the image tocsin:VERSION with Docker or Podman, or ENGINE=…
 	@test -n "$(ENGINE)" || { echo "Building the image requires Docker or Podman." >&2; exit 1; }
@@ -328,6 +328,8 @@ drill-debounce: $(VENV)/.dev ## debounce 100,000 creates of 1,000 ids while a no
 drill-inbox: $(VENV)/.dev ## take 20,000 orders in eight processes that are killed, as Tocsin is, and balance what fires
 	@$(BIN)/python -m tests.drills.inbox $(ARGS)
 
+drill-transfer: $(VENV)/.dev ## move a million timers to another store under traffic, killed twice
+	@$(BIN)/python -m tests.drills.transfer $(ARGS)
 
 ##@ Measure
 

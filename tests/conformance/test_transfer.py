@@ -69,7 +69,7 @@ def placed(row: StoredRow | HistoryRow | FailureRow, shards: int, *, wide: int) 
     return shard_of(namespace_hash(name), row.uuid, wide if name == "default" else min(2, shards), shards)
 
 
-async def filled(store: Store, *, timers: int, random_: random.Random) -> None:
+async def filled(store: Store, *, timers: int, random_: random.Random, runs: int = 150) -> None:
     """Fills a store as an engine would: live and suspended timers, schedules with runs, notifications, history, failures."""
     assert await store.open(SOURCE_SHARDS) == SOURCE_SHARDS
     assert await put_namespace(store, WIDE, create=True)
@@ -106,8 +106,8 @@ async def filled(store: Store, *, timers: int, random_: random.Random) -> None:
         batch = batches[placed(row, SOURCE_SHARDS, wide=SOURCE_SHARDS)]
         if number % 4 != 3 or schedule:
             batch.upserts.append(row)
-        # More runs than the smallest transactions have room for.
-        for ended in range((150 if number == 0 else 3) if schedule else number % 4 // 3):
+        # More runs than the smallest transactions have room for, unless it is such a store that is filled.
+        for ended in range((runs if number == 0 else 3) if schedule else number % 4 // 3):
             of = generation(2, NODE, 1_000 * number + ended)
             if schedule:
                 batch.runs.append(RunRow(uuid, of, b'{"run":%d}' % ended, keeps_until + ended))

@@ -123,27 +123,49 @@ def transfer(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count what would be moved; servers may run.")
     ] = False,
+    online: Annotated[
+        bool,
+        typer.Option(
+            "--online", help="The servers of the source go on; at the end they are paused for seconds, and exit."
+        ),
+    ] = False,
+    cancel: Annotated[
+        bool,
+        typer.Option("--cancel", help="Cancel a transfer with --online that has not switched over; needs no --to."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Move everything from one store to another, of any kind and with any number of shards: timers, schedules, history, keys
-    and all else. Stop the servers of both first. Afterwards, servers refuse to start with the source.
+    and all else. Stop the servers of both first, or move with --online. Afterwards, servers refuse to start with the source.
 
     A transfer that was interrupted continues when the same command is run again. The target must be empty: a database,
     schema, keyspace, table or file of its own.
     """
     import asyncio
 
-    from tocsin.server.transfer import plan
+    from tocsin.server.transfer import cancel as cancel_online
+    from tocsin.server.transfer import plan, transfer_online
     from tocsin.server.transfer import transfer as move
 
     if source is None and source_config is None:
         raise WrongUsage("--from: name the store to move, or its settings file with --from-config")
+    if cancel:
+        asyncio.run(cancel_online(_settings(source, source_config)))
+        output.note("The transfer is canceled; the servers go on with the source.")
+        return
     if target is None and target_config is None:
         raise WrongUsage("--to: name the store to move it to, or its settings file with --to-config")
     of_source, of_target = _settings(source, source_config), _settings(target, target_config, shards=shards)
-    moving = plan(of_source, of_target, _progress) if dry_run else move(of_source, of_target, _progress)
-    contents = asyncio.run(moving)
+    paused_s: float | None = None
+    if dry_run:
+        contents = asyncio.run(plan(of_source, of_target, _progress))
+    elif online:
+        contents, paused_s = asyncio.run(transfer_online(of_source, of_target, _progress))
+    else:
+        contents = asyncio.run(move(of_source, of_target, _progress))
     _show_contents(contents, as_json=as_json)
+    if paused_s is not None:
+        output.note(f"From the request to pause until the new store could be used it took {paused_s:.1f} s.")
     if not dry_run:
         output.note(f"Start the servers with {of_target.store_url_redacted()}; the source is no longer used.")
 

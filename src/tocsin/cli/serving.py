@@ -102,7 +102,8 @@ ALL_DEFAULTS, DEV_DEFAULTS = ServeOptions(), DevOptions()
 def serve(options: ServeOptions = ALL_DEFAULTS) -> None:
     """Run a server. SIGTERM or Ctrl-C stops it after requests and callbacks in flight have finished; another one, a second
     later or more, stops it immediately, with exit code 143 or 130. While its database can't be reached at its start, it waits
-    for it. With several workers, SIGHUP restarts them one after another.
+    for it. With several workers, SIGHUP restarts them one after another. It ends with exit code 75 when `tocsin transfer
+    --online` has moved its store.
 
     Every option is also a setting of the file and the environment (TOCSIN_PORT, …); `tocsin config show` lists them all.
     """

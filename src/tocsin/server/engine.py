@@ -160,11 +160,10 @@ async def start_engine(
     engine = Engine(context, supervisor, service, cluster, total_shards)
     observers.gauges.add(engine.gauges)
     parts.ends.push_async_callback(supervisor.close)
-    if not parts.store.capabilities.exclusive:
-        # Read once more behind the first heartbeat: a transfer that marks the store reads the members afterwards, so that it
-        # sees this node, or this node its mark.
-        await supervisor.lease.beat()
-        await refuse_transferred(parts.store)
+    # Read once more behind the first heartbeat: a transfer that marks the store reads the members afterwards, so that it sees
+    # this node, or this node its mark.
+    await supervisor.lease.beat()
+    await refuse_transferred(parts.store)
     await service.namespaces.ensure_default()
     await supervisor.start()
     if cluster is not None:

@@ -11,6 +11,7 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import cast
 
 import structlog
 
@@ -37,7 +38,9 @@ from tocsin.server.peers import Peers, loopback, peering_of, secrets_of, tls_of
 from tocsin.server.relay import AgentRelay
 from tocsin.server.sockets import bind, connections_max, url_of
 from tocsin.server.stores import agent_database_name, check_payload_limit, open_store, store_name
-from tocsin.server.transfer_mark import refuse_transferred
+from tocsin.server.transfer_log import ChangeLog
+from tocsin.server.transfer_mark import Patience
+from tocsin.server.transfer_watch import TransferWatch
 from tocsin.server.waiting import start_when_reachable
 from tocsin.server.worker_metrics import WorkerMetrics
 from tocsin.server.workers import WorkerSlot
@@ -51,6 +54,7 @@ from tocsin.statistics.keeping import StatisticsKeeper
 from tocsin.statistics.limits import StatisticsLimits
 from tocsin.statistics.reading import StatisticsReader
 from tocsin.stores.service_calls.database import Claimant
+from tocsin.tasks import end_tasks, spawn
 from tocsin.telemetry.clock import ConfirmedClock, SystemClock
 from tocsin.telemetry.metrics import BreakerMetrics, DiskMetrics, FlowMetrics, Metrics
 from tocsin.telemetry.tracing import Tracer, open_tracer
@@ -69,12 +73,15 @@ from tocsin.web.pages import compose as pages
 from tocsin.web.pages.app import Ui
 from tocsin.web.pages.calls.agent import OFF, STANDBY, AgentUnavailable, standby
 
+_PAUSED = "the node is paused until a transfer has moved its store; try again"
+
 
 class Server:
     """A node: store, engine, API. `start` returns when it serves requests, at `url`.
 
     With several workers, each is a node in its `place`, and all share the listening socket `listener`. With `dev`, the node
-    goes by that clock, and the API moves it.
+    goes by that clock, and the API moves it. `on_pause` is called when a transfer of the store asks the server to stop until
+    it has switched over: whoever stops it starts another one, which waits for that.
     """
 
     def __init__(
@@ -82,6 +89,7 @@ class Server:
         settings: Settings,
         *,
         on_fatal: Callable[[BaseException], None] | None = None,
+        on_pause: Callable[[], None] = lambda: None,
         listener: socket.socket | None = None,
         place: WorkerSlot | None = None,
         dev: DevClock | None = None,
@@ -93,7 +101,11 @@ class Server:
         self._place = place
         self._worker = 0 if place is None else place.number
         self._on_fatal = on_fatal or self._record_fatal
+        self._on_pause = on_pause
+        self._patience = Patience()
         self._listener = listener
+        # Whether another server takes the socket over.
+        self._hands_over = False
         self._log = structlog.get_logger("tocsin.server")
         self._ends = AsyncExitStack()
         #: The service agent; None where it never runs.
@@ -135,6 +147,7 @@ class Server:
         if self._dev is None:
             refuse_dev_folder(self._settings)
         listener = bind(self._settings.host, self._settings.port) if self._listener is None else self._listener
+        self._listener = listener
         ends.callback(listener.close)
         self.url = url_of(self._settings.host, listener.getsockname()[1])
         return listener
@@ -142,6 +155,13 @@ class Server:
     async def stop(self) -> None:
         """Waits for requests in flight, releases the shards, closes everything. Idempotent."""
         await self._ends.aclose()
+
+    def hand_over(self) -> socket.socket:
+        """The socket of the API for the next server of this process. Call it before `stop`: clients that connect in between
+        wait."""
+        assert self._listener is not None
+        self._hands_over = True
+        return self._listener.dup()
 
     def reload(self) -> None:
         """Reads again what can change while the server runs: the certificates for other nodes."""
@@ -164,9 +184,11 @@ class Server:
         ends.push_async_callback(store.close)
         check_payload_limit(settings, store.capabilities)
         total_shards = await store.open(settings.shards)
-        await refuse_transferred(store)
+        await self._patience.refuse_transferred(store)
         peers = None if store.capabilities.exclusive else await self._listen_to_peers(ends, store, watching)
         identity = self._identity(listener.getsockname()[1], peers)
+        changes = ChangeLog(store, identity.incarnation)
+        store = cast("Store", changes)
         access = await open_access(ends, settings, store, total_shards, identity.name, watching)
         files = database_files(settings)
         paths = {"database": files.get(TIMERS), "agent_database": files.get(CALLS) if settings.has_agent() else None}
@@ -219,6 +241,10 @@ class Server:
             FlowMetrics(lambda most: busiest(engine.supervisor.dispatcher.flows.rules.values(), most))
         )
         watching.metrics.registry.register(BreakerMetrics(engine.supervisor.dispatcher.admission.longest_open))
+        watch = TransferWatch(
+            changes, engine.supervisor.shards.values, self._on_pause, settings.engine.store_timeout_us / 1e6
+        )
+        ends.push_async_callback(end_tasks, spawn(watch.run(), self._on_fatal))
         relay.cluster = engine.cluster
         watching.outages.attach(identity.name, engine)
         keeper.tidies = engine.supervisor.acts_for_all
@@ -396,11 +422,18 @@ class Server:
         await http.start()
         if engine.cluster is not None:
             delay_s = settings.cluster.leave_delay_us / 1e6
-            ends.push_async_callback(http.ask_clients_to_leave, delay_s, own_port=settings.workers == 1)
+            ends.push_async_callback(self._ask_clients_to_leave, http, app, delay_s)
         ends.push_async_callback(_drain, engine, agent)
         ends.callback(_leave, engine, app)
         if self._dev is not None:
             ends.callback(self._dev.close)
+
+    async def _ask_clients_to_leave(self, http: HttpServer, app: Api, delay_s: float) -> None:
+        if self._hands_over:
+            # All nodes are paused, and nobody takes the shards. So that no write waits for that, none is accepted from now
+            # on, while the shards are this node's for about the time that the others may be behind.
+            app.gate.closed = _PAUSED
+        await http.ask_clients_to_leave(delay_s, own_port=self._settings.workers == 1 and not self._hands_over)
 
     def _pages(self, web: WebParts, engine: Engine, access: Access, api_keys: ApiKeys, watching: Observers) -> Ui:
         settings = self._settings

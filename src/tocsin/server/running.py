@@ -18,11 +18,22 @@ from tocsin.server.clock_mover import DevClock
 from tocsin.server.dev_folder import open_dev_folder
 from tocsin.server.node import Server
 from tocsin.server.sockets import raise_descriptor_limit
-from tocsin.server.workers import EXIT_FORCED, READY, STARTED, ControlPipe, StopRequests, serve_workers, worker_slot
+from tocsin.server.transfer_mark import TransferRefused
+from tocsin.server.workers import (
+    EXIT_FORCED,
+    EXIT_MOVED,
+    READY,
+    STARTED,
+    ControlPipe,
+    StopRequests,
+    serve_workers,
+    worker_slot,
+)
 from tocsin.settings import Settings
+from tocsin.tasks import end_tasks
 from tocsin.telemetry.logs import configure_logging
 
-#: Exit codes of `serve` besides 0: it could not start (1), a fatal error (70).
+#: Exit codes of `serve` besides 0: it could not start (1), a fatal error (70); its store was moved (EXIT_MOVED).
 EXIT_START = 1
 EXIT_FATAL = 70
 
@@ -92,37 +103,57 @@ async def _serve(settings: Settings, *, movable_clock: bool) -> int:
         sys.stderr.flush()
         os._exit(EXIT_FATAL)
 
+    paused = asyncio.Event()
     try:
         dev = DevClock(open_dev_folder(settings), settings) if movable_clock else None
         if place is None:
-            pipe, server = None, Server(settings, on_fatal=on_fatal, dev=dev)
+            pipe, server = None, Server(settings, on_fatal=on_fatal, on_pause=paused.set, dev=dev)
         else:
             pipe = ControlPipe(place.control_pipe)
             listener = socket.socket(fileno=place.listener)
             listener.setblocking(False)
-            server = Server(settings, on_fatal=on_fatal, listener=listener, place=place)
+            server = Server(settings, on_fatal=on_fatal, on_pause=paused.set, listener=listener, place=place)
         if not await server.start(wanted):
             return 0
     except (TocsinError, OSError) as error:
         print(f"tocsin: can't start: {error}", file=sys.stderr)
         return EXIT_START
+    reduce_collections()
+    tasks = []
     if pipe is None:
         loop.add_signal_handler(signal.SIGHUP, server.reload)
-    reduce_collections()
-    if pipe is None:
         print(f"Tocsin serves on {server.url} (API docs: {server.url}/docs). Stop with Ctrl-C.", flush=dev is None)
         if dev is not None:
             shown = format_instant(dev.read().now_us)
             print(f"Its clock shows {shown}; `tocsin clock advance 1h` moves it. Data: {dev.folder.folder}", flush=True)
-        await wanted.wait()
     else:
         tasks = [loop.create_task(_report_when_ready(server, pipe)), loop.create_task(_follow(pipe, wanted))]
-        await wanted.wait()
-        for task in tasks:
-            task.cancel()
+    while await _paused_first(paused, wanted):
+        listener = server.hand_over()
+        await server.stop()
+        paused.clear()
+        server = Server(settings, on_fatal=on_fatal, on_pause=paused.set, listener=listener, place=place)
+        try:
+            if not await server.start(wanted):
+                return 0
+        except (TocsinError, OSError) as error:
+            print(f"tocsin: ends: {error}", file=sys.stderr)
+            return EXIT_MOVED if isinstance(error, TransferRefused) else EXIT_START
+        if pipe is None:
+            loop.add_signal_handler(signal.SIGHUP, server.reload)
+    for task in tasks:
+        task.cancel()
     log.info("shutdown started", waiting_for="requests and callbacks in flight")
     await server.stop()
     return 0
+
+
+async def _paused_first(paused: asyncio.Event, wanted: asyncio.Event) -> bool:
+    """Waits until a transfer pauses the server (True), or it is wanted to stop."""
+    waiting = [asyncio.ensure_future(event.wait()) for event in (paused, wanted)]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    await end_tasks(*waiting)
+    return not wanted.is_set()
 
 
 async def _report_when_ready(server: Server, pipe: ControlPipe) -> None:

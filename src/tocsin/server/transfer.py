@@ -20,6 +20,7 @@ from tocsin.model.namespace import DamagedNamespace
 from tocsin.ports.store import Capabilities, Member, RunRow, Store
 from tocsin.server.stores import check_payload_limit, open_store
 from tocsin.server.transfer_calls import Calls, counted_calls, opened_calls
+from tocsin.server.transfer_log import forget_log
 from tocsin.server.transfer_mark import (
     TransferMark,
     TransferRefused,
@@ -35,7 +36,7 @@ from tocsin.timers.jobs import every_job
 #: How often members are read while it is found out whether they live.
 _POLL_S = 0.5
 #: Ends whose retention ends so soon after they are compared may have been removed from one side only.
-_EXPIRY_MARGIN_US = 600_000_000
+EXPIRY_MARGIN_US = 600_000_000
 
 #: Shows the progress of a step that has so many rows (None: unknown); what it yields takes the number of rows done.
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
@@ -68,7 +69,7 @@ class Transfer:
         if mark is not None and await read_mark(source.store) is not None:
             # Only the last steps are missing.
             await self._confirm_source(mark)
-            await self._open_target(mark)
+            await open_target(target, mark)
             return await self._contents(source, began_us)
         await refuse_unmovable(source.store)
         contents = await self._contents(source, began_us)
@@ -84,7 +85,7 @@ class Transfer:
                 await self._calls.copy(advance)
         await self._verify()
         await self._close_source(mark)
-        await self._open_target(mark)
+        await open_target(target, mark)
         return contents
 
     async def _begun(self) -> TransferMark | None:
@@ -92,11 +93,7 @@ class Transfer:
         source, target = self._source, self._target
         of_source, mark = await read_mark(source.store), await read_mark(target.store)
         if of_source is not None and (mark is None or of_source.transfer != mark.transfer):
-            raise TransferRefused(
-                f"--from: the timers of {source.place} were transferred to {of_source.other}; nothing is left to move"
-                if of_source.role == "source"
-                else f"--from: {source.place} is the target of an unfinished transfer from {of_source.other}; finish it"
-            )
+            raise foreign_source(source.place, of_source)
         if mark is None:
             await refuse_data(target)
             if self._calls is not None:
@@ -105,6 +102,8 @@ class Transfer:
             raise TransferRefused(
                 f"--to: {target.place} is part of the transfer of another store, {mark.other}; name an empty store"
             )
+        elif mark.online:
+            raise TransferRefused("this transfer was begun with --online; go on with it, or cancel it with --cancel")
         return mark
 
     # ------------------------------------------------------------------ fences
@@ -151,14 +150,6 @@ class Transfer:
             await remove_mark(source.store)
             raise
 
-    async def _open_target(self, mark: TransferMark) -> None:
-        """Lets servers use the target."""
-        target = self._target
-        for state in await target.store.shards():
-            if state.owner == mark.owner:
-                await target.store.release(state.shard_id, epoch=state.epoch, owner=mark.owner)
-        await remove_mark(target.store)
-
     # ------------------------------------------------------------------ contents
 
     async def _contents(self, side: Side, after_us: int) -> Contents:
@@ -187,19 +178,48 @@ class Transfer:
     async def _verify(self) -> None:
         """Compares counts and digests of all rows, and all records. Raises TransferRefused for a difference."""
         source, target = self._source, self._target
-        after_us = time.time_ns() // 1_000 + _EXPIRY_MARGIN_US
+        after_us = time.time_ns() // 1_000 + EXPIRY_MARGIN_US
         with self._progress("verifying", None) as advance:
             sides = (source, target)
             expected, found = [await measured(side.store, side.shards, after_us, advance) for side in sides]
             if self._calls is not None:
                 await self._calls.verify(advance)
-        different = await differing_records(source.store, source.shards, target.store, target.shards)
-        if expected != found or different:
-            raise TransferRefused(
-                f"{target.place} is not what {source.place} is: {found} instead of {expected}"
-                + (f"; records that differ: {', '.join(different)}" if different else "")
-                + "; nothing was switched over; start over with an empty store, and report it if it happens again"
-            )
+        if expected != found:
+            raise not_a_copy(source, target, f"{found} instead of {expected}")
+        await refuse_differences(source, target)
+
+
+def not_a_copy(source: Side, target: Side, how: str) -> TransferRefused:
+    """The error for a copy that is not one."""
+    return TransferRefused(
+        f"{target.place} is not what {source.place} is: {how}; nothing was switched over; start over with an empty store, "
+        "and report it if it happens again"
+    )
+
+
+async def refuse_differences(source: Side, target: Side) -> None:
+    """Raises TransferRefused unless the records are the same."""
+    if found := await differing_records(source.store, source.shards, target.store, target.shards):
+        raise not_a_copy(source, target, f"records that differ: {', '.join(found)}")
+
+
+async def open_target(target: Side, mark: TransferMark) -> None:
+    """Lets servers use the target."""
+    for state in await target.store.shards():
+        if state.owner == mark.owner:
+            await target.store.release(state.shard_id, epoch=state.epoch, owner=mark.owner)
+    await remove_mark(target.store)
+
+
+def foreign_source(place: str, mark: TransferMark) -> TransferRefused:
+    """The error for a source that is part of another transfer."""
+    if mark.role == "target":
+        return TransferRefused(f"--from: {place} is the target of an unfinished transfer from {mark.other}; finish it")
+    if mark.phase != "moved":
+        return TransferRefused(
+            f"--from: a transfer of {place} to {mark.other} is under way; go on with it, or cancel it with --cancel"
+        )
+    return TransferRefused(f"--from: the timers of {place} were transferred to {mark.other}; nothing is left to move")
 
 
 def living(member: Member, place: str) -> TransferRefused:
@@ -277,6 +297,27 @@ async def claim_all(side: Side, owner: bytes, dead: Mapping[bytes, int], above: 
                 break
 
 
+async def transfer_online(source: Settings, target: Settings, progress: Progress) -> tuple[Contents, float]:
+    """Moves everything while servers use the source. Returns what was moved, and for how many seconds none of them ran.
+    Raises ConfigError, TransferRefused, StoreError."""
+    from tocsin.server.transfer_online import OnlineTransfer
+
+    async with _opened(source, create=False, node=False) as of_source, _opened(target, create=True) as of_target:
+        moving = OnlineTransfer(of_source, of_target, progress, lambda: opened_calls(source, target))
+        return await moving.run(), moving.paused_s
+
+
+async def cancel(source: Settings) -> None:
+    """Ends a transfer under traffic that has not switched over: the servers go on with the source. Raises ConfigError,
+    TransferRefused, StoreError."""
+    async with _opened(source, create=False, node=False) as side:
+        mark = await read_mark(side.store)
+        if mark is None or mark.role != "source" or mark.phase == "moved":
+            raise TransferRefused(f"--from: no transfer of {side.place} is under way")
+        await remove_mark(side.store)
+        await forget_log(side.store)
+
+
 async def transfer(source: Settings, target: Settings, progress: Progress) -> Contents:
     """Moves everything from the source's store to the target's, and returns what was moved. Raises ConfigError,
     TransferRefused, StoreError."""
@@ -292,8 +333,8 @@ async def plan(source: Settings, target: Settings, progress: Progress) -> Conten
     """What a transfer would move, read while a server may run; without service calls while their agent does. Raises
     ConfigError, TransferRefused for what a transfer would refuse, StoreError."""
     async with _opened(source, create=False, node=False) as side:
-        if (mark := await read_mark(side.store)) is not None and mark.role == "source":
-            raise TransferRefused(f"--from: its timers were transferred to {mark.other}; nothing is left to move")
+        if (mark := await read_mark(side.store)) is not None and mark.role == "source" and mark.phase == "moved":
+            raise foreign_source(side.place, mark)
         await refuse_unmovable(side.store)
         with progress("counting", None) as advance:
             contents = await measured(side.store, side.shards, time.time_ns() // 1_000, advance)

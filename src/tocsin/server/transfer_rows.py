@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -21,6 +22,7 @@ from tocsin.ports.store import (
     NOTIFICATIONS_SUFFIX,
     SCHEDULES_SUFFIX,
     Applied,
+    FailurePlace,
     FailureRow,
     FireKey,
     HistoryRow,
@@ -30,17 +32,20 @@ from tocsin.ports.store import (
     Store,
     StoredRow,
 )
+from tocsin.server.transfer_log import CHANGES, Row
 from tocsin.server.transfer_mark import TransferRefused
-
-Row: TypeAlias = StoredRow | HistoryRow | RunRow | FailureRow
 
 #: Rows of one page that is read.
 _PAGE_ROWS = 1_000
 #: Rows and bytes of records that are written at once, unless the store takes fewer.
 _BATCH_ROWS, _BATCH_BYTES = 2_000, 4 * 1024 * 1024
+#: Namespaces among which the place of a uuid is looked for.
+_ARCS_MAX = 100
 #: Rows of one timer that are written at once where transactions are small: they are one transaction together.
 _TIMER_ROWS_MAX = 20
 _DIGEST_BYTES = 16
+#: Parts of all uuids by which two stores are compared while one of them changes.
+BUCKETS = 2**18
 
 
 @dataclass
@@ -82,17 +87,29 @@ class Contents:
             self.timers += 1
 
 
-async def measured(store: Store, shards: int, after_us: int, advance: Callable[[int], None]) -> Contents:
-    """What is in a store, without ends whose retention ends at `after_us` or before."""
+async def measured(
+    store: Store, shards: int, after_us: int, advance: Callable[[int], None], buckets: array[int] | None = None
+) -> Contents:
+    """What is in a store, without ends whose retention ends at `after_us` or before. With `buckets`, as many as BUCKETS, each
+    gets the digest of those uuids that belong to it (`bucket_of`)."""
     contents, total = Contents(), 0
     for shard_id in range(shards):
         async for page in shard_rows(store, shard_id, after_us):
             for row in page:
                 contents.add(row)
-                total += int.from_bytes(_digest(row), "big")
+                digest = int.from_bytes(_digest(row), "big")
+                total += digest
+                if buckets is not None:
+                    bucket = bucket_of(row.uuid)
+                    buckets[bucket] = (buckets[bucket] + digest) % 2**64
             advance(len(page))
     contents.digest = f"{total % 2 ** (8 * _DIGEST_BYTES):0{2 * _DIGEST_BYTES}x}"
     return contents
+
+
+def bucket_of(uuid: bytes) -> int:
+    """To which bucket the rows of a uuid belong."""
+    return int.from_bytes(uuid[-4:], "big") % BUCKETS
 
 
 def _digest(row: Row) -> bytes:
@@ -101,24 +118,53 @@ def _digest(row: Row) -> bytes:
     return hashlib.blake2b(encoded, digest_size=_DIGEST_BYTES).digest()
 
 
+class _Place(msgspec.Struct, array_like=True):
+    """How far the rows of a shard are read: which kind, and behind which row of it."""
+
+    step: int = 0
+    key: FireKey = KEY_MIN
+    cursor: bytes | None = None
+    failure: FailurePlace | None = None
+
+
+_place_decoder = msgspec.msgpack.Decoder(_Place)
+
+
 async def shard_rows(store: Store, shard_id: int, after_us: int) -> AsyncIterator[Sequence[Row]]:
     """Everything in a shard, page by page, without ends whose retention ends at `after_us` or before."""
-    for load in (_live, _suspended):
-        place = KEY_MIN
-        while place < KEY_MAX:
-            loaded = await load(store, shard_id, place)
-            yield loaded.rows
-            place = loaded.complete_to
-    cursor = None
-    while True:
+    async for rows, _ in rows_from(store, shard_id, after_us, ""):
+        yield rows
+
+
+async def rows_from(store: Store, shard_id: int, after_us: int, place: str) -> AsyncIterator[tuple[Sequence[Row], str]]:
+    """The same from a place on, each page with the place behind it. Everything begins at an empty one."""
+    at = _place_decoder.decode(bytes.fromhex(place)) if place else _Place()
+
+    def behind(**where: Any) -> str:
+        return msgspec.msgpack.encode(_Place(at.step, **where)).hex()
+
+    for step, load in enumerate((_live, _suspended)):
+        key = at.key
+        while at.step == step and key < KEY_MAX:
+            loaded = await load(store, shard_id, key)
+            key = loaded.complete_to
+            yield [row for row in loaded.rows if row.namespace != CHANGES], behind(key=key)
+        if at.step == step:
+            at = _Place(step + 1)
+    cursor = at.cursor
+    while at.step == _ENDS:
         page = await store.ends(shard_id, cursor, _PAGE_ROWS)
-        yield [row for row in page.rows if row.expires_at > after_us]
         if (cursor := page.cursor) is None:
-            break
-    failed = await store.failures(shard_id, None, _PAGE_ROWS)
+            at = _Place(_ENDS + 1)
+        yield [row for row in page.rows if row.expires_at > after_us], behind(cursor=cursor)
+    failed = await store.failures(shard_id, at.failure, _PAGE_ROWS)
     while failed:
-        yield [row for row in failed if row.expires_at > after_us]
+        yield [row for row in failed if row.expires_at > after_us], behind(failure=failed[-1].place)
         failed = await store.failures(shard_id, failed[-1].place, _PAGE_ROWS)
+
+
+#: The step of `_Place` behind live and suspended rows.
+_ENDS = 2
 
 
 def _live(store: Store, shard_id: int, after: FireKey) -> Awaitable[Loaded]:
@@ -160,6 +206,14 @@ class Placement:
         arc = self._arcs.get(name.partition("/")[0])
         return shard_id % self._total if arc is None else shard_of(arc[0], uuid, arc[1], self._total)
 
+    def candidates(self, uuid: bytes, name: str = "") -> Iterable[int]:
+        """The shards in which rows of this uuid may be, of which the name under which they are stored may not be known."""
+        if (arc := self._arcs.get(name.partition("/")[0])) is not None:
+            return (shard_of(arc[0], uuid, arc[1], self._total),)
+        if len(self._arcs) > _ARCS_MAX:
+            return range(self._total)
+        return {shard_of(place, uuid, shards, self._total) for place, shards in self._arcs.values()}
+
 
 class RowWriter:
     """Writes rows to the shards of the target, which `owner` owns in these `epochs`. Each row replaces the one with the same
@@ -173,6 +227,7 @@ class RowWriter:
         self._timer_rows_max = self._rows_max if limits.batch_rows_max is None else _TIMER_ROWS_MAX
         self._batches: dict[int, ShardBatch] = {}
         self._rows_of: Counter[bytes] = Counter()
+        self._live: set[bytes] = set()
         self._rows = self._bytes = 0
 
     async def write(self, source: Store, shard_id: int, rows: Sequence[Row]) -> None:
@@ -181,25 +236,71 @@ class RowWriter:
         found = await source.fetch(shard_id, list(runs)) if runs else {}
         names = {uuid: (each.live or each.finished) for uuid, each in found.items()}
         for row in rows:
-            if isinstance(row, RunRow):
-                timer = names.get(row.uuid)
-                name = "" if timer is None else timer.namespace
+            if not isinstance(row, RunRow):
+                place = self._placement(row.namespace, row.uuid, shard_id)
+            elif (timer := names.get(row.uuid)) is not None:
+                place = self._placement(timer.namespace, row.uuid, shard_id)
             else:
-                name = row.namespace
-            await self._add(self._placement(name, row.uuid, shard_id), row)
+                place = await self._place_of_orphan(row.uuid, shard_id)
+            await self._add(place, row)
 
-    async def _add(self, shard_id: int, row: Row) -> None:
-        size = 0 if isinstance(row, FailureRow) else len(row.record)
+    async def _place_of_orphan(self, uuid: bytes, shard_id: int) -> int:
+        """The shard of a run whose timer is not there: that of its other runs, which may have been written while it was."""
+        if uuid in self._rows_of:
+            await self.flush()
+        for place in self._placement.candidates(uuid):
+            if await self._target.runs(place, uuid, None, 1):
+                return place
+        return self._placement("", uuid, shard_id)
+
+    async def delete(self, uuid: bytes, namespace: str) -> None:
+        """Deletes the live row of a uuid, of which none is written before `flush`. With an empty name it is deleted wherever
+        it may be."""
+        await self._once(uuid)
+        for shard_id in self._placement.candidates(uuid, namespace):
+            (await self._batch(shard_id, uuid, 0)).deletes.append(uuid)
+
+    async def resolve(self, uuid: bytes, generation: bytes) -> None:
+        """Removes a failure, of which none is written before `flush`."""
+        for shard_id in self._placement.candidates(uuid):
+            (await self._batch(shard_id, uuid, 0)).resolved.append((uuid, generation))
+
+    async def remove_failures(self, places: Iterable[FailurePlace]) -> None:
+        """Removes failures, at once."""
+        found: dict[int, list[FailurePlace]] = {}
+        for place in places:
+            for shard_id in self._placement.candidates(place[1]):
+                found.setdefault(shard_id, []).append(place)
+        for shard_id, here in found.items():
+            for first in range(0, len(here), _PAGE_ROWS):
+                await self._target.remove_failures(shard_id, here[first : first + _PAGE_ROWS])
+
+    async def _once(self, uuid: bytes) -> None:
+        """A live row that was moved while its shard was read is found twice, but a batch may have it once."""
+        if uuid in self._live:
+            await self.flush()
+        self._live.add(uuid)
+
+    async def _batch(self, shard_id: int, uuid: bytes, size: int) -> ShardBatch:
+        """The batch of a shard with room for another row of a uuid."""
         if (
             self._rows >= self._rows_max
             or (self._rows and self._bytes + size > self._bytes_max)
-            or self._rows_of[row.uuid] >= self._timer_rows_max
+            or self._rows_of[uuid] >= self._timer_rows_max
         ):
             await self.flush()
-        self._rows_of[row.uuid] += 1
+        self._rows_of[uuid] += 1
+        self._rows += 1
+        self._bytes += size
         batch = self._batches.get(shard_id)
         if batch is None:
             batch = self._batches[shard_id] = ShardBatch(shard_id, self._epochs[shard_id], self._owner)
+        return batch
+
+    async def _add(self, shard_id: int, row: Row) -> None:
+        if isinstance(row, StoredRow):
+            await self._once(row.uuid)
+        batch = await self._batch(shard_id, row.uuid, 0 if isinstance(row, FailureRow) else len(row.record))
         if isinstance(row, StoredRow):
             batch.upserts.append(row)
         elif isinstance(row, HistoryRow):
@@ -208,14 +309,13 @@ class RowWriter:
             batch.runs.append(row)
         else:
             batch.failures.append(row)
-        self._rows += 1
-        self._bytes += size
 
     async def flush(self) -> None:
         """Makes everything durable that was written. Raises TransferRefused for a row that the target can't hold, and if the
         target's shards are another's."""
         batches, self._batches, self._rows, self._bytes = [*self._batches.values()], {}, 0, 0
         self._rows_of.clear()
+        self._live.clear()
         if not batches:
             return
         try:

@@ -1,4 +1,5 @@
-"""What a node does while its store can't be reached at its start: it tries again, and answers health checks until then."""
+"""What a node does while its store can't be reached at its start, or is about to be switched over by a transfer: it tries
+again, and answers health checks until then."""
 
 from __future__ import annotations
 
@@ -15,16 +16,19 @@ from tocsin.model.errors import OutcomeUnknown, StoreUnreachable
 from tocsin.model.ids import Uuid7Source
 from tocsin.model.retry import backoff_us
 from tocsin.server.front import QuietServer
+from tocsin.server.transfer_mark import TransferPending
 from tocsin.tasks import end_tasks
 from tocsin.web.http.errors import NotReady, problem
 
 #: Pauses between two tries: the first, which doubles, and the longest. A node is back that soon after its store.
 _PAUSE_FIRST_US, _PAUSE_MAX_US = 500_000, 10_000_000
+#: The same while a transfer switches over, which takes seconds.
+_PAUSE_TRANSFER_US = 250_000
 #: What another try of a start may change. Opening a store can be repeated, so it does not matter what an unknown outcome was.
-_AWAITED = (StoreUnreachable, OutcomeUnknown)
+_AWAITED = (StoreUnreachable, OutcomeUnknown, TransferPending)
 #: Connections at once: health checks are few.
 _CONNECTIONS_MAX = 100
-_WHY = "the node waits for its store, which can't be reached; the server's log has the error"
+_WHY = "the node waits for its store, which can't be used at the moment; the server's log has the reason"
 
 _log = structlog.get_logger("tocsin.server")
 
@@ -32,8 +36,8 @@ _log = structlog.get_logger("tocsin.server")
 async def start_when_reachable(
     start: Callable[[], Awaitable[None]], listener: socket.socket, stopping: asyncio.Event
 ) -> bool:
-    """Calls `start` until it does not fail because of a store that can't be reached; raises its other errors. Returns False,
-    at once, if `stopping` is set before a start has succeeded.
+    """Calls `start` until it does not fail because of a store that can't be reached or is being transferred; raises its other
+    errors. Returns False, at once, if `stopping` is set before a start has succeeded.
 
     From the first failure until the end, health checks are answered on the socket: the process is alive and not ready.
     """
@@ -51,14 +55,17 @@ async def start_when_reachable(
             try:
                 trying.result()
             except _AWAITED as error:
-                reason = str(error)
+                reason, pending = str(error), isinstance(error, TransferPending)
             else:
                 return True
             if not tries:
                 ends.push_async_callback(await _answer_health_checks(listener))
             tries += 1
-            pause_us = backoff_us(tries, _PAUSE_FIRST_US, _PAUSE_MAX_US)
-            _log.warning("store not reachable, waiting", error=reason, tries=tries, pause_s=pause_us / 1e6)
+            pause_us = _PAUSE_TRANSFER_US if pending else backoff_us(tries, _PAUSE_FIRST_US, _PAUSE_MAX_US)
+            if not pending:
+                _log.warning("store not reachable, waiting", error=reason, tries=tries, pause_s=pause_us / 1e6)
+            elif tries == 1:
+                _log.warning("store being transferred, waiting", reason=reason)
             await asyncio.wait({stop}, timeout=pause_us / 1e6)
             if stopping.is_set():
                 return False

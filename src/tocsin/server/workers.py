@@ -37,6 +37,8 @@ VARIABLE = "TOCSIN_WORKER"
 STARTED, READY = b"s", b"r"
 #: Added to the number of the signal, the exit code after a second SIGTERM or Ctrl-C: 143 or 130.
 EXIT_FORCED = 128
+#: Exit code of `serve` when its store was moved while it ran: it has to be started with the new one.
+EXIT_MOVED = 75
 _BACKLOG = 2_048
 #: A terminal, a supervisor and a script may each send the signal for one request: those within this time are one.
 _ONE_REQUEST_S = 1.0
@@ -169,6 +171,11 @@ class Parent:
             if not answered and not worker.started.is_set():
                 # It never served a request: another try would end the same way.
                 self._failed = ended.code if ended.code > 0 else 1
+                self._stop.set()
+                return
+            if ended.code == EXIT_MOVED:
+                # Each worker ends so by itself; a new one could not start.
+                self._failed = ended.code
                 self._stop.set()
                 return
             deaths = 0 if ended.was_ready else deaths

@@ -270,9 +270,10 @@ class SqlStore(ABC):
         rows: builtins.list[HistoryRow | RunRow] = [
             history_row(row) if of == "timer" else run_row(row) for row in found
         ]
-        if len(sizes) < limit and wanted == len(sizes):
-            return Ends(rows, _RUNS if kind == _HISTORY else None)
-        return Ends(rows, kind + bytes(rows[-1].uuid) + bytes(rows[-1].generation))
+        if not sizes:
+            return Ends([], _RUNS if kind == _HISTORY else None)
+        # Even if there were no more: rows that came between both reads have taken the room of as many at the end.
+        return Ends(rows, kind + bytes(rows[-1].uuid) + bytes(rows[-1].generation) if rows else cursor)
 
     async def purge_history(self, now_us: int, limit: int) -> int:
         """Removes up to `limit` history, run and failure rows with expires_at ≤ now_us, longest expired first of each, and

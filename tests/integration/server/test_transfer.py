@@ -108,10 +108,10 @@ async def test_a_server_looks_again_behind_its_first_heartbeat(
 ) -> None:
     """As if the mark had been written just after the server had opened its store."""
 
-    async def before_the_mark(records: object) -> None:
+    async def before_the_mark(self: object, records: object) -> None:
         return None
 
-    monkeypatch.setattr(node, "refuse_transferred", before_the_mark)
+    monkeypatch.setattr(node.Patience, "refuse_transferred", before_the_mark)
     store = PostgresStore(postgresql_url)
     await store.open(2)
     await put_mark(store, TransferMark("source", "ab" * 16, "elsewhere", 0))

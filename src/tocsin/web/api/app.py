@@ -105,7 +105,8 @@ class Api:
         self.leaving = False
         self._clock = parts.clock
         self.proxies = parts.proxies
-        self._gate = RequestGate(limits, parts)
+        #: What decides whether a request is answered.
+        self.gate = RequestGate(limits, parts)
         self._extra = extra
         self.measure = metrics.measure
         self._agent = agent
@@ -173,8 +174,8 @@ class Api:
         route, headers = head.route, head.headers
         try:
             if not head.accepted:
-                self._gate.check_size(head.sent, headers)
-            request.key = self._gate.admit(route, headers, request.client, request.parameters, _NOT_RELAYED)
+                self.gate.check_size(head.sent, headers)
+            request.key = self.gate.admit(route, headers, request.client, request.parameters, _NOT_RELAYED)
             if not head.accepted:
                 check_content_type(headers)
                 head.accepted = True
@@ -216,8 +217,8 @@ class Api:
         request = AsgiRequest(
             headers, correlation_id, client, self.proxies, parameters=found.parameters, path=scope["path"]
         )
-        self._gate.check_size(scope["headers"], headers)
-        request.key = self._gate.admit(route, headers, client, found.parameters, scope)
+        self.gate.check_size(scope["headers"], headers)
+        request.key = self.gate.admit(route, headers, client, found.parameters, scope)
         if not operation.any_query:
             request.query = read_query(scope["query_string"], operation)
         if operation.request is not None or operation.undecoded:
@@ -248,14 +249,14 @@ class Api:
     async def _any_body(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         """The body of a request that another node checks. This one checks key and Host header, by its own settings and with
         the client's address."""
-        self._gate.authenticate(headers, scope.get("client"), scope)
+        self.gate.authenticate(headers, scope.get("client"), scope)
         announced, limits = headers.get(b"content-length"), self.limits
         return await read_body(receive, announced, limits.request_bytes_max, limits.request_read_timeout_s)
 
     async def _relayed(self, scope: Scope, headers: dict[bytes, bytes], body: bytes, correlation_id: str) -> Response:
         """The response of the node that runs the service agent, which checks the key again, and everything else."""
         assert self._relay is not None
-        address = self._gate.address(scope.get("client"), headers)
+        address = self.gate.address(scope.get("client"), headers)
         answer = await relay_request(self._relay, scope, body, correlation_id, address)
         if answer is None:
             raise RouteNotFound("no node runs the service agent: this cluster has timers only")

@@ -11,7 +11,7 @@ from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiLimits, Client
 from tocsin.web.api.routes import Route
 from tocsin.web.http import access
-from tocsin.web.http.errors import Headers, HeadersTooLarge
+from tocsin.web.http.errors import Headers, HeadersTooLarge, NotReady
 from tocsin.web.http.parts import WebParts
 
 
@@ -19,6 +19,8 @@ class RequestGate:
     """Decides who may do what."""
 
     def __init__(self, limits: ApiLimits, parts: WebParts) -> None:
+        #: Why nobody may do anything for a moment but look at the node's health; None: it is as usual.
+        self.closed: str | None = None
         self._limits = limits
         self._keys, self._auth_failures = parts.keys, parts.auth_failures
         self._hosts, self._proxies = parts.hosts, parts.proxies
@@ -39,8 +41,10 @@ class RequestGate:
         parameters: Mapping[str, str],
         scope: Mapping[str, Any],
     ) -> ApiKey | None:
-        """The caller's key; None for an anonymous client. Raises Unauthenticated, TooManyFailures, Forbidden."""
+        """The caller's key; None for an anonymous client. Raises NotReady, Unauthenticated, TooManyFailures, Forbidden."""
         operation = route.operation
+        if self.closed is not None and operation.reach is not Reach.OPEN:
+            raise NotReady([self.closed])
         if route.is_open:
             if operation.reach is not Reach.OPEN:
                 self._hosts.check_keyless(headers)

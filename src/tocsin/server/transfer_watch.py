@@ -1,0 +1,73 @@
+"""What a running server does while its store is transferred: it logs its changes, and stops when the transfer asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from tocsin.model.errors import StoreCallFailed
+from tocsin.server.transfer_log import ChangeLog
+from tocsin.server.transfer_mark import TRANSFER, read_mark
+from tocsin.timers.engine.shard import Shard
+
+#: How often the mark is looked for. A pause begins so much later at most.
+_INTERVAL_S = 0.5
+
+_log = structlog.get_logger("tocsin.server")
+
+
+class TransferWatch:
+    """Looks for the mark of a transfer, and does what it asks for. `shards` are the node's; `pause` is called, once, when the
+    server has to stop until the transfer has switched over."""
+
+    def __init__(
+        self, changes: ChangeLog, shards: Callable[[], Iterable[Shard]], pause: Callable[[], None], timeout_s: float
+    ) -> None:
+        self._changes, self._shards, self._pause, self._timeout_s = changes, shards, pause, timeout_s
+        self._version = 0
+        # Whether everything is logged, but not announced yet; whether it has been logged since the last look.
+        self._waits = self._logged = False
+
+    async def run(self) -> None:
+        """Looks until it is cancelled."""
+        while True:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    if await self._look():
+                        break
+            except (StoreCallFailed, TimeoutError) as error:
+                # The store's state is the lease's to judge.
+                _log.debug("transfer not looked for", error=str(error))
+            await asyncio.sleep(_INTERVAL_S)
+        self._pause()
+
+    async def _look(self) -> bool:
+        """Whether the server has to stop."""
+        changes = self._changes
+        version = await changes.records_version(TRANSFER)
+        if version == self._version and not self._waits:
+            return False
+        mark = await read_mark(changes)
+        self._version, self._waits = version, False
+        if mark is None or mark.role != "source":
+            changes.end()
+            self._logged = False
+            return False
+        if mark.phase != "copying":
+            _log.warning("pausing for a transfer", to=mark.other, effect="writes get 503 until it has switched over")
+            return True
+        self._waits = True
+        if not changes.on:
+            _log.info("logging changes for a transfer", to=mark.other)
+        changes.on = True
+        # Each time: a window may have been made a moment before.
+        for shard in self._shards():
+            if shard.window is not None:
+                shard.window.range_delete = False
+        if self._logged and await changes.settled():
+            await changes.announce(mark.transfer)
+            self._waits = False
+        self._logged = True
+        return False
