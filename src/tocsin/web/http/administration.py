@@ -23,6 +23,7 @@ from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.flows import FlowLimits, FlowLimitsAnswer
 from tocsin.web.http.instants import format_instant, optional_instant, read_instant
 from tocsin.web.http.wire import (
@@ -31,19 +32,15 @@ from tocsin.web.http.wire import (
     ON_PAUSED,
     ON_RECOVERY,
     ON_SUCCESS,
-    DryRun,
-    ExpectedVersion,
     Hook,
     HookAnswer,
     Instant,
     JobId,
-    ManagedBy,
     NamespaceName,
     RequestStruct,
     ResponseStruct,
     RetryPolicy,
     RetryPolicyAnswer,
-    Version,
     about,
 )
 

@@ -19,16 +19,14 @@ from tocsin.ports.audit import Actor, AuditLog
 from tocsin.timers.flows import Flows, FlowView
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
 from tocsin.web.http.wire import (
     Cursor,
-    ExpectedVersion,
     Instant,
-    ManagedBy,
     NamespaceName,
     RequestStruct,
     ResponseStruct,
-    Version,
     about,
 )
 

@@ -17,9 +17,14 @@ from tocsin.timers.namespace_deletion import begin
 from tocsin.timers.service import TimerService
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.declared_wire import ExpectedVersion
 from tocsin.web.http.jobs import Rate, job_id, request_hash
 from tocsin.web.http.repeated import bad_key
-from tocsin.web.http.wire import ExpectedVersion, NamespaceName, RequestStruct, about
+from tocsin.web.http.wire import (
+    NamespaceName,
+    RequestStruct,
+    about,
+)
 
 
 class DeleteNamespace(RequestStruct):

@@ -14,6 +14,7 @@ from tocsin.model.run import RunStatus
 from tocsin.model.schedule import OCCURRENCES_MAX, REPLAYS_MAX, CatchUp, OnSkipped, ScheduleStatus, Source
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.calendars import CALENDAR_NAME
+from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.wire import (
     ON_FAILURE,
     ON_MISSED,
@@ -24,14 +25,11 @@ from tocsin.web.http.wire import (
     CallbackFields,
     CallbackUrl,
     Cursor,
-    DryRun,
-    ExpectedVersion,
     ExpireAfter,
     Hook,
     HookAnswer,
     Instant,
     ListedNamespace,
-    ManagedBy,
     Method,
     NamespaceName,
     Null,
@@ -41,7 +39,6 @@ from tocsin.web.http.wire import (
     RetryPolicyAnswer,
     Tags,
     TimeoutSeconds,
-    Version,
     about,
 )
 

@@ -87,16 +87,6 @@ FlowKey = Annotated[
     ),
     limits.FLOW,
 ]
-ManagedBy = Annotated[
-    str, about("The declaration that it comes from, such as the name of a repository.", "shop"), limits.NAME
-]
-Version = Annotated[int, about("1, and one more with each change.", 1)]
-ExpectedVersion = Annotated[
-    int,
-    about("The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.", 1),
-    limits.Constraint({"minimum": 0}, (), lambda _, value: None if value >= 0 else "is negative; give 0 or more"),
-]
-DryRun = Annotated[bool, about("Writes nothing: the response shows what would be written. Default false.")]
 Cursor = Annotated[str, about("`nextCursor` of the previous page."), limits.CURSOR]
 
 
