@@ -18,10 +18,11 @@ from tocsin.model.validation import InputLimits, InputRules
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.administration import NamespaceFields
 from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.declared_wire import ManagedBy
 from tocsin.web.http.flows import FlowFields, FlowMatch
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.http.schedule_wire import DefinitionFields, ScheduleId
-from tocsin.web.http.wire import CallbackUrl, ManagedBy, NamespaceName, RequestStruct, about
+from tocsin.web.http.wire import CallbackUrl, NamespaceName, RequestStruct, about
 
 Json = dict[str, Any]
 
