@@ -343,6 +343,16 @@ FAILURES: dict[str, AttemptFailure] = {
         "The receiver responded with a status other than 2xx. A 4xx status other than 408, 425, and 429 is final.",
         "Check the receiver's log; `webhook-id` identifies the request there.",
     ),
+    "NO_STREAM": AttemptFailure(
+        True,
+        "No stream of the NATS server takes the timer's subject, or JetStream is not ready.",
+        "Create a stream for the subject, and check that the NATS server runs with JetStream.",
+    ),
+    "NATS_REFUSED": AttemptFailure(
+        True,
+        "The stream refused the message: it is full, for example. The text is that of JetStream.",
+        "Check the limits of the stream.",
+    ),
     "CALLBACK_NOT_OK": AttemptFailure(
         True,
         'The receiver responded 2xx with `"ok": false`.',

@@ -11,11 +11,13 @@ import pytest
 from tocsin.inbox.options import TABLE
 from tocsin.inbox.reading import is_final
 from tocsin.model.errors import (
+    CollectionFull,
     InvalidInput,
     NamespaceNotFound,
     PayloadTooLarge,
     QuotaExceeded,
     TimerExists,
+    TocsinError,
     Unavailable,
 )
 from tocsin.sql.pool import ServerOptions
@@ -28,15 +30,18 @@ TABLES: dict[str, SqlInboxTable] = {
     "postgresql": PostgresInboxTable("postgresql://db/shop", TABLE, ServerOptions()),
     "mysql": MysqlInboxTable("mysql://db/shop", TABLE, ServerOptions()),
 }
-#: What the engine refuses creates with, by the status of its answer.
-REFUSALS: dict[int, Exception] = {
-    400: InvalidInput(),
-    404: NamespaceNotFound(""),
-    409: TimerExists(""),
-    413: PayloadTooLarge(),
-    429: QuotaExceeded(""),
-    503: Unavailable(""),
-}
+#: What the engine refuses creates with.
+REFUSALS: dict[str, TocsinError] = {
+    error.code: error
+    for error in (
+        InvalidInput(),
+        NamespaceNotFound(""),
+        TimerExists(""),
+        CollectionFull(""),
+        PayloadTooLarge(),
+        QuotaExceeded(""),
+    )
+} | {"NOT_READY": Unavailable("")}
 
 
 def cases(statement: str) -> list[Any]:
@@ -49,8 +54,7 @@ def test_the_table_is_that_of_the_outboxes(case: Any) -> None:
     assert TABLES[case["with"]["dialect"]].definition() == case["expect"]["text"]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case["with"].get("refused", {}).get("status") in REFUSALS])
+@pytest.mark.parametrize("case", [case for case in CASES if case["with"].get("refused", {}).get("code") in REFUSALS])
 def test_refusals_are_final_as_for_the_outboxes(case: Any) -> None:
-    error = REFUSALS[case["with"]["refused"]["status"]]
-    assert isinstance(error, Exception)
-    assert is_final(error) is case["expect"]["dead"]  # type: ignore[arg-type]
+    error = REFUSALS[case["with"]["refused"]["code"]]
+    assert is_final(error) is case["expect"]["dead"]

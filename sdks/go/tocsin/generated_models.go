@@ -141,6 +141,8 @@ type FailureKind string
 
 // The values of FailureKind.
 const (
+	FailureKindNoStream                FailureKind = "NO_STREAM"
+	FailureKindNatsRefused             FailureKind = "NATS_REFUSED"
 	FailureKindCallbackNotOk           FailureKind = "CALLBACK_NOT_OK"
 	FailureKindInvalidCallbackResponse FailureKind = "INVALID_CALLBACK_RESPONSE"
 	FailureKindTimeout                 FailureKind = "TIMEOUT"

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from msgspec import UNSET
 
 from tocsin.model.condition import Condition
-from tocsin.model.errors import FieldError, InvalidInput, TocsinError
+from tocsin.model.errors import CollectionFull, FieldError, InvalidInput, TocsinError
 from tocsin.model.instants import format_duration, parse_duration
 from tocsin.model.timer import Timer
 from tocsin.ports.inbox import DueRow
@@ -54,7 +54,10 @@ class RowReader:
 
 
 def is_final(error: TocsinError) -> bool:
-    """Whether the row would be refused again, by the status that a request would be answered with."""
+    """Whether the row would be refused again, by the status that a request would be answered with. A collection that is
+    full has room when its timer has fired."""
+    if isinstance(error, CollectionFull):
+        return False
     status = problem_kind(error).status
     return 400 <= status < 500 and status not in _PASSING
 

@@ -80,6 +80,8 @@ FailureGroupedBy: TypeAlias = Literal["namespace", "tenant", "destination", "err
 
 #: Why an attempt failed; docs/reference/errors.md has a remedy for each.
 FailureKind: TypeAlias = Literal[
+    "NO_STREAM",
+    "NATS_REFUSED",
     "CALLBACK_NOT_OK",
     "INVALID_CALLBACK_RESPONSE",
     "TIMEOUT",

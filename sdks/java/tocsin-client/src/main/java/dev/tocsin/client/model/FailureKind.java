@@ -10,6 +10,12 @@ import dev.tocsin.client.OpenEnum;
  * @param value as the API writes it
  */
 public record FailureKind(String value) implements OpenEnum {
+    /** NO_STREAM. */
+    public static final FailureKind NO_STREAM = new FailureKind("NO_STREAM");
+
+    /** NATS_REFUSED. */
+    public static final FailureKind NATS_REFUSED = new FailureKind("NATS_REFUSED");
+
     /** CALLBACK_NOT_OK. */
     public static final FailureKind CALLBACK_NOT_OK = new FailureKind("CALLBACK_NOT_OK");
 
