@@ -39,7 +39,8 @@ def form(**fields: Any) -> ScheduleForm:
 def view(definition: Definition, **fields: Any) -> ScheduleView:
     timer = Timer("default", "s", NOW, "http://127.0.0.1:9/", created_at=NOW, updated_at=NOW, payload=b"null")
     plain = ScheduleView(
-        timer, b"u" * 16, 0, definition, ScheduleStatus.ACTIVE, NOW, 1, None, [NOW + 1], NOW + 1, NOW + 1, None, {}, {}, 0, 0, 0
+        timer, b"u" * 16, 0, definition, ScheduleStatus.ACTIVE, NOW, 1, None, [NOW + 1], NOW + 1, NOW + 1, None, {}, {},
+        0, 0, 0,
     )  # fmt: skip
     return msgspec.structs.replace(plain, **fields)
 
