@@ -297,6 +297,10 @@ _ONE_RULE: Json = {
 ONE_SCHEDULE: Json = {**_ONE_RULE, "not": {"required": ["payload", "body"]}}
 
 
+#: Limits that order the timers of a key.
+_ORDERED: Json = {"required": ["ordered"], "properties": {"ordered": {"const": True}}}
+
+
 def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
     """Adds to the schemas the limits, and which fields exclude one another."""
     limit(schemas, sent)
@@ -320,6 +324,13 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
         "else": {"required": ["delay"]},
     }
     schemas["CreateTimer"]["not"] = {"required": ["payload", "body"]}
+    schemas["CreateTimer"]["allOf"] = [
+        {
+            "if": {"required": ["onConflict"], "properties": {"onConflict": {"const": "debounce"}}},
+            "then": {"required": ["delay", "maxDelay"], "not": {"required": ["collect", "body"]}},
+            "else": {"not": {"anyOf": [{"required": ["maxDelay"]}, {"required": ["collect"]}]}},
+        }
+    ]
     schemas["UpdateTimer"] |= {
         "minProperties": 3,
         "allOf": [{"not": {"required": ["executeAt", "delay"]}}, {"not": {"required": ["payload", "body"]}}],
@@ -339,8 +350,14 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
     }
     schemas["FlowLimits"] |= {
         "if": {"required": ["rate"]},
-        "else": {"required": ["parallelism"], "not": {"required": ["burst"]}},
+        "else": {"anyOf": [{"required": ["parallelism"]}, _ORDERED], "not": {"required": ["burst"]}},
+        "allOf": [{"if": _ORDERED, "then": {"properties": {"parallelism": {"const": 1}}}}],
     }
+    # Only the timers of each key are in an order.
+    for struct, limits in (("PutFlow", "total"), ("CreateNamespace", "limits"), ("UpdateNamespace", "limits")):
+        schemas[struct].setdefault("allOf", []).append(
+            {"not": {"required": [limits], "properties": {limits: {**_ORDERED, "type": "object"}}}}
+        )
     schemas["PutCalendar"]["anyOf"] = [
         {"required": [name], "properties": {name: {"minItems": 1}}} for name in ("dates", "ranges", "weekdays")
     ]

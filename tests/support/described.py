@@ -5,7 +5,7 @@ No other machine is called: all requests go to a local port on which nothing lis
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -20,6 +20,7 @@ schemathesis.openapi.format(
     "date-time",
     st.integers(1, 10**9).map(lambda seconds: (_BEGAN + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")),
 )
+schemathesis.openapi.format("date", st.dates(date(1970, 1, 1), date(9998, 12, 31)).map(date.isoformat))
 schemathesis.openapi.format("uri", st.sampled_from([NOBODY, f"{NOBODY}x?y=%20", "HTTP://localhost:1"]))
 
 
@@ -38,14 +39,28 @@ def before_call(context: schemathesis.HookContext, case: schemathesis.Case, kwar
             case.headers.pop("idempotency-key", None)
         if case.body.get("method") in ("GET", "HEAD"):
             case.body = {name: value for name, value in case.body.items() if name not in ("payload", "body")}
-        if "dueAt" in case.body or "executeAt" in case.body:
+        if case.body.get("onConflict") == "debounce":
+            case.body.pop("executeAt", None)
+            case.body |= {"delay": "90m", "maxDelay": "3h"}
+            if case.body.get("method") in ("GET", "HEAD") or "body" in case.body:
+                case.body.pop("collect", None)
+        else:
             # Examples of single fields are combined, even if the schema forbids the combination.
+            case.body = {name: value for name, value in case.body.items() if name not in ("maxDelay", "collect")}
+        if "dueAt" in case.body or "executeAt" in case.body:
             case.body.pop("delay", None)
+        if not case.path.startswith("/api/v1/calendars/"):
+            # Calendars that there are.
+            case.body = {name: value for name, value in case.body.items() if name not in _OF_CALENDARS}
     if case.query:
         case.query = {name: value for name, value in case.query.items() if name != "cursor"}
     if "tag" in case.path_parameters:
         # As it stands in the path.
         case.path_parameters["tag"] = quote(_visible(unquote(case.path_parameters["tag"])), safe="")
+
+
+#: Fields of schedules that name calendars, or need one.
+_OF_CALENDARS = ("only", "skip", "onSkipped")
 
 
 def _name_scope(body: dict[str, Any], *, required: bool) -> None:
@@ -97,9 +112,14 @@ def _possible(name: str, value: Any) -> Any:
             return [f"{number}{_visible(tag)}"[:64] for number, tag in enumerate(value)]
         case (("id" | "name" | "idempotencyKey"), str()):
             return _visible(value)
+        case "ranges", list():
+            return [dict(zip(("first", "last"), sorted(each.values()), strict=True)) for each in value]
+        case (("limits" | "perKey" | "total"), dict()):
+            # Keys are ordered in namespaces with one shard.
+            possible = {field: _possible(field, given) for field, given in value.items() if field != "ordered"}
+            return possible or {"parallelism": 1}
         case (
-            ("onFailure" | "onSuccess" | "onRecovery" | "onMissed" | "onPaused")
-            | ("limits" | "perKey" | "total" | "rate" | "quotas"),
+            ("onFailure" | "onSuccess" | "onRecovery" | "onMissed" | "onPaused") | ("rate" | "quotas"),
             dict(),
         ):
             return {field: _possible(field, given) for field, given in value.items()}

@@ -34,8 +34,8 @@ class Outgoing:
 
     def gauges(self) -> dict[str, float]:
         """The gauges of what sends."""
-        nats = {} if self._nats is None else {"tocsin_nats_connected": float(self._nats.connected)}
-        return nats | {
+        return {
+            "tocsin_nats_connected": float(self._nats is not None and self._nats.connected),
             "tocsin_callback_connections": self.client.connections,
             "tocsin_agent_connections": self.client.agent_connections,
             "tocsin_names_resolving": self.client.resolving,

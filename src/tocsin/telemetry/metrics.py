@@ -101,7 +101,7 @@ AGENT_GAUGES: dict[str, str] = {
     "tocsin_agent_messages_waiting": "Messages on the bus that this process has yet to handle.",
     "tocsin_agent_outbox_waiting": "Outbox rows read and not yet accepted by the bus.",
     "tocsin_agent_broker_connected": "1 while the broker is reachable.",
-    "tocsin_nats_connected": "1 while timers can be published to NATS; 0 also before the first one.",
+    "tocsin_nats_connected": "1 while timers can be published to NATS; 0 also without `nats_url`, and before the first timer.",
 }
 #: Gauges of databases in files: name, help.
 DISK_GAUGES: dict[str, str] = {

@@ -29,8 +29,9 @@ _ROWS_DEFAULT = 100
 #: Bad dates that one answer lists.
 _ERRORS_MAX = 20
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_DATE_SCHEMA = {"type": "string", "format": "date"}
-_DATE_CONSTRAINT = limits.Constraint({"format": "date"})
+_DATE_FORM = {"format": "date", "pattern": "^(19[7-9][0-9]|[2-9][0-9]{3})-[0-9]{2}-[0-9]{2}$"}
+_DATE_SCHEMA = {"type": "string", **_DATE_FORM}
+_DATE_CONSTRAINT = limits.Constraint(_DATE_FORM)
 CALENDAR_NAME_CHARS_MAX = 100
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,100}\Z", re.ASCII)
 CALENDAR_NAME = limits.Constraint(

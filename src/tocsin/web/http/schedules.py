@@ -222,9 +222,13 @@ def _read(parse: Callable[[str], int], errors: list[FieldError], path: str, text
 def sentence(definition: Definition) -> str:
     """When a valid definition runs, in words."""
     if definition.cron is not None:
-        return cron_sentence(definition.cron, definition.time_zone)
-    assert definition.every_us is not None
-    return every_sentence(definition.every_us)
+        words = cron_sentence(definition.cron, definition.time_zone)
+    else:
+        assert definition.every_us is not None
+        words = every_sentence(definition.every_us)
+    only = f"; only on {' or '.join(definition.only)}" if definition.only else ""
+    skipped = f"; not on {' or '.join(definition.skip)}" if definition.skip else ""
+    return words + only + skipped
 
 
 def schedule_answer(view: ScheduleView) -> wire.Schedule:
