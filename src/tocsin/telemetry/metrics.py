@@ -45,6 +45,7 @@ GAUGES: dict[str, str] = {
     "tocsin_callbacks_in_flight": "Callbacks in flight.",
     "tocsin_callback_connections": "Connections to timers' receivers, open or being opened, including idle ones.",
     "tocsin_agent_connections": "Connections to services for the agent's calls, open or being opened, including idle ones.",
+    "tocsin_nats_connected": "1 while timers can be published to NATS; 0 also without `nats_url`, and before the first timer.",
     "tocsin_names_resolving": "Host names being resolved, for timers and service calls.",
     "tocsin_timers_deferred": "Due timers that wait in memory because their destination, or their namespace's share of the "
     "node, is full. Those that wait for a flow are not among them.",
@@ -101,7 +102,6 @@ AGENT_GAUGES: dict[str, str] = {
     "tocsin_agent_messages_waiting": "Messages on the bus that this process has yet to handle.",
     "tocsin_agent_outbox_waiting": "Outbox rows read and not yet accepted by the bus.",
     "tocsin_agent_broker_connected": "1 while the broker is reachable.",
-    "tocsin_nats_connected": "1 while timers can be published to NATS; 0 also without `nats_url`, and before the first timer.",
 }
 #: Gauges of databases in files: name, help.
 DISK_GAUGES: dict[str, str] = {
