@@ -112,13 +112,15 @@ EXTRAS = {
     "mcp": ("mcp.enabled", "true", "mcp"),
     "otel": ("tracing.endpoint", "http://127.0.0.1:4318", "opentelemetry.sdk"),
 }
+#: Extras that a command requires, and no setting.
+OF_COMMANDS = {"ical": (["calendars", "import", "holidays.ics"], "recurring_ical_events")}
 
 
 @pytest.mark.timeout(300)  # It starts twelve processes.
 def test_a_missing_extra_is_named_with_its_command_before_anything_is_touched(installed: Path, tmp_path: Path) -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert declared.pop("all") == [f"tocsin[{','.join(declared)}]"]
-    assert set(EXTRAS) == set(MODULES) == set(declared)
+    assert {*EXTRAS, *OF_COMMANDS} == set(MODULES) == set(declared)
     wrong = {}
     for extra, (setting, value, module) in EXTRAS.items():
         folder = tmp_path / extra
@@ -129,6 +131,10 @@ def test_a_missing_extra_is_named_with_its_command_before_anything_is_touched(in
             ran = subprocess.run(program, env=os.environ | options, capture_output=True, text=True, timeout=100)
             if ran.returncode == 0 or not ran.stderr.endswith(expected) or folder.exists():
                 wrong[extra, command] = (ran.returncode, ran.stderr)
+    for extra, (words, module) in OF_COMMANDS.items():
+        ran = subprocess.run([str(installed / "tocsin"), *words], capture_output=True, text=True, timeout=100)
+        if ran.returncode == 0 or f"{module} is not installed; run: pip install 'tocsin[{extra}]'\n" not in ran.stderr:
+            wrong[extra, words[0]] = (ran.returncode, ran.stderr)
     assert wrong == {}
     environment = os.environ | {"TOCSIN_STORE": EXTRAS["mysql"][1], "TOCSIN_BIN": "/opt/tocsin"}
     program = [str(installed / "tocsin"), "config", "check"]

@@ -69,6 +69,7 @@ export function refusal(code, status) {
 export const NAMESPACE = {
   name: "n",
   numShards: 1,
+  version: 1,
   history: "off",
   retention: "7d",
   paused: false,
