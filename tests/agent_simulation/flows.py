@@ -76,6 +76,9 @@ class SimulatedGate:
     def is_closed(self, key: str) -> bool:
         return self.in_use[key] >= FLOWS[key][0] or self.world.loop.time() < self._opens_s[key]
 
+    def is_ordered(self, key: str) -> bool:
+        return False
+
     def close(self, key: str, for_us: int) -> None:
         """Nothing more of the key begins for this time."""
         self._opens_s[key] = max(self._opens_s[key], self.world.loop.time() + for_us / 1e6)

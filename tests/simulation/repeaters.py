@@ -79,6 +79,8 @@ class Repeater(Client):
         states.add(token)
         if keyed:
             world.ledger.keyed.add(token)
+        # A first try does not read what it replaces, whose run is lost then.
+        world.runs.asked(self.uuid, token, traceable=False)
         world.record("client", "CREATE", on_conflict.value, self.uuid.hex()[:6], token, keyed, "due", due)
         first_try = keyed and rng.random() < 0.3
         tries = iter((first_try,))

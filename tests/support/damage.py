@@ -9,6 +9,7 @@ from bson import Binary
 from tocsin.administration import NAMESPACES
 from tocsin.model.namespace import Namespace
 from tocsin.ports.store import HistoryRow, RunRow, Store, StoredRow
+from tocsin.server.transfer_log import ChangeLog
 from tocsin.sql.dialect import Step
 from tocsin.sql.store import SqlStore
 from tocsin.stores.cassandra import keys as cassandra_keys
@@ -28,6 +29,9 @@ GARBAGE = b"\xc1\xff{"
 
 async def damage(store: Store, what: Stored, shard_id: int = 0) -> None:
     """Damages what is stored of a row of that shard, or of a namespace."""
+    if isinstance(store, ChangeLog):
+        # A server's own: damage comes to the store behind it.
+        store = store._store
     if isinstance(store, MemoryStore):
         _in_memory(store, what, shard_id)
     elif isinstance(store, SqlStore):

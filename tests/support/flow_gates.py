@@ -91,5 +91,8 @@ class SlotsGate(OpenGate):
         finally:
             self._served = False
 
+    def is_ordered(self, key: str) -> bool:
+        return False
+
     def is_closed(self, key: str) -> bool:
         return self.in_use[key] >= self.slots[key]

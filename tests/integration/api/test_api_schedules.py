@@ -154,7 +154,7 @@ def test_preview_shows_the_next_instants(
 ) -> None:
     answer = server.post("schedules/preview", sent)
     assert answer.status_code == 200, answer.text
-    assert answer.json() == {"instants": instants, "sentence": sentence}
+    assert answer.json() == {"instants": instants, "sentence": sentence, "excluded": []}
 
 
 def test_preview_of_a_schedule_shows_its_own_instants(server: Served) -> None:

@@ -16,6 +16,7 @@ from scripts.dashboards import expand
 from tests.support.calls import Api
 from tests.support.cluster import SOON, new_database, running, shared_by
 from tests.support.http import Client
+from tests.support.inbox import Program, new_program
 from tests.support.prometheus import prometheus
 from tests.support.scripted import Reply, ScriptedReceiver
 from tests.support.server import ServerProcess
@@ -38,7 +39,9 @@ _EMPTY = {
 _TENANT = Uuid7Source(lambda: 1_800_000_000_000_000)()
 
 
-async def _traffic(servers: list[ServerProcess], receiver: ScriptedReceiver, failing: ScriptedReceiver) -> None:
+async def _traffic(
+    servers: list[ServerProcess], program: Program, receiver: ScriptedReceiver, failing: ScriptedReceiver
+) -> None:
     """Something for each panel, again and again; through both nodes, so that some writes are forwarded."""
     apis = [Api(server) for server in servers]
     client = Client(servers[0].address)
@@ -64,6 +67,7 @@ async def _traffic(servers: list[ServerProcess], receiver: ScriptedReceiver, fai
             # Its breaker opens after 20 attempts on a node.
             for which in range(10):
                 await api.create(f"{number}-down-{which}", failing.url("down"))
+        await asyncio.to_thread(program.write, "default", receiver.url("ok"), f"{number}-inbox")
         answer = await client.post(f"/api/v1/tenants/{_TENANT}/service-calls", call)
         assert answer[0] < 300, answer
         await asyncio.sleep(0.3)
@@ -85,7 +89,9 @@ def _panels() -> Iterator[tuple[str, str]]:
 async def test_every_panel_of_a_cluster_at_work_has_data(tmp_path: Path, request: pytest.FixtureRequest):
     url = await new_database(request, "postgresql")
     # A short look-ahead, so that timers are loaded from the store.
-    env = {**SOON, "TOCSIN_AGENT_SQL_LOCK_WAIT": "50ms", "TOCSIN_LOOK_AHEAD_MAX": "1s"}
+    program, _ = await new_program(request, "postgresql")
+    await program.cli("migrate")
+    env = {**SOON, **program.settings("default"), "TOCSIN_AGENT_SQL_LOCK_WAIT": "50ms", "TOCSIN_LOOK_AHEAD_MAX": "1s"}
     servers = [
         ServerProcess(tmp_path / name, "--store", url, env={**env, "TOCSIN_NODE_NAME": name}) for name in ("a", "b")
     ]
@@ -99,7 +105,7 @@ async def test_every_panel_of_a_cluster_at_work_has_data(tmp_path: Path, request
         async with prometheus(tmp_path / "prometheus", {"tocsin": targets}) as asked:
             await asked.until("min(tocsin_dispatching) == 1")
             async with asyncio.TaskGroup() as tasks:
-                traffic = tasks.create_task(_traffic(servers, receiver, failing))
+                traffic = tasks.create_task(_traffic(servers, program, receiver, failing))
                 try:
                     for panel, expression in _panels():
                         try:
