@@ -74,13 +74,13 @@ MUTATIONS = [
         "a replayed run goes on counting attempts",
         29,
         drop(_REPLAY, "timer.attempts"),
-        caught_by=_TESTS + "test_failed_timer_fires_again_under_its_webhook_id_with_everything_else_from_the_start",
+        caught_by=_TESTS + "test_replay_without_an_instant_is_due_at_once",
     ),
     mutation(
         "a replayed occurrence that waits is taken twice",
         29,
         replace(
-            "tocsin.timers.engine.recurring:_change",
+            "tocsin.timers.engine.schedule_changes:_change",
             "tuple(each for each in asked.occurrences if each not in state.replays)",
             by="asked.occurrences",
         ),
@@ -90,7 +90,7 @@ MUTATIONS = [
         "replayed occurrences keep regular instants waiting",
         29,
         rewrite(
-            "tocsin.timers.engine.recurring:_ended",
+            "tocsin.timers.engine.recurring:ended",
             "state.replays[1:]",
             to="state = msgspec.structs.replace(state, replays=state.replays[1:])",
         ),
@@ -102,7 +102,7 @@ MUTATIONS = [
         rewrite(
             "tocsin.timers.engine.recurring:postponed",
             "int(count or 0)",
-            to='return f"{name}.{_of(timer)[1].postponed + 1}"',
+            to='return f"{name}.{state_of(timer)[1].postponed + 1}"',
         ),
         caught_by=_SCHEDULES + "test_postponed_occurrence_that_is_replayed_and_postponed_again_has_a_new_name",
     ),

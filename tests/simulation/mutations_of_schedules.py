@@ -9,6 +9,7 @@ WINDOW = "tocsin.timers.engine.window:Window."
 ASSEMBLY = "tocsin.timers.engine.assembly:Assembly."
 DISPATCHER = "tocsin.timers.engine.dispatcher:Dispatcher."
 RECURRING = "tocsin.timers.engine.recurring:"
+CHANGES = "tocsin.timers.engine.schedule_changes:"
 #: The simulation with schedules in every seed.
 PROOFS = (("tests.simulation.scheduled", 0),)
 
@@ -142,19 +143,19 @@ MUTATIONS = [
     _mutation(
         "a change overwrites a version that it does not expect",
         0,
-        always(RECURRING + "unexpected", "expected == present"),
+        always(CHANGES + "unexpected", "expected == present"),
         caught_by="test_a_change_applies_only_to_the_version_that_it_expects",
     ),
     _mutation(
         "a delete takes a version that it does not expect",
         0,
-        never(ASSEMBLY + "_resolve", "recurring.unexpected"),
+        never(ASSEMBLY + "_resolve", "unexpected"),
         caught_by="test_a_delete_applies_only_to_the_version_that_it_expects",
     ),
     _mutation(
         "a new definition forgets who manages the schedule",
         0,
-        always(RECURRING + "_marked", "managed_by"),
+        always(CHANGES + "_marked", "managed_by"),
         caught_by="test_who_manages_a_schedule_stays_unless_another_is_named",
     ),
 ]

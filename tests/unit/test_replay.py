@@ -96,6 +96,7 @@ def test_replay_without_an_instant_is_due_at_once() -> None:
     replay(bench)
     bench.commit(bench.assemble())
     assert bench.answers[-1].key == (0, UUID)
+    assert (bench.answers[-1].timer.attempts, bench.answers[-1].timer.first_attempt_at) == (0, None)
 
 
 def test_pending_timer_is_not_replayed_wherever_it_is() -> None:
