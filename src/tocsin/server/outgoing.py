@@ -61,7 +61,7 @@ def outgoing(
     client = HttpCaller(limits, egress, clock, signed_by=signed_by)
     keys.on_required = partial(_close_egress, settings, egress, rules, client)
     if settings.nats_url is None or subjects is None:
-        return Outgoing(client, client, rules)
+        return Outgoing(client, ByScheme(client, None), rules)
     # A driver that is an extra.
     from tocsin.targets.nats import NatsCaller
 

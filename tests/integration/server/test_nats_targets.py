@@ -191,8 +191,9 @@ async def test_a_frozen_nats_server_times_attempts_out_and_repeats_are_dropped_b
             assert await streams.count("orders") == 2
 
 
+@pytest.mark.parametrize("targets", [True, False], ids=["another subject", "no server"])
 async def test_a_timer_whose_subject_is_no_longer_permitted_is_suspended(
-    tmp_path: Path, shared_nats: NatsServer, streams: Streams, prefix: str
+    tmp_path: Path, shared_nats: NatsServer, streams: Streams, prefix: str, targets: bool
 ) -> None:
     await streams.add(prefix)
     server = ServerProcess(tmp_path / "data", "--no-agent", env=_env(shared_nats.url, f"default={prefix}"))
@@ -200,7 +201,7 @@ async def test_a_timer_whose_subject_is_no_longer_permitted_is_suspended(
     try:
         await Api(server).create("a", f"nats://{prefix}.late", delay="1s")
         await server.stop()
-        server.env = _env(shared_nats.url, "default=elsewhere")
+        server.env = _env(shared_nats.url, "default=elsewhere") if targets else {}
         await server.start()
         api = Api(server)
         async with asyncio.timeout(PATIENCE_S):
