@@ -4571,7 +4571,7 @@ type AuditEntry struct {
 	KeyID Opt[string]
 	// The object of the action; empty for sign-ins.
 	Subject string
-	// Where the action came from: api, pages, cli or inbox.
+	// Where the action came from: api, pages, cli, mcp or inbox.
 	Source AuditSource
 	// The client's address; empty for the command line and an inbox.
 	Address string

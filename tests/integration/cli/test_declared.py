@@ -137,6 +137,12 @@ class TestOnce:
         assert "another-secret" not in dry.out
         assert cli("apply", "-f", changed).code == 0
         assert cli("apply", "-f", changed, "--detailed-exitcode").code == 0
+        # Beside a change that shows.
+        both = file(
+            text.replace(secret, "a-third-secret").replace("retention:", "history: failures\n    retention:", 1)
+        )
+        assert cli("apply", "-f", both).code == 0
+        assert cli("apply", "-f", both, "--detailed-exitcode").code == 0
 
     def test_what_the_file_no_longer_states_is_as_by_default(self, cli: Callable[..., Ran], file: Any) -> None:
         text = EVERYTHING.replace("NAME", "less")

@@ -2155,7 +2155,7 @@ export interface AuditEntry {
   keyId: string | null;
   /** The object of the action; empty for sign-ins. */
   subject: string;
-  /** Where the action came from: api, pages, cli or inbox. */
+  /** Where the action came from: api, pages, cli, mcp or inbox. */
   source: Open<AuditSource>;
   /** The client's address; empty for the command line and an inbox. */
   address: string;

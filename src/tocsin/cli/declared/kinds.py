@@ -251,7 +251,10 @@ class Namespaces(Kind):
                 expected = {"expectedVersion": created["version"]}
                 client.post("/namespaces/update", {"name": change.key[0], "paused": True} | expected)
             return
-        fields = {name: sent.get(name, _UNDONE.get(name)) for name in change.fields if name != "managedBy"}
+        # What the server shows of a secret is the same for another one, so each is sent with any change.
+        secrets = self.secrets(change.entry, self.wanted(change.entry.sent))
+        names = [*change.fields, *(name for name in secrets if name not in change.fields)]
+        fields = {name: sent.get(name, _UNDONE.get(name)) for name in names if name != "managedBy"}
         if "quotas" in fields:
             # In an update, those that are not sent stay.
             fields["quotas"] = _NO_QUOTAS | _members_of(fields["quotas"])

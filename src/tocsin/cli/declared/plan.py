@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -52,7 +52,8 @@ def plan(client: Client, document: Document, *, prune: bool, take_over: bool) ->
         if prune and document.managed_by is not None:
             gone = (each for each in kind.managed(client, existing, document.managed_by) if each.key not in wanted)
             deletes = [Change(kind, each.key, None, each, {}) for each in gone if each.held is None] + deletes
-    _refuse_unknown_namespaces(entries, known, made.refused)
+    pruned = {each.key for each in deletes if each.kind is KINDS[0]}
+    _refuse_unknown_namespaces(entries, known.keys() - pruned, made.refused)
     made.changes += deletes
     return made
 
@@ -130,13 +131,13 @@ def _refusal(present: Stored, managed_by: str | None, take_over: bool) -> str | 
 
 
 def _refuse_unknown_namespaces(
-    entries: Mapping[Kind, Mapping[Key, tuple[Entry, Fields]]], known: Mapping[Key, Stored], refused: list[FieldError]
+    entries: Mapping[Kind, Mapping[Key, tuple[Entry, Fields]]], known: Set[Key], refused: list[FieldError]
 ) -> None:
     declared = entries[KINDS[0]]
     for kind in KINDS[1:]:
         for key, (entry, _) in entries[kind].items():
             if key[:1] not in known and key[:1] not in declared:
-                reason = f"there is no namespace {key[0]!r}; declare it under namespaces, or correct the name"
+                reason = f"there is no namespace {key[0]!r}, or it would be deleted; declare it under namespaces, or correct the name"
                 refused.append(FieldError(f"{entry.path}.namespace", reason))
 
 

@@ -43,7 +43,9 @@ for _kind, _pattern, _first in (
 def _mapping(loader: Any, node: yaml.MappingNode) -> dict[Any, Any]:
     own: set[Any] = set()
     for key, _ in node.value:
-        if isinstance(key, yaml.ScalarNode) and key.tag != f"{_TAG}merge":
+        if not isinstance(key, yaml.ScalarNode):
+            raise yaml.constructor.ConstructorError(None, None, "a name must be a text; quote {{ … }}", key.start_mark)
+        if key.tag != f"{_TAG}merge":
             if key.value in own:
                 raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is there twice", key.start_mark)
             own.add(key.value)

@@ -286,7 +286,7 @@ class AuditEntry(ResponseStruct):
     action: Annotated[str, about("The action.", "namespace_changed")]
     key_id: Annotated[str | None, about("The key that acted; null if none was required or the key was unknown.")]
     subject: Annotated[str, about("The object of the action; empty for sign-ins.")]
-    source: Annotated[str, about("Where the action came from: api, pages, cli or inbox.")]
+    source: Annotated[str, about("Where the action came from: api, pages, cli, mcp or inbox.")]
     address: Annotated[str, about("The client's address; empty for the command line and an inbox.")]
     node: Annotated[str, about("The node, or the machine on which the command ran.")]
     details: Annotated[dict[str, Detail], about("Additional facts, such as the changed fields. Never a secret.")]

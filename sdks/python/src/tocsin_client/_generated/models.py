@@ -3903,7 +3903,7 @@ class AuditEntry:
     key_id: str | None
     #: The object of the action; empty for sign-ins.
     subject: str
-    #: Where the action came from: api, pages, cli or inbox.
+    #: Where the action came from: api, pages, cli, mcp or inbox.
     source: AuditSource | str
     #: The client's address; empty for the command line and an inbox.
     address: str

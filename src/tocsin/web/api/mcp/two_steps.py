@@ -110,7 +110,7 @@ async def _plan_schedule(caller: Caller, sent: wanted.CreateSchedule) -> Plan:
     replaces = former is not None and former["status"] != "ended"
     planned: Json = {"id": sent.id, "calls": sent.callback_url, "runs": preview["sentence"]}
     if replaces:
-        planned["replaces"] = row(former)
+        planned["replaces"] = _definition(former)
     sentence = (
         f"The schedule {'with this id would be replaced' if replaces else 'would be created'}: {preview['sentence']}."
     )
@@ -131,11 +131,17 @@ async def _plan_delete(caller: Caller, sent: wanted.NamedSchedule) -> Plan:
     if schedule is None or schedule["status"] == "ended":
         why = "there is no such schedule" if schedule is None else "it has ended"
         return Plan("Nothing would be deleted.", [], [{"id": sent.schedule_id, "why": why}])
-    names = ("id", "status", "sentence", "callbackUrl", "description", "tags", "createdAt", "updatedAt")
     return Plan(
-        f"The schedule would be deleted, and not fire again. It runs: {schedule['sentence']}.",
-        [row({name: schedule[name] for name in names if name in schedule})],
+        f"The schedule would be deleted, and not fire again. It runs: {schedule['sentence']}.", [_definition(schedule)]
     )
+
+
+def _definition(schedule: Json) -> Json:
+    """What is shown of a schedule that would be replaced or deleted: nothing that changes because it fires."""
+    names = (
+        "id", "status", "sentence", "callbackUrl", "description", "tags", "managedBy", "version", "createdAt", "updatedAt"
+    )  # fmt: skip
+    return row({name: schedule[name] for name in names if name in schedule})
 
 
 async def _delete(caller: Caller, sent: wanted.NamedSchedule, _: Plan) -> tuple[str, list[Json]]:

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  * @param action The action.
  * @param keyId The key that acted; null if none was required or the key was unknown. Null if absent.
  * @param subject The object of the action; empty for sign-ins.
- * @param source Where the action came from: api, pages, cli or inbox.
+ * @param source Where the action came from: api, pages, cli, mcp or inbox.
  * @param address The client's address; empty for the command line and an inbox.
  * @param node The node, or the machine on which the command ran.
  * @param details Additional facts, such as the changed fields. Never a secret.
