@@ -48,7 +48,16 @@ from tocsin.server.transfer_calls import Calls
 from tocsin.server.transfer_log import LOG_START, Changes, Row, dismissed_failures, logging_servers, read_changes
 from tocsin.server.transfer_mark import TransferMark, TransferRefused, put_mark, read_mark
 from tocsin.server.transfer_records import copy_records
-from tocsin.server.transfer_rows import BUCKETS, Contents, Placement, RowWriter, bucket_of, measured, rows_from
+from tocsin.server.transfer_rows import (
+    BUCKETS,
+    Contents,
+    Placement,
+    RowWriter,
+    bucket_of,
+    measured,
+    rows_from,
+    with_ordered_flows,
+)
 from tocsin.timers.jobs import every_job
 
 #: How often it is looked whether servers have done what the mark asks for.
@@ -119,8 +128,10 @@ class OnlineTransfer:
         if mark is None:
             await refuse_data(target)
             await self._refuse_large(began_us)
+            ordered = tuple(sorted(await with_ordered_flows(source.store)))
             mark = await put_mark(
-                target.store, TransferMark("target", uuid.uuid4().hex, source.place, began_us, online=True)
+                target.store,
+                TransferMark("target", uuid.uuid4().hex, source.place, began_us, online=True, ordered=ordered),
             )
         elif mark.role == "source" or mark.other != source.place:
             raise TransferRefused(
@@ -128,6 +139,9 @@ class OnlineTransfer:
             )
         elif not mark.online:
             raise TransferRefused("this transfer was begun without --online; go on without it, or use an empty store")
+        if of_source is None and (mark.copied or mark.place):
+            # Since then nobody has noted what changed.
+            raise TransferRefused("this transfer was canceled after it had begun to copy; name an empty store")
         self._mark = mark
         if of_source is not None and of_source.phase == "moved":
             self._pause = of_source
@@ -209,7 +223,9 @@ class OnlineTransfer:
             if self._writer is not None:
                 await self._writer.flush()
             self._namespaces_version = version
-            placement = Placement(await namespaces(source.store), source.shards, target.shards)
+            placement = Placement(
+                await namespaces(source.store), source.shards, target.shards, frozenset(self._mark.ordered)
+            )
             epochs = {state.shard_id: state.epoch for state in await target.store.shards()}
             self._writer = RowWriter(target.store, epochs, self._mark.owner, placement)
         return self._writer
@@ -366,7 +382,8 @@ class OnlineTransfer:
                 await asyncio.sleep(_POLL_S)
 
     async def _refuse_canceled(self) -> None:
-        if await read_mark(self._source.store) is None:
+        mark = await read_mark(self._source.store)
+        if mark is None or mark.transfer != self._mark.transfer:
             raise TransferRefused("the transfer was canceled; nothing was switched over")
 
     # ------------------------------------------------------------------ the pause
@@ -375,32 +392,37 @@ class OnlineTransfer:
         """Pauses the servers, copies the last changes, and marks the source. If that fails, the servers go on. Returns how
         many service calls were moved."""
         with self._progress("pausing the servers", None):
-            await self._set_phase("paused")
+            await self._set_phase("paused", "copying")
             try:
-                async with self._confirmed():
-                    await self._await_end()
+                async with self._confirmed() as confirming:
+                    await self._await_end(confirming)
                     calls = await self._last_changes()
-                await self._set_phase("moved")
+                await self._set_phase("moved", "paused")
             except BaseException:
                 with suppress(StoreError, TransferRefused):
-                    await self._set_phase("copying")
+                    await self._set_phase("copying", "paused")
                 raise
         return calls
 
-    async def _set_phase(self, phase: str) -> None:
-        """Raises TransferRefused if the servers have taken the pause back."""
-        mark = msgspec.structs.replace(self._pause, phase=phase, at=time.time_ns() // 1_000)
+    async def _set_phase(self, phase: str, former: str) -> None:
+        """Raises TransferRefused if the servers have taken the pause back, or another transfer has begun. What is there is
+        read before: after a cancellation, versions begin at 1 again."""
+        refused = TransferRefused(
+            f"the servers go on with {self._source.place}, because they were paused for too long, or the transfer was "
+            "canceled; run the same command again"
+        )
+        present = await read_mark(self._source.store)
+        if present is None or present.transfer != self._mark.transfer or present.phase != former:
+            raise refused
+        mark = msgspec.structs.replace(present, phase=phase, at=time.time_ns() // 1_000)
         try:
             self._pause = await put_mark(self._source.store, mark)
         except TransferRefused as error:
-            raise TransferRefused(
-                f"the servers go on with {self._source.place}, because they were paused for too long, or the transfer was "
-                "canceled; run the same command again"
-            ) from error
+            raise refused from error
 
     @asynccontextmanager
-    async def _confirmed(self) -> AsyncIterator[None]:
-        """Confirms the pause meanwhile, so that the servers wait."""
+    async def _confirmed(self) -> AsyncIterator[asyncio.Future[None]]:
+        """Confirms the pause meanwhile, so that the servers wait; the future fails if they do not any more."""
 
         enough = asyncio.Event()
 
@@ -410,20 +432,24 @@ class OnlineTransfer:
                     async with asyncio.timeout(_CONFIRM_S):
                         await enough.wait()
                         return
-                await self._set_phase("paused")
+                # The next confirmation may succeed.
+                with suppress(StoreError):
+                    await self._set_phase("paused", "paused")
 
         confirming = asyncio.ensure_future(confirm())
         try:
-            yield
+            yield confirming
         finally:
             # Not cancelled: a write of the mark under way has to end, so that its version is known.
             enough.set()
             await asyncio.wait([confirming])
         confirming.result()
 
-    async def _await_end(self) -> None:
-        """Returns when no server of the source runs any more."""
+    async def _await_end(self, confirming: asyncio.Future[None]) -> None:
+        """Returns when no server of the source runs any more. Raises TransferRefused if they go on."""
         while True:
+            if confirming.done():
+                confirming.result()
             members = await self._members()
             if all(member.incarnation in self._silence.dead for member in members):
                 return
@@ -432,6 +458,11 @@ class OnlineTransfer:
     async def _last_changes(self) -> int | None:
         """Copies everything that is still missing. Returns how many service calls were copied; None: they stay."""
         source, target = self._source, self._target
+        if source.shards != target.shards and await with_ordered_flows(source.store) != set(self._mark.ordered):
+            raise TransferRefused(
+                "flows have become ordered, or are not any more, since the transfer began, and so timers belong elsewhere; "
+                "start over with an empty store"
+            )
         await claim_all(source, self._mark.owner, self._silence.dead)
         await self._claim_target({})
         await refuse_unmovable(source.store)
@@ -460,7 +491,7 @@ class OnlineTransfer:
         try:
             await self._check_source()
         except TransferRefused:
-            await self._set_phase("copying")
+            await self._set_phase("copying", "moved")
             raise
         await open_target(self._target, self._mark)
 

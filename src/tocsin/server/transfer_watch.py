@@ -54,6 +54,9 @@ class TransferWatch:
         if mark is None or mark.role != "source":
             changes.end()
             self._logged = False
+            for shard in self._shards():
+                if shard.window is not None:
+                    shard.window.range_delete = changes.capabilities.range_delete
             return False
         if mark.phase != "copying":
             _log.warning("pausing for a transfer", to=mark.other, effect="writes get 503 until it has switched over")

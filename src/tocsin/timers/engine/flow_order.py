@@ -361,6 +361,8 @@ class ShardOrder:
             elif op.kind is not OpKind.SUSPEND and op.uuid in self._firsts:
                 # A client has changed what the others wait for.
                 self.wants_round = True
+        if self._firsts and any(not self._firsts.keys().isdisjoint(each.part.uuids) for each in batch.parts):
+            self.wants_round = True
 
     def _leave_turn(self, line: Line, row: Row | None, stored: StoredRow | None) -> None:
         """What became of a timer ends its turn. If it is suspended before it has begun, it waits like the others."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tocsin.model.calendar import Calendars
+from tocsin.model.calendar import NO_CALENDARS, Calendars
 from tocsin.model.errors import RecordUndecodable, ShardMoved, StoreError, TocsinError, Unavailable
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
 from tocsin.model.namespace import Namespace
@@ -67,7 +67,8 @@ class Replanning:
         self._total_shards = total_shards
         # The epochs in which shards were checked.
         self._checked: dict[int, int] = {}
-        # The calendars of namespaces by which all schedules were checked.
+        # The calendars of namespaces by which all schedules were checked. Those of shards that were not this node's then
+        # are checked when it owns them.
         self._calendars: dict[str, Calendars] = {}
         self._moved = 0
 
@@ -79,14 +80,16 @@ class Replanning:
             for namespace in list(self._context.namespaces.values()):
                 calendars = self._context.calendars_of(namespace.name)
                 wanted = claimed
-                if self._calendars.get(namespace.name, calendars) is not calendars:
+                if self._calendars.get(namespace.name, NO_CALENDARS) is not calendars:
                     wanted = {number for number, shard in self._shards.items() if shard.window is not None}
-                self._calendars[namespace.name] = calendars
+                    for number in self._shards.keys() - wanted:
+                        self._checked.pop(number, None)
                 if wanted:
                     await self._check_namespace(namespace, wanted, calendars)
+                self._calendars[namespace.name] = calendars
         except StoreError as error:
             self._context.observe(LoadFailed(None, str(error)))
-            for shard_id in claimed or self._shards:
+            for shard_id in claimed:
                 self._checked.pop(shard_id, None)
         if self._moved:
             self._context.observe(SchedulesReplanned(self._moved, tzdata_version()))
