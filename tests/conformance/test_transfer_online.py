@@ -23,8 +23,9 @@ from tests.conformance.test_transfer import (
     store,
     unseen,
 )
-from tocsin.administration import put_namespace
+from tocsin.administration import put_flow, put_namespace
 from tocsin.model.errors import DefiniteFailure
+from tocsin.model.flow import Flow, FlowLimits
 from tocsin.model.ids import timer_uuid
 from tocsin.model.instants import US_PER_DAY
 from tocsin.model.namespace import Namespace
@@ -247,14 +248,15 @@ async def begun(source: Store, seed: int, timers: int) -> BusyServer:
     return server
 
 
-async def assert_moved(source: Store, target: Store, shards: int, server: BusyServer) -> None:
+async def assert_moved(source: Store, target: Store, shards: int, server: BusyServer, *, wide: int = 0) -> None:
+    """`wide`: how many shards the namespace with all of the source's has; all of the target's if not given."""
     rows, records, _ = await contents(source, SOURCE_SHARDS)
     found, found_records, where = await contents(target, shards)
     assert found - rows == rows - found
     assert found == rows
     assert found_records == records
     for shard_id, row in where:
-        assert isinstance(row, RunRow) or shard_id == placed(row, shards, wide=shards)
+        assert isinstance(row, RunRow) or shard_id == placed(row, shards, wide=wide or shards)
     assert min(s.epoch for s in await target.shards()) > max(s.epoch for s in await source.shards())
     await refuse_transferred(target)
     with pytest.raises(TransferRefused, match="transferred to b"):
@@ -277,6 +279,31 @@ async def test_everything_moves_to_each_store_while_a_server_changes_it(store: S
     await store.open(3)
     await moved(source, store, 3, server)
     await assert_moved(source, store, 3, server)
+
+
+async def test_namespaces_with_ordered_flows_keep_their_shards() -> None:
+    source, target = MemoryStore(), MemoryStore()
+    server = await begun(source, 4, 40)
+    assert await put_flow(source, Flow("default", "order:", 1, 1, FlowLimits(None, 1, 1, ordered=True)))
+    await target.open(7)
+    await moved(source, target, 7, server)
+    await assert_moved(source, target, 7, server, wide=SOURCE_SHARDS)
+
+
+async def test_a_canceled_transfer_goes_on_neither_itself_nor_from_what_it_has_copied() -> None:
+    source, target = MemoryStore(), MemoryStore()
+    server = await begun(source, 5, 40)
+    await target.open(3)
+    copied = None
+    while copied is None or not (copied.copied or copied.place):
+        sides = [cast("Store", Beside(each, server, [120])) for each in (source, target)]
+        with pytest.raises(Killed):
+            await OnlineTransfer(side(sides[0], SOURCE_SHARDS, "a"), side(sides[1], 3, "b"), unseen, no_calls).run()
+        copied = await read_mark(target)
+    await remove_mark(source)
+    await forget_log(source)
+    with pytest.raises(TransferRefused, match="was canceled"):
+        await OnlineTransfer(side(source, SOURCE_SHARDS, "a"), side(target, 3, "b"), unseen, no_calls).run()
 
 
 async def test_a_transfer_that_was_interrupted_anywhere_goes_on() -> None:

@@ -137,7 +137,7 @@ def _refuse_unknown_namespaces(
     for kind in KINDS[1:]:
         for key, (entry, _) in entries[kind].items():
             if key[:1] not in known and key[:1] not in declared:
-                reason = f"there is no namespace {key[0]!r}, or it would be deleted; declare it under namespaces, or name another"
+                reason = f"there is no namespace {key[0]!r}, or it would be deleted; declare it, or name another"
                 refused.append(FieldError(f"{entry.path}.namespace", reason))
 
 
