@@ -67,6 +67,8 @@ class Inbox:
         self._count_at_us = 0
         # What became of rows, as far as the table does not have it.
         self._unsettled = PROBE
+        # The rows that were read last, by their ids.
+        self._rows: dict[str, DueRow] = {}
         # Consecutive failures, and since when, in boot time, the database does not answer.
         self._failures = 0
         self._away_since_us: int | None = None
@@ -151,23 +153,29 @@ class Inbox:
         """Creates the timers of the oldest rows that are due, and settles the rows; whether others may be due now. Raises
         _EngineBusy, StoreError, ConfigError."""
         # Before any other is read: whoever can't delete rows must not create timers of them again and again.
-        await self._table.settle(self._unsettled)
+        await self._settle()
         if not self._opened:
             await self._open()
-        self._unsettled = Outcome()
         rows = await self._table.due(self._clock.now_us(), self._options.rows_max)
         if not rows:
             return False
+        self._rows = {row.id: row for row in rows}
         outcome = self._unsettled
         fitting = self._fitting(rows, outcome)
         requests = await self._table.requests([row.id for row in fitting]) if fitting else {}
         busy = await self._create([row for row in fitting if row.id in requests], requests, outcome)
-        await self._table.settle(outcome)
-        self._unsettled = Outcome()
-        self._report(outcome, {row.id: row for row in rows})
+        await self._settle()
         if busy is not None:
             raise _EngineBusy(busy)
         return bool(outcome)
+
+    async def _settle(self) -> None:
+        """Settles what became of the rows that were read last, and reports it."""
+        outcome = self._unsettled
+        await self._table.settle(outcome)
+        self._unsettled = Outcome()
+        if outcome and outcome is not PROBE:
+            self._report(outcome)
 
     async def _open(self) -> None:
         """Records that rows create timers from now on, on behalf of whom."""
@@ -243,9 +251,9 @@ class Inbox:
         except TocsinError as error:
             return [error for _ in timers]
 
-    def _report(self, outcome: Outcome, rows: Mapping[str, DueRow]) -> None:
+    def _report(self, outcome: Outcome) -> None:
         if outcome.created:
-            lag_us = self._clock.now_us() - min(rows[row_id].created_at for row_id in outcome.created)
+            lag_us = self._clock.now_us() - min(self._rows[row_id].created_at for row_id in outcome.created)
             self._observe(InboxRowsSettled("created", len(outcome.created), lag_us=max(lag_us, 0)))
         if outcome.dead:
             self._observe(

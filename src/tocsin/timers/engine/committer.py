@@ -255,7 +255,7 @@ class CommitLane:
         assembly.calendars_of = self._context.calendars_of
         if self._context.quotas:
             assembly.room_for = cache(partial(room_for, self._context, window.shard_id))
-        if self._context.flows:
+        if any(rules.ordered for rules in self._context.flows.values()):
             assembly.turn_reason = partial(turn_reason, self._context.flows, clock.now_us())
         return assembly
 
