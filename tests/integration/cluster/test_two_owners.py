@@ -78,11 +78,15 @@ class _Node:
         timer = Timer("default", "t", DUE, f"http://x/{payload}", 1, 1)
         deadline_us = self.clock.boottime_us() + 120_000_000
         write = Write(WriteKind.CREATE, shard_id, _uuid(shard_id), "default", timer, None, deadline_us)
-        self.service.accept(write, None, Noted(answer.set_result))
+        try:
+            self.service.accept(write, None, Noted(answer.set_result))
+        except Unavailable as error:
+            answer.set_result(error)
         return answer
 
     async def durably_written(self, shard_id: int, payload: str) -> None:
-        """As a client writes: again whenever the shard is changing its owner. On a busy machine a lease may lapse."""
+        """As a client writes: again whenever the shard has no owner or is changing it. On a busy machine a lease may lapse at
+        any moment, also between a look and the write after it."""
         async with asyncio.timeout(PATIENCE_S):
             while isinstance(answer := await self.write(shard_id, payload), Unavailable):
                 await self.until_it_owns({shard_id})
