@@ -38,8 +38,8 @@ STAGES: dict[str, tuple[str, ...]] = {
         "tocsin.web.http.convert:RequestParser.list_request",
     ),
     "accept": (
-        "tocsin.timers.service:TimerService.create_for",
-        "tocsin.timers.service:TimerService.create_many",
+        "tocsin.timers.creating:Creating.begin",
+        "tocsin.timers.creating:Creating.many",
         "tocsin.timers.service:TimerService.update",
         "tocsin.timers.service:TimerService.delete",
         "tocsin.timers.writing:Writes.accept",

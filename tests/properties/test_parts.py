@@ -13,8 +13,9 @@ import pytest
 from tests.support.completions import Noted
 from tests.support.parts import NotedCreates
 from tests.support.window_bench import Bench, completed
+from tocsin.model.condition import Condition
 from tocsin.model.retry import RetryPolicy
-from tocsin.model.timer import Changes, LoggedAttempt, Timer
+from tocsin.model.timer import Changes, CreateKey, LoggedAttempt, Timer
 from tocsin.timers.engine.parts import JOINED_WITHIN_US
 from tocsin.timers.engine.rows import FinalAttempt, InFlightAttempt, NextAttempt, OpKind, Row, WriteOp
 
@@ -47,9 +48,10 @@ class Side(Bench):
             self.window.accept_creates(NotedCreates(*together), deadline_us)
             return
         for (uuid, timer), note in zip(copies, notes, strict=True):
-            self.window.accept(
-                WriteOp(OpKind.CREATE, uuid, "n", timer=timer, deadline_us=deadline_us, completion=Noted(note))
-            )
+            op = WriteOp(OpKind.CREATE, uuid, "n", timer=timer, deadline_us=deadline_us, completion=Noted(note))
+            if timer.keys:
+                op.condition, timer.keys = Condition(key=timer.keys[0], first_try=True), ()
+            self.window.accept(op)
 
     def change(self, number: int, kind: OpKind, uuid: bytes, changes: Changes | None) -> None:
         """Sends an update or a delete."""
@@ -119,6 +121,9 @@ def _creates(rng: random.Random, number: int, now: int) -> list[tuple[bytes, Tim
             "n", "t", at, "http://h/", now, now, payload=msgspec.Raw(b'"%d%s"' % (number + each, text.encode()))
         )
         timer.retry = RetryPolicy() if rng.random() < 0.3 else None
+        if rng.random() < 0.3:
+            # Few keys and contents, so that some are repeated, and some conflict.
+            timer.keys = (CreateKey(f"key {rng.randrange(4)}", f"content {rng.randrange(2)}"),)
         made.append((rng.choice(_UUIDS), timer))
     return made
 

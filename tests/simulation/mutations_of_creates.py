@@ -55,6 +55,18 @@ _OF_PARTS = [
         caught_by=_SAME,
     ),
     mutation(
+        "a first try in a part repeats what is known of its timer",
+        32,
+        never(ASSEMBLY + "_write_part", "part.may_repeat"),
+        caught_by=_SAME,
+    ),
+    mutation(
+        "a first try in a part does not look at what memory has of its timer",
+        32,
+        leave_out(_PARTS + "may_repeat", "remembered(keyed)", in_="return twice"),
+        caught_by=_SAME,
+    ),
+    mutation(
         "a part does not end the runs that it supersedes",
         31,
         drop(ASSEMBLY + "_write_part", "self._add_run"),

@@ -8,8 +8,8 @@ from typing import Any
 from tests.support.completions import Noted
 from tocsin.model.errors import TocsinError
 from tocsin.model.timer import Timer
-from tocsin.timers.engine.parts import Creates
-from tocsin.timers.engine.rows import OpKind, Row, WriteOp
+from tocsin.timers.engine.parts import Creates, operation
+from tocsin.timers.engine.rows import Row, WriteOp
 
 
 class NotedCreates(Creates):
@@ -21,12 +21,10 @@ class NotedCreates(Creates):
         self.deadline_us = None
 
     def operations(self) -> list[WriteOp]:
-        return [
-            WriteOp(
-                OpKind.CREATE, uuid, timer.namespace, timer=timer, deadline_us=self.deadline_us, completion=Noted(note)
-            )
-            for uuid, timer, note in zip(self.uuids, self.timers, self._notes, strict=True)
-        ]  # fmt: skip
+        ops = [operation(uuid, timer, self.deadline_us) for uuid, timer in zip(self.uuids, self.timers, strict=True)]
+        for op, note in zip(ops, self._notes, strict=True):
+            op.completion = Noted(note)
+        return ops
 
     def _resolved(self, rows: Sequence[Row]) -> None:
         for note, row in zip(self._notes, rows, strict=True):

@@ -168,10 +168,13 @@ class InputRules:
         self._check_target = check_target
         self._subjects = subjects
         self._url_verdict = lru_cache(maxsize=limits.url_verdicts_max)(self._judge_url)
+        #: What forgets verdicts on URLs that are kept anywhere.
+        self.verdicts: list[Callable[[], object]] = [self._url_verdict.cache_clear]
 
     def forget_targets(self) -> None:
         """Clears the cached verdicts on URLs, after a change of the policy."""
-        self._url_verdict.cache_clear()
+        for forget in self.verdicts:
+            forget()
 
     def timer_id(self, text: str) -> str | None:
         """The id of a timer that may exist: 1 to `id_chars_max` characters, none of them a control character."""

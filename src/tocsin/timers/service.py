@@ -24,6 +24,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.explanation import Explanation
 from tocsin.model.ids import timer_uuid
+from tocsin.model.packed import NewTimer
 from tocsin.model.run import Run
 from tocsin.model.stored_secrets import with_secrets, withholds
 from tocsin.model.timer import Changes, Timer
@@ -56,6 +57,7 @@ from tocsin.timers.cluster_view import (
     owners_view,
     report_of,
 )
+from tocsin.timers.creating import Creating
 from tocsin.timers.destinations import Destinations
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_shown import counts
@@ -80,16 +82,12 @@ from tocsin.timers.listing import (
 from tocsin.timers.locating import Owners
 from tocsin.timers.namespaces import Namespaces
 from tocsin.timers.quotas import QuotaGate, use_of
-from tocsin.timers.redacted import restore_secrets
 from tocsin.timers.writing import (
     BatchedWrite,
-    BatchOfCreates,
+    CreateClient,
     EngineWrite,
     Outcomes,
-    SingleCreate,
-    WriteClient,
     Writes,
-    create_op,
 )
 
 __all__ = ["ClusterView", "ListRequest", "NodeView", "OwnersView", "ShardView", "TimerService", "TimerView"]
@@ -134,8 +132,9 @@ class TimerService:
         #: The pages of lists and of runs that may be read at once, and made into answers.
         self._pages = asyncio.Semaphore(PAGES_READ_MAX)
         self._writes = Writes(context, supervisor)
+        #: The creates of timers.
+        self.creating = Creating(context, self.namespaces, self.quotas, self._writes, self.get_many)
         self._owners = Owners(supervisor, context.clock)
-        self._tasks: set[asyncio.Task[None]] = set()
         self._has_agent, self._largest_shard_bytes, self._vitals = has_agent, largest_shard_bytes, vitals
 
     def connect(self, forwarder: Forwarder, peers: Peers) -> None:
@@ -172,57 +171,17 @@ class TimerService:
         Raises InvalidInput, NamespaceNotFound, QuotaExceeded, Unavailable; with a condition also TimerExists,
         IdempotencyConflict.
         """
-        (outcome,) = await self.create_many([timer], [condition])
-        if isinstance(outcome, TocsinError):
-            raise outcome
-        return outcome
+        return await self.creating.one(timer, condition)
 
-    def create_for(self, client: WriteClient, timer: Timer, condition: Condition | None = None) -> None:
-        """Like `create`, for a client that waits in no coroutine: it gets the view when the timer is durable, perhaps at
-        once. Raises NamespaceNotFound, QuotaExceeded."""
-        unknown = self._shared and timer.namespace not in self._context.namespaces
-        if unknown or withholds(timer):
-            task = asyncio.get_running_loop().create_task(client.follow(self.create(timer, condition)))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        else:
-            if self._context.quotas:
-                self.quotas.check_create(timer)
-            uuid = timer_uuid(timer.namespace, timer.id)
-            shard_id = self.namespaces.shard_of(timer.namespace, uuid)
-            if condition is None:
-                self._writes.create(shard_id, SingleCreate(self._writes, shard_id, uuid, timer, client))
-            else:
-                self._writes.submit(shard_id, create_op(uuid, timer, condition), client)
+    def create_for(self, client: CreateClient, timer: NewTimer, condition: Condition | None = None) -> None:
+        """Like `create`, for a client that waits in no coroutine, as `Creating.begin`."""
+        self.creating.begin(client, timer, condition)
 
     async def create_many(
         self, timers: Sequence[Timer], conditions: Sequence[Condition | None] | None = None
-    ) -> list[TimerView | TocsinError]:
+    ) -> builtins.list[TimerView | TocsinError]:
         """Like `create` for many timers: the results are in order, and each timer fails on its own."""
-        for namespace in {timer.namespace for timer in timers}:
-            await self.namespaces.ensure_known(namespace)
-        wanted = list(zip(timers, conditions or [None] * len(timers), strict=True))
-        incomplete = [each for each in wanted if withholds(each[0])]
-        known = await restore_secrets(incomplete, self.get_many) if incomplete else {}
-        outcomes = Outcomes(len(wanted))
-        creates = BatchOfCreates(self._writes, outcomes)
-        limited = bool(self._context.quotas)
-        for position, (timer, condition) in enumerate(wanted):
-            uuid = timer_uuid(timer.namespace, timer.id)
-            try:
-                shard_id = self.namespaces.shard_of(timer.namespace, uuid)
-            except TocsinError as error:
-                outcomes.take(position, error)
-                continue
-            if known and (outcome := known.get(id(timer))) is not None:
-                outcomes.take(position, outcome)
-                continue
-            if limited and (refused := self.quotas.refusal(timer)) is not None:
-                outcomes.take(position, refused)
-                continue
-            creates.add(shard_id, uuid, timer, condition, position)
-        creates.submit()
-        return await outcomes.all
+        return await self.creating.many(timers, conditions)
 
     async def replay(self, namespace: str, ids: Sequence[str], changes: Changes) -> list[TimerView | TocsinError]:
         """Makes finished timers pending again, each under the `webhook-id` of its latest run: at the instant of the changes
@@ -248,7 +207,7 @@ class TimerService:
             shards.setdefault(shard_id, []).append(BatchedWrite(writes, shard_id, op, outcomes, position))
         for shard_id, together in shards.items():
             writes.submit_all(shard_id, together)
-        return [_named(outcome, timer_id) for outcome, timer_id in zip(await outcomes.all, ids, strict=True)]
+        return [_named(outcome, timer_id) for outcome, timer_id in zip(await outcomes.views(), ids, strict=True)]
 
     async def get(self, namespace: str, timer_id: str) -> TimerView:
         """The pending timer, or else the latest finished one. Raises TimerNotFound, NamespaceNotFound, Unavailable."""

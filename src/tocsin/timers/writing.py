@@ -8,17 +8,22 @@ from collections.abc import Iterable, Sequence
 
 from tocsin.model.condition import Condition
 from tocsin.model.errors import Overloaded, RequestExpired, ShardMoved, TocsinError
+from tocsin.model.packed import NewTimer, PackedTimer
 from tocsin.model.timer import Timer
 from tocsin.ports.completion import Completion
 from tocsin.ports.forward import Forwarder, Write, WriteCompletion, WriteKind, Written
 from tocsin.timers.engine.context import Context
-from tocsin.timers.engine.parts import Creates
+from tocsin.timers.engine.parts import Creates, operation
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.listing import TimerView, view_of
+from tocsin.timers.listing import PackedView, TimerView, view_of
 
 #: Who waits for a write: gets the durable timer, or None after a delete.
 WriteClient = Completion[TimerView | None]
+#: Likewise, of a create that a codec may have made.
+CreateClient = Completion[TimerView | PackedView | None]
+#: What becomes of a create.
+CreateOutcome = TimerView | PackedView | TocsinError
 
 
 class Writes:
@@ -172,7 +177,7 @@ class _ClientWrite(EngineWrite):
 
 
 class PlainCreates(Creates):
-    """A request's creates without a condition in one shard. Their clients get the views of the durable timers. If the shard
+    """A request's plain creates in one shard. Their clients get the views of the durable timers. If the shard
     has moved, each create goes to its owner."""
 
     __slots__ = ("_shard_id", "_writes")
@@ -191,7 +196,7 @@ class PlainCreates(Creates):
         """Each create as a write of its own; nothing completes this any more."""
         writes = []
         for number, (uuid, timer) in enumerate(zip(self.uuids, self.timers, strict=True)):
-            op = WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, deadline_us=self.deadline_us)
+            op = operation(uuid, timer, self.deadline_us)
             op.completion = write = self._write(op, number)
             writes.append(write)
         return writes
@@ -210,7 +215,7 @@ class SingleCreate(PlainCreates):
 
     __slots__ = ("_client",)
 
-    def __init__(self, writes: Writes, shard_id: int, uuid: bytes, timer: Timer, client: WriteClient) -> None:
+    def __init__(self, writes: Writes, shard_id: int, uuid: bytes, timer: NewTimer, client: WriteClient) -> None:
         self.completed = False
         self.uuids, self.timers, self.deadline_us = (uuid,), (timer,), None
         self._writes = writes
@@ -225,6 +230,22 @@ class SingleCreate(PlainCreates):
         at, uuid = row.key
         self._writes.waiting -= 1
         self._client.resolve(TimerView(row.timer, uuid, self._shard_id, at))
+
+
+class PackedCreate(SingleCreate):
+    """Likewise one that a codec has made."""
+
+    __slots__ = ("_taker",)
+
+    def __init__(self, writes: Writes, shard_id: int, uuid: bytes, timer: PackedTimer, client: CreateClient) -> None:
+        super().__init__(writes, shard_id, uuid, timer, client)
+        self._taker = client
+
+    def _resolved(self, rows: Sequence[Row]) -> None:
+        (timer,) = self.timers
+        assert not isinstance(timer, Timer)
+        self._writes.waiting -= 1
+        self._taker.resolve(PackedView(timer, self._shard_id))
 
 
 class _ForwardedWrite(Completion[Written | None]):
@@ -281,13 +302,17 @@ class Outcomes:
     `BatchedWrite`, made by the thousand: it holds its place here, and a client of its own only if the engine refuses it."""
 
     def __init__(self, count: int) -> None:
-        self.all: asyncio.Future[list[TimerView | TocsinError]] = asyncio.get_running_loop().create_future()
-        self._outcomes: list[TimerView | TocsinError] = [_NO_OUTCOME] * count
+        self.all: asyncio.Future[list[CreateOutcome]] = asyncio.get_running_loop().create_future()
+        self._outcomes: list[CreateOutcome] = [_NO_OUTCOME] * count
         self._missing = count
         if not count:
             self.all.set_result([])
 
-    def take(self, position: int, outcome: TimerView | TocsinError) -> None:
+    async def views(self) -> list[TimerView | TocsinError]:
+        """What `all` has, of writes of which no codec has made one."""
+        return [outcome for outcome in await self.all if not isinstance(outcome, PackedView)]
+
+    def take(self, position: int, outcome: CreateOutcome) -> None:
         """Takes the outcome of one of them."""
         self._outcomes[position] = outcome
         self._missing -= 1
@@ -330,7 +355,7 @@ class BatchedCreates(PlainCreates):
 
     __slots__ = ("_batch", "_positions")
 
-    timers: list[Timer]
+    timers: list[NewTimer]
     uuids: list[bytes]
 
     def __init__(self, writes: Writes, shard_id: int, batch: Outcomes) -> None:
@@ -341,7 +366,7 @@ class BatchedCreates(PlainCreates):
         self._batch = batch
         self._positions: list[int] = []
 
-    def add(self, uuid: bytes, timer: Timer, position: int) -> None:
+    def add(self, uuid: bytes, timer: NewTimer, position: int) -> None:
         """Adds a create, with its position in the batch."""
         self.uuids.append(uuid)
         self.timers.append(timer)
@@ -353,9 +378,12 @@ class BatchedCreates(PlainCreates):
     def _resolved(self, rows: Sequence[Row]) -> None:
         shard_id, take = self._shard_id, self._batch.take
         self._writes.waiting -= len(rows)
-        for row, position in zip(rows, self._positions, strict=True):
-            at, uuid = row.key
-            take(position, TimerView(row.timer, uuid, shard_id, at))
+        for row, timer, position in zip(rows, self.timers, self._positions, strict=True):
+            if isinstance(timer, Timer):
+                at, uuid = row.key
+                take(position, TimerView(timer, uuid, shard_id, at))
+            else:
+                take(position, PackedView(timer, shard_id))
 
 
 class _BatchClient(Completion[TimerView | None]):
@@ -388,15 +416,17 @@ class BatchOfCreates:
         # The last of these of each shard.
         self._last: dict[int, BatchedCreates | list[EngineWrite]] = {}
 
-    def add(self, shard_id: int, uuid: bytes, timer: Timer, condition: Condition | None, position: int) -> None:
+    def add(self, shard_id: int, uuid: bytes, timer: NewTimer, condition: Condition | None, position: int) -> None:
         """Adds a create, with its position in the batch."""
         run = self._last.get(shard_id)
-        if condition is None:
+        if is_plain(timer, condition):
             if not isinstance(run, BatchedCreates):
                 run = self._last[shard_id] = BatchedCreates(self._writes, shard_id, self._outcomes)
                 self._runs.append((shard_id, run))
             run.add(uuid, timer, position)
             return
+        assert isinstance(timer, Timer)
+        assert condition is not None
         if not isinstance(run, list):
             run = self._last[shard_id] = []
             self._runs.append((shard_id, run))
@@ -410,6 +440,16 @@ class BatchOfCreates:
                 self._writes.submit_all(shard_id, run)
             else:
                 self._writes.create(shard_id, run)
+
+
+def is_plain(timer: NewTimer, condition: Condition | None) -> bool:
+    """Whether the create may go in a part: it has no condition, or only that of a first try, whose key the timer has then."""
+    if condition is None:
+        return True
+    if condition.key is None or condition.reads or not isinstance(timer, Timer):
+        return False
+    timer.keys = (condition.key,)
+    return True
 
 
 def create_op(uuid: bytes, timer: Timer, condition: Condition) -> WriteOp:

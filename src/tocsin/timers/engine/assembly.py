@@ -145,9 +145,7 @@ class Assembly:
         finished timers, besides those that an operation depends on. If it is empty, its fence still proves answers of
         "will not fire" (rule 16)."""
         window, batch = self._window, self._batch
-        while window.pending and batch.packed + len(batch.ops) < rows_max and batch.bytes < bytes_max:
-            if batch.reckoned >= reckoning_max:
-                break
+        while window.pending and batch.writes < rows_max and batch.bytes < bytes_max and batch.reckoned < reckoning_max:
             op = window.pending[0]
             if op.deadline_us is not None and op.deadline_us <= self._boot_us:
                 window.pending.popleft()
@@ -199,6 +197,8 @@ class Assembly:
         is added, if one of them has to be decided by itself, or the batch has no room for all."""
         batch, created = self._batch, part.created()
         if len(part) > rows_max or not all(starmap(self._admits, created.items())):
+            return False
+        if part.may_repeat(self._window.remembered, batch.final, self._fetched):
             return False
         try:
             rows, stored_rows = part.rows()

@@ -1,6 +1,7 @@
 """Parts: plain creates of one shard that go through the engine together.
 
-A plain create has no condition: it writes its timer whatever the store has of it. Creates of one shard that arrive at about
+A plain create has no condition: it writes its timer whatever the store has of it. The first try of an idempotency key is one,
+too, while memory has nothing of its timer. Creates of one shard that arrive at about
 the same time, of one request or of several, become one part, which is queued, written, and answered as a whole, at a
 fraction of what as many operations cost. Where creates need a decision each, as under a quota, or after the store has
 refused a batch, the part is taken apart, and its operations go the way of all others.
@@ -11,14 +12,18 @@ The engine uses a part only by the methods here.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
+import msgspec
+
+from tocsin.model.condition import Condition
 from tocsin.model.errors import TocsinError
+from tocsin.model.packed import NewTimer, unpacked
 from tocsin.model.timer import Timer, encode_record
 from tocsin.ports.completion import Completion
 from tocsin.ports.store import StoredRow
-from tocsin.timers.engine.rows import OpKind, Row, WriteOp
+from tocsin.timers.engine.rows import OpKind, PackedRow, Row, WriteOp
 
 #: Creates that a part takes from several requests. One request may bring more.
 JOINED_MAX = 1_000
@@ -27,19 +32,32 @@ JOINED_WITHIN_US = 10_000
 
 
 class Creates(Completion[Sequence[Row]]):
-    """Plain creates of one request in one shard, in order: `uuids` and `timers` belong together. They are resolved with their
-    rows, or refused, all at once; if their part is taken apart, each of them is completed by itself instead. `deadline_us`
-    is the boot time after which none of them is written, once they are accepted."""
+    """Plain creates of one request in one shard, in order: `uuids` and `timers` belong together. One of which the timer
+    has a key is the key's first try. They are resolved with their rows, or refused, all at once; if their part is taken
+    apart, each of them is completed by itself instead. `deadline_us` is the boot time after which none of them is written,
+    once they are accepted."""
 
     __slots__ = ("deadline_us", "timers", "uuids")
 
     uuids: Sequence[bytes]
-    timers: Sequence[Timer]
+    timers: Sequence[NewTimer]
     deadline_us: int | None
 
     @abstractmethod
     def operations(self) -> Sequence[WriteOp]:
         """The creates as operations, each of which its own completion waits for; nothing completes this one any more."""
+
+
+def operation(uuid: bytes, timer: NewTimer, deadline_us: int | None) -> WriteOp:
+    """A create of a part as an operation. One with a key has the condition of its first try."""
+    single, condition = unpacked(timer), None
+    if single.keys:
+        (key,) = single.keys
+        # Not in place: who waits for its part may have the timer.
+        single, condition = msgspec.structs.replace(single, keys=()), Condition(key=key, first_try=True)
+    return WriteOp(
+        OpKind.CREATE, uuid, single.namespace, timer=single, condition=condition, deadline_us=deadline_us
+    )  # fmt: skip
 
 
 class WrittenPart(NamedTuple):
@@ -53,19 +71,20 @@ class WrittenPart(NamedTuple):
 class Part:
     """Creates that wait for one batch. `claim` is a generation of the shard's claim without its sequence number,
     `first_sequence` that of the first create's generation; those of the others follow. `deadline_us` is the boot time after
-    which none of them is written."""
+    which none of them is written. `first_tries` has the uuids of those with an idempotency key."""
 
-    __slots__ = ("_claim", "_creates", "_first_sequence", "_timers", "deadline_us", "uuids")
+    __slots__ = ("_claim", "_creates", "_first_sequence", "_timers", "deadline_us", "first_tries", "uuids")
 
     #: As of the operations in it.
     supersedes = by_client = True
 
     def __init__(self, claim: bytes, first_sequence: int, deadline_us: int | None) -> None:
         self.uuids: list[bytes] = []
+        self.first_tries: set[bytes] = set()
         self.deadline_us = deadline_us
         self._claim = claim
         self._first_sequence = first_sequence
-        self._timers: list[Timer] = []
+        self._timers: list[NewTimer] = []
         self._creates: list[Creates] = []
 
     def __len__(self) -> int:
@@ -87,6 +106,7 @@ class Part:
         self.uuids += creates.uuids
         self._timers += creates.timers
         self._creates.append(creates)
+        self.first_tries.update(uuid for uuid, timer in zip(creates.uuids, creates.timers, strict=True) if timer.keys)
 
     def created(self) -> dict[str, int]:
         """How many timers it creates in each namespace."""
@@ -95,16 +115,29 @@ class Part:
             counts[timer.namespace] = counts.get(timer.namespace, 0) + 1
         return counts
 
+    def may_repeat(self, remembered: Callable[[set[bytes]], set[bytes]], *known: Container[bytes]) -> bool:
+        """Whether anything is known of a timer of which this has a first try of a key: it may have that key already.
+        `remembered` returns those of some uuids of which memory has a row; `known` has others of which something is known."""
+        keyed = self.first_tries
+        if not keyed:
+            return False
+        twice = len(set(self.uuids)) < len(self.uuids)
+        return twice or bool(remembered(keyed)) or any(uuid in place for place in known for uuid in keyed)
+
     def rows(self) -> tuple[list[Row], list[StoredRow]]:
         """Its rows in memory and as stored, in the order of acceptance: of rows with one uuid, the last counts. Raises what
         encoding a record raises."""
         rows, stored, sequence, claim = list[Row](), list[StoredRow](), self._first_sequence, self._claim
         for uuid, timer in zip(self.uuids, self._timers, strict=True):
-            at, record = timer.execute_at, encode_record(timer)
-            generation = claim + sequence.to_bytes(8, "big")
+            at, generation = timer.execute_at, claim + sequence.to_bytes(8, "big")
             sequence += 1
-            stored.append(StoredRow(at, uuid, generation, timer.namespace, timer.id, timer.tags, record))
-            rows.append(Row((at, uuid), generation, timer, len(record)))
+            if isinstance(timer, Timer):
+                record, tags = encode_record(timer), timer.tags
+                rows.append(Row((at, uuid), generation, timer, len(record)))
+            else:
+                record, tags = timer.record(), ()
+                rows.append(PackedRow((at, uuid), generation, record))
+            stored.append(StoredRow(at, uuid, generation, timer.namespace, timer.id, tags, record))
         return rows, stored
 
     def answer(self, answer: Sequence[Row] | TocsinError) -> None:
@@ -126,7 +159,7 @@ class Part:
         waiting, self._creates = self._creates, []
         ops = [op for creates in waiting for op in creates.operations()] or [
             # They were answered before their outcome was known.
-            WriteOp(OpKind.CREATE, uuid, timer.namespace, timer=timer, deadline_us=self.deadline_us)
+            operation(uuid, timer, self.deadline_us)
             for uuid, timer in zip(self.uuids, self._timers, strict=True)
         ]
         for sequence, op in enumerate(ops, start=self._first_sequence):

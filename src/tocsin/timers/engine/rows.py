@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -80,6 +80,30 @@ class Row:
 def _identity_of_attempt(timer: Timer) -> bytes:
     """A schedule that is deleted and created again is another one, hence the instant of its creation."""
     return hashlib.sha256(f"{timer.created_at} {timer.firing} {timer.attempts}".encode()).digest()
+
+
+class PackedRow(Row):
+    """A new timer's row, made of the record as it is stored. Its timer is decoded where it is first asked for: the timer of
+    a row beyond the horizon never is."""
+
+    __slots__ = ("_record",)
+
+    def __init__(self, key: FireKey, generation: bytes, record: bytes) -> None:
+        self.key = key
+        self.generation = self.identity = generation
+        self.size = len(record)
+        self.raw = None
+        self.let_at = 0
+        self._record = record
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not set."""
+        if name != "timer":
+            raise AttributeError(name)
+        self.timer = timer = decode_record(self._record)
+        # The timer may live long.
+        del self._record
+        return timer
 
 
 class ExistingRow(Row):

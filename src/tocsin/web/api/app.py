@@ -40,6 +40,7 @@ from tocsin.web.api.schedules import ScheduleHandlers
 from tocsin.web.api.service_calls import AgentSource, ServiceCallHandlers
 from tocsin.web.api.statistics import StatisticsHandlers
 from tocsin.web.api.timers import TimerHandlers
+from tocsin.web.http.codec import native_codec
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.errors import MethodNotAllowed, Response, RouteNotFound, mounted_app_error, problem, problem_kind
 from tocsin.web.http.hosts import headers_by_name
@@ -115,7 +116,7 @@ class Api:
         self._encode = msgspec.json.Encoder().encode
         service, parser, audit = parts.service, RequestParser(parts.rules), parts.audit
         families: list[object] = [
-            TimerHandlers(service, parser, limits, traces),
+            TimerHandlers(service, parser, limits, traces, native_codec(parts.rules)),
             ScheduleHandlers(Schedules(service), parser, traces),
             FailureHandlers(service, parts.rules, audit, agent),
             JobHandlers(parts.jobs, parts.rules, audit),
@@ -179,8 +180,10 @@ class Api:
             if not head.accepted:
                 check_content_type(headers)
                 head.accepted = True
-            check_utf8(body)
             request.now_us = self._clock.now_us()
+            if route.shortcut is not None and route.shortcut(request, body):
+                return
+            check_utf8(body)
             result = route.handler(request, route.read(request, body))
         except Exception as error:  # noqa: BLE001 -- the boundary: every error becomes a response, unknown ones are logged
             request.fail(error)

@@ -44,7 +44,8 @@ class Operation:
     `key_required`: the request needs a key even on a server that requires none otherwise. `query` has the names of its query
     parameters, `repeated` of those that may be given several times; others are refused. `any_query`: its query is ignored,
     since probes, scrapers and browsers add parameters. `answer` makes the answer of what the handler returns, or completes
-    the request with; None: that is the answer.
+    the request with; None: that is the answer. `shortcut` names the method that gets each body first on the direct path, and
+    serves the request if it can.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Operation:
     repeated: tuple[str, ...] = ()
     any_query: bool = False
     answer: Callable[[Any, Any], object] | None = None
+    shortcut: str | None = None
     #: The name of the handler's method.
     handler: str = ""
 

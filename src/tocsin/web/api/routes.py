@@ -66,6 +66,8 @@ class Route:
     is_open: bool
     #: The field of the body with the namespace that the caller's key must cover; None: none has.
     scope: str | None
+    #: Begins the request with the undecoded body, and returns whether it did; None: nothing does.
+    shortcut: Callable[[ApiRequest, bytes], bool] | None
 
     def start(self, request: ApiRequest) -> object:
         """Calls the handler with the decoded body. Raises InvalidInput, MalformedBody, Forbidden."""
@@ -183,6 +185,7 @@ class Routes(Paths["Route | None"]):
                     body_bytes_max=limits.batch_request_bytes_max if operation.batch else limits.request_bytes_max,
                     is_open=operation.reach is Reach.OPEN or (operation.name == "metrics" and metrics_open),
                     scope=_scope_of(operation),
+                    shortcut=None if operation.shortcut is None else getattr(handlers, operation.shortcut),
                 )
             )
             for path in operation.paths:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -12,13 +12,17 @@ from msgspec import UNSET
 from tocsin.model.access import Role
 from tocsin.model.condition import Condition, Outcome
 from tocsin.model.errors import FieldError, InvalidInput, TocsinError
+from tocsin.model.packed import PackedTimer
 from tocsin.model.timer import Timer
 from tocsin.ports.tracing import CreateTraces
+from tocsin.timers.listing import PackedView
 from tocsin.timers.service import TimerService, TimerView
+from tocsin.timers.writing import CreateOutcome
 from tocsin.web.api.operation import Operation, Reach
 from tocsin.web.api.request import ApiLimits, ApiRequest
 from tocsin.web.http import wire
 from tocsin.web.http.batches import WHOLE_BYTES_MAX, TimeSlice, items_of, joined
+from tocsin.web.http.codec import Codec
 from tocsin.web.http.convert import RequestParser, below_path, explanation_answer, history_answer, name_of, timer_answer
 from tocsin.web.http.errors import MalformedBody, item_error
 from tocsin.web.http.reading import JsonReader, check_utf8
@@ -52,8 +56,13 @@ class BatchKey(NamedTuple):
     first_try: bool
 
 
-def written(request: ApiRequest, view: TimerView) -> wire.Timer:
+_NO_KEY = BatchKey(None, False)
+
+
+def written(request: ApiRequest, view: TimerView | PackedView) -> wire.Timer | bytes:
     """The timer; headers report if nothing was written, and if another node was asked."""
+    if isinstance(view, PackedView):
+        return view.answer()
     if view.outcome is not Outcome.CREATED or view.forwarded:
         outcome = _OUTCOME_HEADERS.get(view.outcome)
         request.answer_headers = [*([outcome] if outcome else ()), *([FORWARDED] if view.forwarded else ())]
@@ -64,8 +73,14 @@ class TimerHandlers:
     """Handles create, get, history, update, delete, replay, list, and create in batches."""
 
     def __init__(
-        self, service: TimerService, parser: RequestParser, limits: ApiLimits, traces: CreateTraces | None = None
+        self,
+        service: TimerService,
+        parser: RequestParser,
+        limits: ApiLimits,
+        traces: CreateTraces | None = None,
+        codec: Codec | None = None,
     ) -> None:
+        self._codec = codec
         self._traces = traces
         self._service = service
         self._parser = parser
@@ -75,7 +90,7 @@ class TimerHandlers:
         self._batch = JsonReader(wire.BatchCreateTimers)
         self._batch_items = JsonReader(wire.BatchCreateRaw)
 
-    @_operation("createTimer", "/api/v1/timers/create", Role.WRITE, answer=written)
+    @_operation("createTimer", "/api/v1/timers/create", Role.WRITE, answer=written, shortcut="create_packed")
     def create(self, request: ApiRequest, sent: wire.CreateTimer) -> ApiRequest:
         """The timer is durable when the response arrives. A pending timer with the same id is replaced, unless onConflict
         forbids it; the id of a finished timer is free. With an idempotency key the request is safe to repeat at any time:
@@ -83,6 +98,20 @@ class TimerHandlers:
         timer, condition = self._timer(request, sent, request.trace(self._traces, "createTimer"))
         self._service.create_for(request, timer, condition)
         return request
+
+    def create_packed(self, request: ApiRequest, body: bytes) -> bool:
+        """Begins `create` if the codec takes the request: it will be completed, or an error is raised. Otherwise nothing has
+        happened."""
+        key = _batch_key(request.headers)
+        if self._codec is None or key is None:
+            return False
+        timer = self._codec.create(body, request.now_us, *key)
+        if timer is None:
+            return False
+        request.permit(Role.WRITE, timer.namespace)
+        timer.traceparent = request.trace(self._traces, "createTimer")
+        self._service.create_for(request, timer)
+        return True
 
     def _timer(
         self, request: ApiRequest, sent: wire.CreateTimer, traceparent: str | None
@@ -154,6 +183,10 @@ class TimerHandlers:
         Idempotency-Key applies to each timer without a key of its own."""
         traceparent = request.trace(self._traces, "batchCreateTimers")
         key = BatchKey(key_in(request.headers.get(KEY_HEADER)), is_first_try(request.headers.get(FIRST_TRY_HEADER)))
+        if packed := self._packed(request, key):
+            for each in packed:
+                each.traceparent = traceparent
+            return await self._encoded(request, await self._service.creating.packed(packed), TimeSlice())
         time_slice = TimeSlice()
         items = await self._items(request.body, time_slice)
         accepted: list[Timer] = []
@@ -171,15 +204,36 @@ class TimerHandlers:
             conditions.append(condition)
             outcomes.append(None)
         answered = await self._service.create_many(accepted, conditions) if accepted else []
-        if any(isinstance(each, TimerView) and each.forwarded for each in answered):
-            request.answer_headers = [FORWARDED]
         created = iter(answered)
+        return await self._encoded(
+            request, [next(created) if known is None else known for known in outcomes], time_slice
+        )
+
+    def _packed(self, request: ApiRequest, key: BatchKey) -> Sequence[PackedTimer] | None:
+        """The batch's timers, if the codec takes all of them, and the caller may create them."""
+        if self._codec is None or len(request.body) > WHOLE_BYTES_MAX:
+            return None
+        packed = self._codec.creates(request.body, request.now_us, *key, self._limits.batch_items_max)
+        try:
+            for namespace in {timer.namespace for timer in packed or ()}:
+                request.permit(Role.WRITE, namespace)
+        except TocsinError:
+            return None
+        return packed
+
+    async def _encoded(self, request: ApiRequest, outcomes: Sequence[CreateOutcome], time_slice: TimeSlice) -> bytes:
+        """The answer to a batch."""
+        if any(isinstance(each, TimerView) and each.forwarded for each in outcomes):
+            request.answer_headers = [FORWARDED]
         response, size = [b'{"results":'], 0
         for begin in range(0, len(outcomes), _ENCODED_TOGETHER):
             if time_slice.is_over():
                 await time_slice.yield_now()
             part = outcomes[begin : begin + _ENCODED_TOGETHER]
-            results = [_result(next(created) if known is None else known, request.correlation_id) for known in part]
+            results = [
+                _packed_result(each) if isinstance(each, PackedView) else _result(each, request.correlation_id)
+                for each in part
+            ]
             encoded = self._encode(results)[1:-1]
             response += (b"," if begin else b"[", encoded)
             size += len(encoded)
@@ -245,6 +299,21 @@ def _as_sent(outcome: TimerView | TocsinError) -> TimerView | TocsinError:
     return InvalidInput(
         *(FieldError(f"{_REPLAY_FIELDS.get(name, name)}{dot}{rest}", reason) for (name, dot, rest), reason in parts)
     )
+
+
+def _batch_key(headers: Mapping[bytes, bytes]) -> BatchKey | None:
+    """The headers of one request; None if they are not valid, which is an error of its own if the body is."""
+    if KEY_HEADER not in headers and FIRST_TRY_HEADER not in headers:
+        return _NO_KEY
+    try:
+        return BatchKey(key_in(headers.get(KEY_HEADER)), is_first_try(headers.get(FIRST_TRY_HEADER)))
+    except InvalidInput:
+        return None
+
+
+def _packed_result(view: PackedView) -> msgspec.Raw:
+    """As `_result`, encoded."""
+    return msgspec.Raw(b'{"timer":%b}' % view.answer())
 
 
 def _result(outcome: TimerView | TocsinError, correlation_id: str) -> wire.BatchResult:
