@@ -40,6 +40,21 @@ web: ## build the web pages into src/tocsin/web/pages/static
 wheel: $(VENV)/.main web ## build the wheel and the sdist, with the web pages, into dist
 	@$(BIN)/hatchling build --directory dist >/dev/null
 
+NATIVE_SOURCES := $(wildcard native/src/*.rs) native/Cargo.toml native/pyproject.toml native/crates.txt native/lock.py
+
+.PHONY: native
+native: $(VENV)/.native ## build the compiled codec with cargo, into dist, and install it into .venv
+
+$(VENV)/.native: requirements/native.txt $(NATIVE_SOURCES) | $(VENV)/.base
+	@command -v cargo >/dev/null || { echo "The compiled codec requires Rust 1.83 or newer with cargo. Tocsin works without it." >&2; exit 1; }
+	@$(BIN)/python native/lock.py
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/native.txt
+	@echo "Building tocsin-native into dist …"
+	@rm -f dist/tocsin_native-*.whl
+	@cd native && ../$(BIN)/python -m maturin build --release --locked --quiet --interpreter ../$(BIN)/python --out ../dist
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall dist/tocsin_native-*.whl
+	@touch $@
+
 hooks: $(VENV)/.dev ## run the fast checks before each commit, mypy before each push
 	@$(BIN)/pre-commit install
 
@@ -74,6 +89,11 @@ test: $(VENV)/.dev ## run the tests on memory, SQLite and PostgreSQL, with one o
 .PHONY: test-all
 test-all: $(VENV)/.dev ## run all tests: every database, language, page and deployment
 	@$(BIN)/python -m pytest $(SHARED) $(ARGS)
+
+.PHONY: test-without-native
+test-without-native: $(VENV)/.dev ## run the tests that create timers over HTTP in Python alone
+	@TOCSIN_NATIVE=off $(BIN)/python -m pytest $(SHARED) tests/integration/api tests/integration/server/test_idempotent_creates.py \
+	  tests/crash/test_sigkill.py $(ARGS)
 
 .PHONY: lint-workflows
 lint-workflows: ## check .github/workflows with actionlint
@@ -305,11 +325,11 @@ mutants: $(VENV)/.dev ## break the rules one by one and show which seed or test 
 
 .PHONY: image test-image drill drill-upgrade drill-replay drill-debounce drill-inbox drill-transfer
 ENGINE ?= $(firstword $(notdir $(shell command -v docker podman)))
-image: wheel ## build the image tocsin:VERSION with Docker or Podman, or ENGINE=…
+image: wheel native ## build the image tocsin:VERSION with Docker or Podman, or ENGINE=…
 	@test -n "$(ENGINE)" || { echo "Building the image requires Docker or Podman." >&2; exit 1; }
 	@$(ENGINE) build --file deploy/docker/Dockerfile --build-arg REVISION=$$(git rev-parse HEAD) --tag tocsin:$$($(BIN)/tocsin version --json | $(PYTHON) -c 'import json, sys; print(json.load(sys.stdin)["tocsin"])') $(ARGS) .
 
-test-image: $(VENV)/.dev wheel ## build the image on a Debian made here and run it, as root, without a registry
+test-image: $(VENV)/.dev wheel native ## build the image on a Debian made here and run it, as root, without a registry
 	@$(BIN)/python -m tests.deploy.image $(ARGS)
 
 drill: STORE := sqlite
@@ -357,6 +377,7 @@ lock: $(VENV)/.dev ## pin the dependencies again, with hashes
 	@$(BIN)/uv pip compile requirements/site.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/site.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/clients.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/clients.txt $(ARGS)
 	@$(BIN)/uv pip compile examples/orders/python/requirements.in -c requirements/dev.txt --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o examples/orders/python/requirements.txt $(ARGS)
+	@$(BIN)/uv pip compile requirements/native.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/native.txt $(ARGS)
 	@$(BIN)/uv pip compile requirements/release.in --generate-hashes --no-emit-index-url --universal --python-version 3.11 --no-header -q -o requirements/release.txt $(ARGS)
 
 audit: $(VENV)/.main ## check the locked dependencies for known vulnerabilities (needs the network)

@@ -38,6 +38,7 @@ _SLOW = {
     "sdks/go/tests/": 15.0,
     "sdks/java/tests/": 15.0,
     "tests/integration/server/test_overload.py": 15.0,
+    "tests/native/": 15.0,
     "tests/integration/cluster/": 10.0,
     "test_the_clusters_nodes_work_together": 12.0,
     "tests/e2e/": 3.0,

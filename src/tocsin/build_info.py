@@ -58,16 +58,18 @@ def short_commit() -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of Tocsin, of the commit it was built from, of Python and of SQLite."""
+    """The versions of Tocsin, of the commit it was built from, of Python and of SQLite, and whether compiled code is used."""
     import apsw
 
     import tocsin
+    from tocsin import native
 
     return {
         "tocsin": tocsin.__version__,
         "commit": commit(),
         "python": platform.python_version(),
         "sqlite": apsw.sqlite_lib_version(),
+        "native": native.description(),
     }
 
 

@@ -119,6 +119,8 @@ OF_COMMANDS = {"ical": (["calendars", "import", "holidays.ics"], "recurring_ical
 @pytest.mark.timeout(300)  # It starts twelve processes.
 def test_a_missing_extra_is_named_with_its_command_before_anything_is_touched(installed: Path, tmp_path: Path) -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    native = declared.pop("native")
+    assert native == [f"tocsin-native=={tomllib.loads((ROOT / 'native/Cargo.toml').read_text())['package']['version']}"]
     assert declared.pop("all") == [f"tocsin[{','.join(declared)}]"]
     assert {*EXTRAS, *OF_COMMANDS} == set(MODULES) == set(declared)
     wrong = {}

@@ -15,6 +15,7 @@ from typing import cast
 
 import structlog
 
+from tocsin import native
 from tocsin.cluster.tls import PeerTls
 from tocsin.inbox.inbox import Inbox
 from tocsin.keys import ApiKeys
@@ -267,6 +268,7 @@ class Server:
             store=settings.store_url_redacted(),
             shards=total_shards,
             node=identity.name,
+            native=native.description(),
         )
 
     def _start_jobs(self, parts: NodeParts, engine: Engine, access: Access) -> Jobs:

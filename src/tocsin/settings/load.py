@@ -16,7 +16,7 @@ from tocsin.settings.settings import SECRETS, Settings
 from tocsin.settings.sources import Entry, Origin, Source, entries_of, fault_of
 
 #: Variables with the prefix that are not settings: the one that names the settings file, and those of the client commands, of
-#: worker processes, of the SDKs' test servers and of the tests.
+#: `tocsin.native`, of worker processes, of the SDKs' test servers and of the tests.
 OTHER_ENV = frozenset(
     {
         "TOCSIN_CONFIG",
@@ -24,6 +24,7 @@ OTHER_ENV = frozenset(
         "TOCSIN_URL",
         "TOCSIN_KEY",
         "TOCSIN_KEY_FILE",
+        "TOCSIN_NATIVE",
         "TOCSIN_TENANT",
         "TOCSIN_TEST_REQUIRE",
         "TOCSIN_WORKER",

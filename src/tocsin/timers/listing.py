@@ -7,7 +7,6 @@ import struct
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import NamedTuple
 
 import msgspec
 
@@ -15,7 +14,6 @@ from tocsin.model.condition import Outcome
 from tocsin.model.errors import FieldError, InvalidInput, RecordUndecodable
 from tocsin.model.explanation import Explanation
 from tocsin.model.opaque import from_opaque, to_opaque
-from tocsin.model.packed import PackedTimer
 from tocsin.model.timer import Status, Timer, decode_record, unreadable_timer
 from tocsin.ports.store import (
     PAGE_BYTES_MAX,
@@ -63,17 +61,6 @@ class TimerView(msgspec.Struct, frozen=True, gc=False):
     def is_due(self, now_us: int) -> bool:
         """Whether the timer is pending and its instant, or that of its next attempt, has come."""
         return self.next_attempt_at is not None and self.next_attempt_at <= now_us
-
-
-class PackedView(NamedTuple):
-    """A timer that this node has just created, as a codec shows it to its client."""
-
-    timer: PackedTimer
-    shard_id: int
-
-    def answer(self) -> bytes:
-        """The body of the answer."""
-        return self.timer.answer(self.shard_id)
 
 
 @dataclass(frozen=True, slots=True)

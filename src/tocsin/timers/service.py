@@ -24,7 +24,7 @@ from tocsin.model.errors import (
 )
 from tocsin.model.explanation import Explanation
 from tocsin.model.ids import timer_uuid
-from tocsin.model.packed import NewTimer
+from tocsin.model.packed import NewTimer, PackedTimer
 from tocsin.model.run import Run
 from tocsin.model.stored_secrets import with_secrets, withholds
 from tocsin.model.timer import Changes, Timer
@@ -85,6 +85,7 @@ from tocsin.timers.quotas import QuotaGate, use_of
 from tocsin.timers.writing import (
     BatchedWrite,
     CreateClient,
+    CreateOutcome,
     EngineWrite,
     Outcomes,
     Writes,
@@ -182,6 +183,10 @@ class TimerService:
     ) -> builtins.list[TimerView | TocsinError]:
         """Like `create` for many timers: the results are in order, and each timer fails on its own."""
         return await self.creating.many(timers, conditions)
+
+    async def create_packed(self, timers: Sequence[PackedTimer]) -> builtins.list[CreateOutcome]:
+        """Likewise for timers that a codec has made."""
+        return await self.creating.packed(timers)
 
     async def replay(self, namespace: str, ids: Sequence[str], changes: Changes) -> list[TimerView | TocsinError]:
         """Makes finished timers pending again, each under the `webhook-id` of its latest run: at the instant of the changes

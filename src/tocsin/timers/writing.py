@@ -16,14 +16,14 @@ from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.parts import Creates, operation
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.listing import PackedView, TimerView, view_of
+from tocsin.timers.listing import TimerView, view_of
 
 #: Who waits for a write: gets the durable timer, or None after a delete.
 WriteClient = Completion[TimerView | None]
-#: Likewise, of a create that a codec may have made.
-CreateClient = Completion[TimerView | PackedView | None]
+#: Likewise, of a create that a codec may have made: then it gets the codec's answer.
+CreateClient = Completion[TimerView | bytes | None]
 #: What becomes of a create.
-CreateOutcome = TimerView | PackedView | TocsinError
+CreateOutcome = TimerView | bytes | TocsinError
 
 
 class Writes:
@@ -245,7 +245,7 @@ class PackedCreate(SingleCreate):
         (timer,) = self.timers
         assert not isinstance(timer, Timer)
         self._writes.waiting -= 1
-        self._taker.resolve(PackedView(timer, self._shard_id))
+        self._taker.resolve(timer.answer(self._shard_id))
 
 
 class _ForwardedWrite(Completion[Written | None]):
@@ -310,7 +310,7 @@ class Outcomes:
 
     async def views(self) -> list[TimerView | TocsinError]:
         """What `all` has, of writes of which no codec has made one."""
-        return [outcome for outcome in await self.all if not isinstance(outcome, PackedView)]
+        return [outcome for outcome in await self.all if not isinstance(outcome, bytes)]
 
     def take(self, position: int, outcome: CreateOutcome) -> None:
         """Takes the outcome of one of them."""
@@ -383,7 +383,7 @@ class BatchedCreates(PlainCreates):
                 at, uuid = row.key
                 take(position, TimerView(timer, uuid, shard_id, at))
             else:
-                take(position, PackedView(timer, shard_id))
+                take(position, timer.answer(shard_id))
 
 
 class _BatchClient(Completion[TimerView | None]):

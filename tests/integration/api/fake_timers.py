@@ -31,6 +31,7 @@ from tocsin.model.errors import (
 from tocsin.model.explanation import Explanation, TimerState, WaitsFor
 from tocsin.model.ids import namespace_hash, shard_of, timer_uuid
 from tocsin.model.namespace import HistoryMode, Namespace
+from tocsin.model.packed import NewTimer, PackedTimer, unpacked
 from tocsin.model.quota import NO_QUOTAS
 from tocsin.model.run import RunStatus, run_of
 from tocsin.model.timer import Changes, LoggedAttempt, Status, Timer
@@ -51,11 +52,18 @@ from tocsin.timers.service import (
     TimerService,
     TimerView,
 )
-from tocsin.timers.writing import WriteClient
+from tocsin.timers.writing import CreateClient, CreateOutcome
 
 TOTAL_SHARDS = 8
 
 T = TypeVar("T")
+
+
+def _unpacked(packed: PackedTimer) -> tuple[Timer, Condition | None]:
+    """The timer that the codec has made, and the condition of its key's first try."""
+    timer = unpacked(packed)
+    keys, timer.keys = timer.keys, ()
+    return timer, Condition(key=keys[0], first_try=True) if keys else None
 
 
 class FakeNamespaces(Namespaces):
@@ -154,7 +162,7 @@ class FakeTimerService(TimerService):
         self.holding = False
         self.blocked = threading.Event()
         self.defect: Exception | None = None
-        self._held: tuple[asyncio.AbstractEventLoop, WriteClient, TimerView]
+        self._held: tuple[asyncio.AbstractEventLoop, CreateClient, TimerView]
         self.namespaces = FakeNamespaces(self._check)
         self.failures = cast("Any", FakeFailures(self._check))
         self.flow_rules = FakeFlows(self._check)
@@ -192,7 +200,9 @@ class FakeTimerService(TimerService):
     async def create(self, timer: Timer, condition: Condition | None = None) -> TimerView:
         return self._create(timer, condition)
 
-    def create_for(self, client: WriteClient, timer: Timer, condition: Condition | None = None) -> None:
+    def create_for(self, client: CreateClient, timer: NewTimer, condition: Condition | None = None) -> None:
+        if not isinstance(timer, Timer):
+            timer, condition = _unpacked(timer)
         loop, view = asyncio.get_running_loop(), self._create(timer, condition)
         if self.defect is not None:
             client.resolve(view)
@@ -219,6 +229,9 @@ class FakeTimerService(TimerService):
             except TocsinError as error:
                 outcomes.append(error)
         return outcomes
+
+    async def create_packed(self, timers: Sequence[PackedTimer]) -> list[CreateOutcome]:
+        return [*await self.create_many(*zip(*map(_unpacked, timers), strict=True))]
 
     async def replay(self, namespace: str, ids: Sequence[str], changes: Changes) -> list[TimerView | TocsinError]:
         self._check(namespace)

@@ -275,7 +275,8 @@ class Api:
     def response(self, route: Route, request: ApiRequest, result: object) -> Response:
         """The response to a request that succeeded with what its handler returned."""
         make = route.operation.answer
-        answer = result if make is None else make(request, result)
+        # Bytes are an answer that is encoded already.
+        answer = result if make is None or isinstance(result, bytes) else make(request, result)
         status, own = route.operation.status, (b"x-correlation-id", request.correlation_id.encode())
         if answer is None:
             return Response(status, [own, *request.answer_headers], b"")

@@ -15,7 +15,6 @@ from tocsin.model.errors import FieldError, InvalidInput, TocsinError
 from tocsin.model.packed import PackedTimer
 from tocsin.model.timer import Timer
 from tocsin.ports.tracing import CreateTraces
-from tocsin.timers.listing import PackedView
 from tocsin.timers.service import TimerService, TimerView
 from tocsin.timers.writing import CreateOutcome
 from tocsin.web.api.operation import Operation, Reach
@@ -59,10 +58,8 @@ class BatchKey(NamedTuple):
 _NO_KEY = BatchKey(None, False)
 
 
-def written(request: ApiRequest, view: TimerView | PackedView) -> wire.Timer | bytes:
+def written(request: ApiRequest, view: TimerView) -> wire.Timer:
     """The timer; headers report if nothing was written, and if another node was asked."""
-    if isinstance(view, PackedView):
-        return view.answer()
     if view.outcome is not Outcome.CREATED or view.forwarded:
         outcome = _OUTCOME_HEADERS.get(view.outcome)
         request.answer_headers = [*([outcome] if outcome else ()), *([FORWARDED] if view.forwarded else ())]
@@ -109,7 +106,8 @@ class TimerHandlers:
         if timer is None:
             return False
         request.permit(Role.WRITE, timer.namespace)
-        timer.traceparent = request.trace(self._traces, "createTimer")
+        if (traceparent := request.trace(self._traces, "createTimer")) is not None:
+            timer.traceparent = traceparent
         self._service.create_for(request, timer)
         return True
 
@@ -184,9 +182,10 @@ class TimerHandlers:
         traceparent = request.trace(self._traces, "batchCreateTimers")
         key = BatchKey(key_in(request.headers.get(KEY_HEADER)), is_first_try(request.headers.get(FIRST_TRY_HEADER)))
         if packed := self._packed(request, key):
-            for each in packed:
-                each.traceparent = traceparent
-            return await self._encoded(request, await self._service.creating.packed(packed), TimeSlice())
+            if traceparent is not None:
+                for each in packed:
+                    each.traceparent = traceparent
+            return await self._encoded(request, await self._service.create_packed(packed), TimeSlice())
         time_slice = TimeSlice()
         items = await self._items(request.body, time_slice)
         accepted: list[Timer] = []
@@ -231,7 +230,9 @@ class TimerHandlers:
                 await time_slice.yield_now()
             part = outcomes[begin : begin + _ENCODED_TOGETHER]
             results = [
-                _packed_result(each) if isinstance(each, PackedView) else _result(each, request.correlation_id)
+                msgspec.Raw(b'{"timer":%b}' % each)
+                if isinstance(each, bytes)
+                else _result(each, request.correlation_id)
                 for each in part
             ]
             encoded = self._encode(results)[1:-1]
@@ -309,11 +310,6 @@ def _batch_key(headers: Mapping[bytes, bytes]) -> BatchKey | None:
         return BatchKey(key_in(headers.get(KEY_HEADER)), is_first_try(headers.get(FIRST_TRY_HEADER)))
     except InvalidInput:
         return None
-
-
-def _packed_result(view: PackedView) -> msgspec.Raw:
-    """As `_result`, encoded."""
-    return msgspec.Raw(b'{"timer":%b}' % view.answer())
 
 
 def _result(outcome: TimerView | TocsinError, correlation_id: str) -> wire.BatchResult:
