@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tocsin_client import CreateTimer
 
 from tocsin.model.condition import Condition
 from tocsin.model.ids import timer_uuid
@@ -245,3 +246,18 @@ def test_an_error_of_the_rules_is_not_swallowed(codec: Codec) -> None:
     assert own is not None
     with pytest.raises(RuntimeError, match="example"):
         own.create(json.dumps(_PLAIN).encode(), _NOW, None, False)
+
+
+def test_a_create_of_the_client_library_is_taken(rules: InputRules, codec: Codec) -> None:
+    sent = CreateTimer(
+        namespace="orders",
+        id="order-17",
+        execute_at=datetime(2027, 1, 31, 12, 0, 0, 250_000, UTC),
+        callback_url="https://example.com/hook",
+        payload={"order": 17, "items": ["é", 1.5]},
+        idempotency_key="8e03978e-40d5-43e8-bc93-6894a57f9324",
+    ).to_json()
+    body = json.dumps(sent).encode()
+    packed = codec.create(body, _NOW, None, True)
+    assert packed is not None
+    _check(rules, packed, body, _NOW, None)

@@ -29,7 +29,7 @@ from tocsin.model.timer import Changes, Timer
 from tocsin.ports.store import Found
 from tocsin.timers.engine.rows import ExistingRow, OpKind, Row, WriteOp
 from tocsin.timers.listing import TimerView
-from tocsin.timers.writing import SingleCreate
+from tocsin.timers.writing import SingleCreate, is_plain
 
 from .ledger import ABSENT
 from .receiver import payload_of, secret_number, token_of
@@ -229,8 +229,7 @@ class Client:
             if node.context is not None and self._namespace not in node.context.namespaces:
                 raise _Refused("a namespace of which the node has not read")
             self._taken(node, op)
-            if op.kind is OpKind.CREATE and op.condition is None:
-                assert op.timer is not None
+            if op.kind is OpKind.CREATE and op.timer is not None and is_plain(op.timer, op.condition):
                 shard.accept_creates(NotedCreates((op.uuid, op.timer, answer.set_result)), op.deadline_us)
             else:
                 shard.accept(op)

@@ -63,7 +63,7 @@ _OF_PARTS = [
     mutation(
         "a first try in a part does not look at what memory has of its timer",
         32,
-        leave_out(_PARTS + "may_repeat", "remembered(keyed)", in_="return twice"),
+        replace(_PARTS + "may_repeat", "bool(remembered(keyed))", by="False"),
         caught_by=_SAME,
     ),
     mutation(
