@@ -70,7 +70,7 @@ def scope_names(entries: tuple[str, ...]) -> tuple[str, ...]:
         if not re.fullmatch(r"[!#-\[\]-~]+", entry):
             raise ValueError(f"{entry!r} is not a scope; write one in each entry, without spaces")
     if "openid" not in entries:
-        raise ValueError("lacks openid, by which the provider says who somebody is")
+        raise ValueError("lacks openid, by which the provider states who somebody is")
     return entries
 
 

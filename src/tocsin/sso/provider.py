@@ -38,7 +38,7 @@ _DISCOVERY = "/.well-known/openid-configuration"
 
 
 class SignInRefused(Exception):
-    """Somebody is not signed in; the text says to them why."""
+    """Somebody is not signed in; the text is for them."""
 
 
 class Metadata(msgspec.Struct, frozen=True):
