@@ -206,7 +206,7 @@ class PostgresqlDatabase(AgentDatabase):
         self._lock: LeaderLock | None = None
 
     async def has_calls(self) -> bool:
-        """As the class says."""
+        """As the class describes it."""
         pool = _Pool(self._server, 1)
         try:
             return bool(await pool.run(Activity.READING, _has_calls))

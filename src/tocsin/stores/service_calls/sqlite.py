@@ -117,7 +117,7 @@ class SqliteDatabase(AgentDatabase):
             await asyncio.sleep(_LOCK_PAUSE_S)
 
     async def has_calls(self) -> bool:
-        """As the class says."""
+        """As the class describes it."""
         path = self._path
 
         def look() -> bool:
