@@ -62,14 +62,14 @@ def versions() -> dict[str, str]:
     import apsw
 
     import tocsin
-    from tocsin import native
+    from tocsin.native import native
 
     return {
         "tocsin": tocsin.__version__,
         "commit": commit(),
         "python": platform.python_version(),
         "sqlite": apsw.sqlite_lib_version(),
-        "native": native.description(),
+        "native": native().description,
     }
 
 

@@ -9,29 +9,40 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+from typing import NamedTuple
 
 import tocsin
 
-#: `off` leaves the package unused, for comparison, or if it were at fault.
+#: `off` leaves the package unused: for comparison, and if it were at fault.
 VARIABLE = "TOCSIN_NATIVE"
 _MODULE = "tocsin_native"
 
 
-@cache
-def module() -> ModuleType | None:
-    """The package's module; None where Python does the work."""
-    if os.environ.get(VARIABLE) == "off" or find_spec(_MODULE) is None:
-        return None
-    found = import_module(_MODULE)
-    return found if found.__version__ == tocsin.__version__ else None
+class Native(NamedTuple):
+    """The package's module, None where Python does the work; and which of the two does it and why, in a few words."""
+
+    module: ModuleType | None
+    description: str
 
 
-def description() -> str:
-    """Which of the two does the work, and why, in a few words."""
-    if module() is not None:
-        return f"tocsin-native {tocsin.__version__}"
+def found() -> Native:
+    """What this process uses, by its environment and by what is installed."""
     if os.environ.get(VARIABLE) == "off":
-        return f"off ({VARIABLE})"
+        return Native(None, f"off ({VARIABLE})")
     if find_spec(_MODULE) is None:
-        return "not installed"
-    return f"unused: tocsin-native {import_module(_MODULE).__version__} is installed, and this is {tocsin.__version__}"
+        return Native(None, "not installed")
+    try:
+        module = import_module(_MODULE)
+    except ImportError as error:
+        return Native(None, f"unused: tocsin-native can't be loaded ({error})")
+    if module.__version__ != tocsin.__version__:
+        return Native(
+            None, f"unused: tocsin-native {module.__version__} is installed, and this is {tocsin.__version__}"
+        )
+    return Native(module, f"tocsin-native {module.__version__}")
+
+
+@cache
+def native() -> Native:
+    """`found`, once for each process."""
+    return found()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.needs import lacking
-from tocsin import native
 from tocsin.model.validation import InputLimits, InputRules
+from tocsin.native import native
 from tocsin.web.http.codec import Codec, native_codec
 
 
@@ -25,5 +25,5 @@ def rules() -> InputRules:
 def codec(rules: InputRules) -> Codec:
     found = native_codec(rules)
     if found is None:
-        lacking("native", f"tocsin-native is {native.description()}; `make native` builds it")
+        lacking("native", f"tocsin-native is {native().description}; `make native` builds it")
     return found

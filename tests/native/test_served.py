@@ -57,6 +57,10 @@ def _requests() -> list[tuple[str, dict[str, Any], dict[str, str]]]:
         ("timers/delete", {"namespace": "default", "timerId": "b7"}, {}),
         (_CREATE, _timer("b7", payload=1), {"idempotency-key": "k7", **_FIRST}),
         ("timers/get", {"namespace": "default", "timerId": "keyed"}, {}),
+        # From here on, quotas decide about creates, too.
+        ("namespaces/create", {"name": "limited", "quotas": {"pending": 2}}, {}),
+        (_CREATE, _timer("q1", namespace="limited"), {}),
+        (_BATCH, {"timers": [_timer(f"q{number}", namespace="limited") for number in range(1, 5)]}, other | _FIRST),
     ]
 
 

@@ -15,12 +15,12 @@ from typing import cast
 
 import structlog
 
-from tocsin import native
 from tocsin.cluster.tls import PeerTls
 from tocsin.inbox.inbox import Inbox
 from tocsin.keys import ApiKeys
 from tocsin.model.instants import US_PER_SECOND
 from tocsin.model.validation import InputRules
+from tocsin.native import native
 from tocsin.ports.store import Store
 from tocsin.private_files import tighten_folder
 from tocsin.server.access import Access, open_access
@@ -270,7 +270,7 @@ class Server:
             store=settings.store_url_redacted(),
             shards=total_shards,
             node=identity.name,
-            native=native.description(),
+            native=native().description,
         )
 
     def _start_jobs(self, parts: NodeParts, engine: Engine, access: Access) -> Jobs:

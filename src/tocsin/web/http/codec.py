@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from tocsin import native
 from tocsin.model.packed import PackedTimer
 from tocsin.model.redaction import REDACTED, redact_url
 from tocsin.model.subjects import is_subject_url
 from tocsin.model.validation import InputRules
+from tocsin.native import native
 
 
 class Codec(Protocol):
@@ -28,7 +28,7 @@ class Codec(Protocol):
 
 def native_codec(rules: InputRules) -> Codec | None:
     """The codec for requests under these rules; None where Python reads them all."""
-    module = native.module()
+    module = native().module
     if module is None:
         return None
     limits = rules.limits
