@@ -73,7 +73,8 @@ pub fn read(text: &[u8], scanner: &mut Scanner, now: i64, limits: &Limits) -> Op
                 8
             }
             b"delay" => {
-                fields.execute_at = now.checked_add(parse_duration(&text[scanner.plain_string()?])?)?;
+                fields.execute_at =
+                    now.checked_add(parse_duration(&text[scanner.plain_string()?])?)?;
                 8
             }
             b"payload" => {
@@ -104,13 +105,25 @@ pub fn read(text: &[u8], scanner: &mut Scanner, now: i64, limits: &Limits) -> Op
 
 fn is_accepted(text: &[u8], fields: &Fields, now: i64, limits: &Limits) -> bool {
     let (namespace, url) = (&text[fields.namespace.clone()], &text[fields.url.clone()]);
-    let earliest = if fields.at_instant { now.saturating_sub(limits.past_max) } else { now };
+    let earliest = if fields.at_instant {
+        now.saturating_sub(limits.past_max)
+    } else {
+        now
+    };
     (1..=255).contains(&namespace.len())
-        && namespace.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(byte))
+        && namespace
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(byte))
         && (1..=limits.id_chars_max).contains(&fields.id.len())
         && (1..=limits.url_chars_max).contains(&url.len())
-        && fields.payload.as_ref().is_none_or(|payload| payload.len() <= limits.payload_bytes_max)
-        && fields.key.as_ref().is_none_or(|key| is_key(&text[key.clone()]))
+        && fields
+            .payload
+            .as_ref()
+            .is_none_or(|payload| payload.len() <= limits.payload_bytes_max)
+        && fields
+            .key
+            .as_ref()
+            .is_none_or(|key| is_key(&text[key.clone()]))
         && (earliest..=now.saturating_add(limits.ahead_max)).contains(&fields.execute_at)
         && INSTANTS.contains(&fields.execute_at)
         && INSTANTS.contains(&now)
@@ -127,7 +140,9 @@ pub fn uuid(text: &[u8], fields: &Fields) -> [u8; 16] {
     hash.update(&text[fields.namespace.clone()]);
     hash.update(b"\0");
     hash.update(&text[fields.id.clone()]);
-    let mut uuid: [u8; 16] = hash.finalize()[..16].try_into().expect("SHA-1 has 20 bytes");
+    let mut uuid: [u8; 16] = hash.finalize()[..16]
+        .try_into()
+        .expect("SHA-1 has 20 bytes");
     uuid[6] = uuid[6] & 0x0f | 0x50;
     uuid[8] = uuid[8] & 0x3f | 0x80;
     uuid
@@ -178,7 +193,9 @@ pub struct Recorded<'a> {
 /// The stored record: `tocsin.model.timer.encode_record`.
 pub fn record(text: &[u8], fields: &Fields, with: &Recorded) -> Vec<u8> {
     let payload = fields.payload.as_ref().map_or(0, Range::len);
-    let mut out = Vec::with_capacity(384 + fields.namespace.len() + fields.id.len() + fields.url.len() + payload);
+    let mut out = Vec::with_capacity(
+        384 + fields.namespace.len() + fields.id.len() + fields.url.len() + payload,
+    );
     out.extend_from_slice(b"{\"v\":1");
     member("namespace", &text[fields.namespace.clone()], &mut out);
     member("id", &text[fields.id.clone()], &mut out);
@@ -209,9 +226,18 @@ pub fn record(text: &[u8], fields: &Fields, with: &Recorded) -> Vec<u8> {
 }
 
 /// The answer: `tocsin.web.http.convert.timer_answer`, encoded. `shown_url` has no secrets.
-pub fn answer(text: &[u8], fields: &Fields, uuid: &[u8; 16], shard: u32, now: i64, shown_url: &str) -> Vec<u8> {
+pub fn answer(
+    text: &[u8],
+    fields: &Fields,
+    uuid: &[u8; 16],
+    shard: u32,
+    now: i64,
+    shown_url: &str,
+) -> Vec<u8> {
     let payload = fields.payload.as_ref().map_or(4, Range::len);
-    let mut out = Vec::with_capacity(576 + fields.namespace.len() + fields.id.len() + shown_url.len() + payload);
+    let mut out = Vec::with_capacity(
+        576 + fields.namespace.len() + fields.id.len() + shown_url.len() + payload,
+    );
     out.extend_from_slice(b"{\"namespace\":\"");
     out.extend_from_slice(&text[fields.namespace.clone()]);
     out.push(b'"');
@@ -241,7 +267,12 @@ pub fn answer(text: &[u8], fields: &Fields, uuid: &[u8; 16], shard: u32, now: i6
     out.push(b'"');
     member("updatedAt", &created_at, &mut out);
     out.extend_from_slice(b",\"payload\":");
-    out.extend_from_slice(fields.payload.as_ref().map_or(b"null", |payload| &text[payload.clone()]));
+    out.extend_from_slice(
+        fields
+            .payload
+            .as_ref()
+            .map_or(b"null", |payload| &text[payload.clone()]),
+    );
     member("nextAttemptAt", &execute_at, &mut out);
     out.push(b'}');
     out

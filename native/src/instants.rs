@@ -3,13 +3,22 @@
 const SECOND: i64 = 1_000_000;
 const DAY_S: i64 = 86_400;
 /// The instants that have texts: those of the years 1 to 9999.
-pub const INSTANTS: std::ops::RangeInclusive<i64> = -62_135_596_800 * SECOND..=253_402_300_800 * SECOND - 1;
+pub const INSTANTS: std::ops::RangeInclusive<i64> =
+    -62_135_596_800 * SECOND..=253_402_300_800 * SECOND - 1;
 
 /// The instant of a text like `2027-01-31T12:00:00Z`, with up to six digits of a fraction; `None` for every other.
 pub fn parse_instant(text: &[u8]) -> Option<i64> {
     let (second, fraction) = text.split_at_checked(19)?;
-    let (year, month, day) = (number(&second[..4])?, number(&second[5..7])?, number(&second[8..10])?);
-    let (hour, minute, s) = (number(&second[11..13])?, number(&second[14..16])?, number(&second[17..])?);
+    let (year, month, day) = (
+        number(&second[..4])?,
+        number(&second[5..7])?,
+        number(&second[8..10])?,
+    );
+    let (hour, minute, s) = (
+        number(&second[11..13])?,
+        number(&second[14..16])?,
+        number(&second[17..])?,
+    );
     let marks = [second[4], second[7], second[10], second[13], second[16]];
     if marks != *b"--T::" || hour > 23 || minute > 59 || s > 59 || year == 0 {
         return None;
@@ -24,7 +33,11 @@ pub fn parse_instant(text: &[u8]) -> Option<i64> {
         }
         _ => return None,
     };
-    Some(((days_before(year, month, day) * 24 + hour) * 60 + minute) * 60 * SECOND + s * SECOND + micros)
+    Some(
+        ((days_before(year, month, day) * 24 + hour) * 60 + minute) * 60 * SECOND
+            + s * SECOND
+            + micros,
+    )
 }
 
 /// The microseconds of a text like `30s` or `1h30m`, of whole numbers of at most nine digits; `None` for every other.
@@ -37,7 +50,10 @@ pub fn parse_duration(text: &[u8]) -> Option<i64> {
         }
         let count = number(&rest[..digits])?;
         rest = &rest[digits..];
-        let letters = rest.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+        let letters = rest
+            .iter()
+            .take_while(|byte| byte.is_ascii_lowercase())
+            .count();
         let unit = match &rest[..letters] {
             b"us" => 1,
             b"ms" => 1_000,
@@ -89,7 +105,9 @@ fn write_digits(value: i64, digits: usize, out: &mut Vec<u8>) {
 
 fn number(digits: &[u8]) -> Option<i64> {
     digits.iter().try_fold(0, |value, digit| {
-        digit.is_ascii_digit().then(|| value * 10 + i64::from(digit - b'0'))
+        digit
+            .is_ascii_digit()
+            .then(|| value * 10 + i64::from(digit - b'0'))
     })
 }
 
@@ -108,8 +126,16 @@ fn days_in(year: i64, month: i64) -> i64 {
 /// Days from 1970-01-01 to a date of the proleptic Gregorian calendar.
 fn days_before(year: i64, month: i64, day: i64) -> i64 {
     // Years begin in March here, so that the leap day is the last of its year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (month * 153 + 2) / 5 + day - 719_469
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    year * 365 + year.div_euclid(4) - year.div_euclid(100)
+        + year.div_euclid(400)
+        + (month * 153 + 2) / 5
+        + day
+        - 719_469
 }
 
 /// Year, month and day, from the days since 1970-01-01.

@@ -35,8 +35,8 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// Takes a string of printable ASCII without escapes: its JSON text and its value are the same bytes. Returns where it is,
-    /// without the quotes.
+    /// Takes a string of printable ASCII without escapes: its JSON text and its value are the same bytes. Returns where it
+    /// is, without the quotes.
     pub fn plain_string(&mut self) -> Option<Range<usize>> {
         if !self.take(b'"') {
             return None;
@@ -131,7 +131,12 @@ impl<'a> Scanner<'a> {
                         b'u' => {
                             let digits = self.text.get(self.at + 2..self.at + 6)?;
                             // Halves of surrogate pairs are Python's to judge.
-                            if !digits.iter().all(u8::is_ascii_hexdigit) || matches!(digits, [b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..]) {
+                            if !digits.iter().all(u8::is_ascii_hexdigit)
+                                || matches!(
+                                    digits,
+                                    [b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..]
+                                )
+                            {
                                 return None;
                             }
                             self.at += 6;

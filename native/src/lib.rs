@@ -53,7 +53,12 @@ impl Codec {
             id_chars_max,
             url_chars_max,
         };
-        Codec { limits, shown, verdicts: HashMap::new(), namespace: None }
+        Codec {
+            limits,
+            shown,
+            verdicts: HashMap::new(),
+            namespace: None,
+        }
     }
 
     /// The create of a request's body that arrived at `now_us`. `key` is the idempotency key of its header; `first_try`:
@@ -95,7 +100,9 @@ impl Codec {
         }
         let mut scanner = Scanner::new(text);
         let begins = scanner.take(b'{')
-            && scanner.plain_string().is_some_and(|name| &text[name] == b"timers")
+            && scanner
+                .plain_string()
+                .is_some_and(|name| &text[name] == b"timers")
             && scanner.take(b':')
             && scanner.take(b'[');
         if !begins {
@@ -181,7 +188,11 @@ impl Codec {
         let shown: Option<String> = self.shown.call1(py, (as_text(url),))?.extract(py)?;
         // One that JSON would escape, or that has secrets which are to be filled in, is Python's.
         let verdict = shown
-            .filter(|shown| shown.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\'))
+            .filter(|shown| {
+                shown
+                    .bytes()
+                    .all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\')
+            })
             .map(Arc::from);
         if self.verdicts.len() == VERDICTS_MAX {
             self.verdicts.clear();
@@ -245,13 +256,26 @@ impl Create {
             firing: &self.firing,
             keys: self.keys.as_ref(),
         };
-        PyBytes::new(py, &create::record(self.body.as_bytes(py), &self.fields, &with))
+        PyBytes::new(
+            py,
+            &create::record(self.body.as_bytes(py), &self.fields, &with),
+        )
     }
 
     /// The answer to its client, once it is stored in that shard.
     fn answer<'py>(&self, py: Python<'py>, shard_id: u32) -> Bound<'py, PyBytes> {
         let text = self.body.as_bytes(py);
-        PyBytes::new(py, &create::answer(text, &self.fields, &self.uuid, shard_id, self.now_us, &self.shown_url))
+        PyBytes::new(
+            py,
+            &create::answer(
+                text,
+                &self.fields,
+                &self.uuid,
+                shard_id,
+                self.now_us,
+                &self.shown_url,
+            ),
+        )
     }
 }
 
