@@ -121,8 +121,8 @@ def create_batch(count: int, *, scattered: bool = False) -> Results:
 
 
 def change(operation: str, count: int, *, scattered: bool = False) -> Results:
-    """Updates or deletes of pending timers, one a request from 64 connections: of timers in the order of their instants; or
-    scattered over a day, to where updates also move them."""
+    """Updates or deletes of pending timers, one a request from 64 connections. Scattered: the timers are due at any instant
+    of a day, and updates move them to any other."""
     name = f"{operation}, scattered" if scattered else operation
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
         shape = SCATTERED if scattered else _IN_ORDER
