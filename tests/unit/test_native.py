@@ -1,4 +1,4 @@
-"""Whether the compiled package is used, and what is said about it."""
+"""Whether the compiled package is used, and how that is reported."""
 
 from __future__ import annotations
 
