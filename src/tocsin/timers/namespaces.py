@@ -344,6 +344,15 @@ class Namespaces:
             raise Unavailable(f"the store is not available, try again: {error}") from error
 
 
+def refuse_version(what: str, present: int, expected: int | None) -> None:
+    """Raises VersionConflict if what is named, such as `flow 'a'`, has not the version that is expected. Version 0: there is
+    none; None expects nothing."""
+    if expected not in (None, present):
+        stands = f"has version {present}" if present else "does not exist"
+        wanted = f"version {expected} of it" if expected else "none"
+        raise VersionConflict(f"{what} {stands}, but {wanted} is expected")
+
+
 def refuse_unexpected(known: Namespace, expected_version: int | None) -> None:
     """Raises VersionConflict if the namespace has not the version that is expected; None: any."""
     if expected_version not in (None, known.version):
