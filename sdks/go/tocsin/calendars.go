@@ -42,9 +42,18 @@ func (c *Calendars) ListPages(ctx context.Context, query ListCalendars) iter.Seq
 
 // Delete deletes a calendar. ErrCalendarNotFound: there is none. ErrCalendarInUse: schedules name it.
 func (c *Calendars) Delete(ctx context.Context, namespace, name string) error {
-	id := constant(CalendarId{Namespace: namespace, Name: name})
-	get := &call{operation: "getCalendar", body: id}
-	return c.delete(ctx, &call{operation: "deleteCalendar", body: id}, get, func(*reply) (bool, error) { return false, nil })
+	return c.deleteCalendar(ctx, DeleteCalendar{Namespace: namespace, Name: name})
+}
+
+// DeleteVersion is Delete of this version only. ErrVersionConflict: the calendar has another one.
+func (c *Calendars) DeleteVersion(ctx context.Context, namespace, name string, version int) error {
+	return c.deleteCalendar(ctx, DeleteCalendar{Namespace: namespace, Name: name, ExpectedVersion: Some(version)})
+}
+
+func (c *Calendars) deleteCalendar(ctx context.Context, calendar DeleteCalendar) error {
+	remove := &call{operation: "deleteCalendar", body: constant(calendar)}
+	get := &call{operation: "getCalendar", body: constant(CalendarId{Namespace: calendar.Namespace, Name: calendar.Name})}
+	return c.delete(ctx, remove, get, func(*reply) (bool, error) { return false, nil })
 }
 
 func (c *Calendars) ask(ctx context.Context, operation string, body json.Marshaler) (*Calendar, error) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -135,60 +136,44 @@ func (w *workspace) without(mark string) {
 	}
 }
 
-const firstConfiguration = `
-terraform {
-  required_providers {
-    tocsin = { source = "` + Address + `" }
-  }
+// pageConfiguration is what the guide shows.
+func pageConfiguration(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile("../../../../docs/how-to/terraform.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```hcl\n(.*?)```").FindAllSubmatch(page, -1)
+	text := ""
+	for _, block := range blocks {
+		text += string(block[1])
+	}
+	if len(blocks) != 2 {
+		t.Fatal("the guide has other blocks", len(blocks))
+	}
+	return text
 }
-provider "tocsin" { managed_by = "acceptance" }
-variable "token" {
-  type      = string
-  ephemeral = true
-}
-resource "tocsin_namespace" "shop" {
-  name      = "acceptance-shop"
-  retention = "168h"
-  secret    = "whsec_${base64encode(var.token)}"
-}
-resource "tocsin_flow" "customers" {
-  namespace = tocsin_namespace.shop.name
-  match     = "customer:"
-  per_key   = { rate = { count = 100, per = "60s" } }
-}
-resource "tocsin_schedule" "report" {
-  namespace      = tocsin_namespace.shop.name
-  id             = "report"
-  cron           = "0 2 * * *"
-  callback_url   = "https://shop.example/hooks/report"
-  payload        = jsonencode({ report = "sales" })
-  secret_headers = { authorization = "Bearer ${var.token}" }
-  on_failure     = { secret_url = "https://ops.example/alerts?token=${var.token}" }
-}
-data "tocsin_schedule" "report" {
-  namespace = tocsin_schedule.report.namespace
-  id        = tocsin_schedule.report.id
-}
-output "sentence" { value = data.tocsin_schedule.report.sentence }
-`
 
 func TestAcceptance(t *testing.T) {
 	w := newWorkspace(t)
 	client := running.Client()
 	w.environment = append(w.environment, "TF_VAR_token=planted-secret-of-24-byte")
-	w.configure(firstConfiguration)
+	configuration := strings.ReplaceAll(pageConfiguration(t), `"168h"`, `"168h"
+  secret     = "whsec_${base64encode(var.token)}"
+  on_failure = { secret_url = "https://ops.example/alerts?token=${var.token}" }`)
+	w.configure(configuration)
 	w.run(0, "init")
 
 	w.run(0, "plan", "-out=saved")
 	w.without("planted")
-	if printed := w.apply(); !strings.Contains(printed, "3 added") || !strings.Contains(printed, "Every day at 02:00") {
+	if printed := w.apply(); !strings.Contains(printed, "4 added") || !strings.Contains(printed, "Every day at 02:00") {
 		t.Error(printed)
 	}
 	w.same()
 	w.without("planted")
 	w.without("cGxhbnRlZC1") // the signing secret, in base64
 
-	w.configure(strings.ReplaceAll(firstConfiguration, "0 2 * * *", "0 3 * * *"))
+	w.configure(strings.ReplaceAll(configuration, "0 2 * * *", "0 3 * * *"))
 	w.differs(`"0 2 * * *" -> "0 3 * * *"`)
 	if printed := w.apply(); !strings.Contains(printed, "0 added, 1 changed, 0 destroyed") {
 		t.Error(printed)
@@ -197,7 +182,7 @@ func TestAcceptance(t *testing.T) {
 
 	// By hand.
 	_, err := client.Schedules.Update(t.Context(), tocsin.UpdateSchedule{
-		Namespace: "acceptance-shop", ScheduleID: "report", Jitter: tocsin.Some(time.Minute),
+		Namespace: "shop", ScheduleID: "nightly-report", Jitter: tocsin.Some(time.Minute),
 		Headers: tocsin.Some(map[string]string{"authorization": "Bearer another"}),
 	})
 	if err != nil {
@@ -206,8 +191,8 @@ func TestAcceptance(t *testing.T) {
 	w.differs(`"1m" -> "0s"`)
 	w.apply()
 	w.same()
-	found, err := client.Schedules.Get(t.Context(), "acceptance-shop", "report")
-	if err != nil || found.Jitter != 0 || found.ManagedBy != "acceptance" {
+	found, err := client.Schedules.Get(t.Context(), "shop", "nightly-report")
+	if err != nil || found.Jitter != 0 || found.ManagedBy != "shop" {
 		t.Fatal(found, err)
 	}
 
@@ -219,15 +204,15 @@ func TestAcceptance(t *testing.T) {
 	w.without("planted")
 
 	for address, id := range map[string]string{
-		"tocsin_namespace.shop": "acceptance-shop", "tocsin_flow.customers": "acceptance-shop/customer:",
-		"tocsin_schedule.report": "acceptance-shop/report",
+		"tocsin_namespace.shop": "shop", "tocsin_flow.customers": "shop/customer:", "tocsin_calendar.weekends": "shop/weekends",
+		"tocsin_schedule.report": "shop/nightly-report",
 	} {
 		w.run(0, "state", "rm", address)
 		w.run(0, "import", address, id)
 	}
 	w.same()
 	w.run(0, "destroy", "-auto-approve")
-	if _, err := client.Namespaces.Get(t.Context(), "acceptance-shop"); !errors.Is(err, tocsin.ErrNamespaceNotFound) {
+	if _, err := client.Namespaces.Get(t.Context(), "shop"); !errors.Is(err, tocsin.ErrNamespaceNotFound) {
 		t.Error("the namespace is still there", err)
 	}
 	w.without("planted")

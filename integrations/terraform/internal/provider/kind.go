@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"tocsin.dev/go/tocsin"
@@ -41,10 +40,13 @@ type kind struct {
 }
 
 // kinds are all that the provider has, by name.
-func kinds() []*kind { return []*kind{flows(), namespaces(), schedules()} }
+func kinds() []*kind { return []*kind{calendars(), flows(), namespaces(), schedules()} }
 
 // title names an object in messages, such as `schedule shop/nightly-report`.
 func (k *kind) title(key []string) string { return k.name + " " + strings.Join(key, "/") }
+
+// placeholder is the form of an import's id, such as NAMESPACE/ID.
+func (k *kind) placeholder() string { return strings.ToUpper(strings.Join(k.key, "/")) }
 
 func (k *kind) keyOf(values tree) []string {
 	found := make([]string, len(k.key))
@@ -92,14 +94,6 @@ func gone(err error) error {
 		return nil
 	}
 	return err
-}
-
-func versionOf(members object) (int, error) {
-	var version int
-	if err := json.Unmarshal(members["version"], &version); err != nil {
-		return 0, fmt.Errorf("version: %w", err)
-	}
-	return version, nil
 }
 
 // exactlyOne reports if not exactly one of the arguments is given; what is not yet known may be null.

@@ -134,6 +134,41 @@ func TestFlowFromCreationToDestruction(t *testing.T) {
 	}
 }
 
+func TestCalendarFromCreationToDestruction(t *testing.T) {
+	f := newTerraform(t, nil)
+	namespace := f.namespace()
+	configured := tree{"namespace": namespace, "name": "holidays", "dates": []string{"2099-12-25", "2099-01-01"}}
+	it := f.resource("tocsin_calendar")
+	it.apply(configured)
+	it.has(tree{"time_zone": "UTC", "weekdays": []any{}, "ranges": []any{}, "version": 1, "managed_by": "terraform"})
+
+	changed := with(configured, tree{
+		"time_zone": "Asia/Tokyo", "weekdays": []string{"SUN", "SAT"}, "description": "Closed",
+		"ranges": []any{tree{"first": "2099-05-03", "last": "2099-05-06"}, tree{"first": "2099-02-11", "last": "2099-02-11"}},
+	})
+	it.apply(changed)
+	imported := f.resource("tocsin_calendar")
+	imported.importAs(namespace + "/holidays")
+	imported.unchanged(changed)
+
+	put := tocsin.PutCalendar{Namespace: namespace, Name: "holidays", Weekdays: []tocsin.Weekday{tocsin.WeekdayFri}}
+	if _, err := f.client.Calendars.Put(t.Context(), put); err != nil {
+		t.Fatal(err)
+	}
+	it.refresh()
+	it.differs(changed, "dates", "description", "ranges", "time_zone", "version", "weekdays")
+	it.apply(changed)
+
+	schedule := f.resource("tocsin_schedule")
+	schedule.apply(tree{"namespace": namespace, "id": "report", "cron": "@daily", "callback_url": receiver, "skip": []string{"holidays"}})
+	f.refused(it.try(nil), "", "holidays: tocsin: CALENDAR_IN_USE")
+	schedule.apply(nil)
+	it.apply(nil)
+	if _, err := f.client.Calendars.Get(t.Context(), namespace, "holidays"); !errors.Is(err, tocsin.ErrCalendarNotFound) {
+		t.Fatal("the calendar is still there", err)
+	}
+}
+
 func TestOtherTextsOfTheSameAreNoChange(t *testing.T) {
 	f := newTerraform(t, nil)
 	namespace := f.namespace()

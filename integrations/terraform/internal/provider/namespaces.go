@@ -29,7 +29,7 @@ func namespaces() *kind {
 		name:        "namespace",
 		description: "A namespace, with the settings that its timers and schedules share.",
 		key:         []string{"name"},
-		attributes: joined(marks(), allHooks(", of timers and schedules without their own"), attributes{
+		attributes: joined(marks(), allHooks("; for timers and schedules without their own"), attributes{
 			"name":       naming("The namespace's name."),
 			"num_shards": shards,
 			"history":    textOr("all", "Which finished timers stay visible: `all`, `failures` or `none`."),

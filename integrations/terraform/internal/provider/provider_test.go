@@ -39,6 +39,7 @@ func TestMistakesAreFoundWithoutAServer(t *testing.T) {
 			`AttributeName("retry_policy").AttributeName("max_interval")`, "is no duration",
 		},
 		{"tocsin_flow", tree{"namespace": "shop", "match": "a:"}, `AttributeName("match")`, "limits nothing"},
+		{"tocsin_calendar", tree{"namespace": "shop", "name": "none"}, `AttributeName("dates")`, "give dates, ranges or weekdays"},
 		{"tocsin_namespace", tree{"name": "shop", "quotas": tree{}}, `AttributeName("quotas")`, "has none"},
 	} {
 		f.refused(f.resource(each.of).validate(each.configured), each.at, each.detail)
@@ -70,6 +71,11 @@ func TestTheServersReasonsAreAtTheirAttributes(t *testing.T) {
 		{"tocsin_schedule", with(schedule, tree{"on_failure": tree{"url": "ftp://x"}}), `AttributeName("on_failure").AttributeName("url")`},
 		{"tocsin_schedule", with(schedule, tree{"skip": []string{"holidays"}}), `AttributeName("skip")`},
 		{"tocsin_schedule", with(schedule, tree{"tags": []string{""}}), `AttributeName("tags")`},
+		{"tocsin_calendar", tree{"namespace": namespace, "name": "a", "dates": []string{"2027-02-30"}}, `AttributeName("dates")`},
+		{
+			"tocsin_calendar", tree{"namespace": namespace, "name": "a", "ranges": []any{tree{"first": "2027-02-02", "last": "2027-02-01"}}},
+			`AttributeName("ranges")`,
+		},
 		{
 			"tocsin_flow", tree{"namespace": namespace, "match": "a:", "total": tree{"rate": tree{"count": 1, "per": "2d"}}},
 			`AttributeName("total").AttributeName("rate").AttributeName("per")`,
@@ -90,7 +96,11 @@ func TestWhatExistsIsNotOverwritten(t *testing.T) {
 	flow := tree{"namespace": namespace, "match": "a:", "total": tree{"parallelism": 1}}
 	f.resource("tocsin_schedule").apply(schedule)
 	f.resource("tocsin_flow").apply(flow)
-	for of, configured := range map[string]tree{"tocsin_schedule": schedule, "tocsin_flow": flow, "tocsin_namespace": {"name": namespace}} {
+	calendar := tree{"namespace": namespace, "name": "weekends", "weekdays": []string{"SAT", "SUN"}}
+	f.resource("tocsin_calendar").apply(calendar)
+	for of, configured := range map[string]tree{
+		"tocsin_schedule": schedule, "tocsin_flow": flow, "tocsin_calendar": calendar, "tocsin_namespace": {"name": namespace},
+	} {
 		f.refused(f.resource(of).try(configured), "", "exists already; import it")
 	}
 }
@@ -168,6 +178,10 @@ func TestDataSources(t *testing.T) {
 		t.Error(found, problems)
 	}
 	if found, problems = f.data("tocsin_namespace", tree{"name": namespace}); found["history"] != "all" {
+		t.Error(found, problems)
+	}
+	f.resource("tocsin_calendar").apply(tree{"namespace": namespace, "name": "weekends", "weekdays": []string{"SAT", "SUN"}})
+	if found, problems = f.data("tocsin_calendar", tree{"namespace": namespace, "name": "weekends"}); len(found["weekdays"].([]any)) != 2 {
 		t.Error(found, problems)
 	}
 	_, problems = f.data("tocsin_flow", tree{"namespace": namespace, "match": "b:"})

@@ -28,7 +28,8 @@ func (d *declared) Metadata(_ context.Context, request resource.MetadataRequest,
 
 // Schema states the attributes.
 func (d *declared) Schema(_ context.Context, _ resource.SchemaRequest, response *resource.SchemaResponse) {
-	response.Schema = schema.Schema{MarkdownDescription: d.kind.description, Attributes: d.kind.attributes}
+	description := d.kind.description + " Import it as `" + d.kind.placeholder() + "`."
+	response.Schema = schema.Schema{MarkdownDescription: description, Attributes: d.kind.attributes}
 }
 
 // Configure takes the server; there is none yet when a configuration is only validated.
@@ -343,7 +344,7 @@ func (d *declared) ImportState(ctx context.Context, request resource.ImportState
 	key := strings.SplitN(request.ID, "/", len(d.kind.key))
 	if len(key) != len(d.kind.key) || strings.Contains("/"+request.ID+"/", "//") {
 		response.Diagnostics.AddError("Invalid id", fmt.Sprintf(
-			"%q names no %s; import it as %s", request.ID, d.kind.name, strings.ToUpper(strings.Join(d.kind.key, "/")),
+			"%q names no %s; import it as %s", request.ID, d.kind.name, d.kind.placeholder(),
 		))
 		return
 	}
