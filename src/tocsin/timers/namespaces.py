@@ -216,7 +216,7 @@ class Namespaces:
     ) -> tuple[Namespace, bool]:
         """Changes the fields that are not None; a `retry` of None restores the default policy, and `limits` of None
         removes them. Of the hooks, those of the given events change, or are removed where None, and so do the quotas of the
-        given fields; None removes all. A new secret signs alone at once, which ends a rotation. The namespace, and whether
+        given fields; None removes all. A new secret signs alone at once, which ends a rotation; the present one changes nothing. The namespace, and whether
         anything has changed: otherwise nothing was written. With `dry_run` nothing is in any case.
 
         When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
@@ -236,7 +236,7 @@ class Namespaces:
             nonlocal unchanged
             self.refuse_deleting(name)
             refuse_unexpected(known, expected_version)
-            replaced = remove_secret or secret is not None
+            replaced = remove_secret or (secret is not None and secret != known.secret)
             changed = known.changed(
                 self._context.clock.now_us(),
                 SigningSecrets(secret) if replaced else known.signing,

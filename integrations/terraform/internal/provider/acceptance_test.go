@@ -161,6 +161,7 @@ func TestAcceptance(t *testing.T) {
 	configuration := strings.ReplaceAll(pageConfiguration(t), `"168h"`, `"168h"
   secret     = "whsec_${base64encode(var.token)}"
   on_failure = { secret_url = "https://ops.example/alerts?token=${var.token}" }`)
+	configuration = strings.ReplaceAll(configuration, "  cron ", "  callback_timeout_seconds = 2.7\n  cron ")
 	w.configure(configuration)
 	w.run(0, "init")
 

@@ -210,6 +210,23 @@ func TestPoliciesFollowTheirIntervals(t *testing.T) {
 	}
 }
 
+// What is no multiple of a power of two has several binary forms.
+func TestFractions(t *testing.T) {
+	f := newTerraform(t, nil)
+	exact := func(text string) *big.Float {
+		found, _, err := big.ParseFloat(text, 10, 512, big.ToNearestEven)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	it := f.resource("tocsin_schedule")
+	it.apply(tree{
+		"namespace": f.namespace(), "id": "fractions", "cron": "@daily", "callback_url": receiver,
+		"callback_timeout_seconds": exact("2.7"), "retry_policy": tree{"backoff_multiplier": exact("1.1")},
+	})
+}
+
 func TestOrderedFlow(t *testing.T) {
 	f := newTerraform(t, nil)
 	shop := f.resource("tocsin_namespace")

@@ -119,10 +119,33 @@ func TestAChangeThatCameInBetweenIsNotLost(t *testing.T) {
 	}
 	f.refused(it.carryOut(changed, planned, plan), "", "has changed since it was read, and nothing was written; plan again")
 	_, plan = it.plan(nil)
+	before := it.state
 	f.refused(it.carryOut(nil, it.resource(it.of).state, plan), "", "plan again")
+	it.state = before
 	it.refresh()
 	it.has(tree{"description": "By hand", "tags": []any{}})
 	it.apply(changed)
+}
+
+func TestWhatHasChangedIsNotDeleted(t *testing.T) {
+	f := newTerraform(t, nil)
+	namespace := f.namespace()
+	flow, calendar := f.resource("tocsin_flow"), f.resource("tocsin_calendar")
+	flow.apply(tree{"namespace": namespace, "match": "a:", "total": tree{"parallelism": 1}})
+	calendar.apply(tree{"namespace": namespace, "name": "weekends", "weekdays": []string{"SAT"}})
+	rule := tocsin.PutFlow{Namespace: namespace, Match: "a:", Total: &tocsin.FlowLimits{Parallelism: 2}}
+	if _, err := f.client.Flows.Put(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	dates := tocsin.PutCalendar{Namespace: namespace, Name: "weekends", Weekdays: []tocsin.Weekday{tocsin.WeekdaySun}}
+	if _, err := f.client.Calendars.Put(t.Context(), dates); err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range []*instance{flow, calendar} {
+		f.refused(it.try(nil), "", "plan again")
+		it.refresh()
+		it.apply(nil)
+	}
 }
 
 func TestWhatAnotherDeclarationManagesIsRefused(t *testing.T) {

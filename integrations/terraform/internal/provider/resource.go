@@ -86,7 +86,7 @@ func (d *declared) ModifyPlan(ctx context.Context, request resource.ModifyPlanRe
 	}
 	d.kind.predict(c.configured, c.planned)
 	c.planned["managed_by"] = d.managedBy
-	if c.stored != nil && len(response.RequiresReplace) == 0 && d.planChange(ctx, &response.Diagnostics, c) {
+	if c.stored != nil && d.planChange(ctx, &response.Diagnostics, c) {
 		d.open(c)
 	}
 	raw, err := typed(c.kind, c.planned)

@@ -103,7 +103,22 @@ func TestSecretsOfNamespaces(t *testing.T) {
 	it.has(tree{"version": 2})
 	it.without("planted", nil)
 	it.without("whsec", nil)
-	it.apply(with(configured(another, "planted-2"), tree{"secret": nil, "history": "none"}))
+
+	// A rotation by hand goes on when its secret comes into the configuration, and when something else changes.
+	rotation := tocsin.RotateSecret{Name: "secret-shop", Secret: signing}
+	rotated, err := f.client.Namespaces.RotateSecret(t.Context(), rotation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.refresh()
+	it.unchanged(configured(signing, "planted-2"))
+	it.apply(with(configured(signing, "planted-2"), tree{"history": "failures"}))
+	found, err := f.client.Namespaces.Get(t.Context(), "secret-shop")
+	if err != nil || !found.PreviousSecretUntil.Equal(rotated.PreviousUntil) {
+		t.Error("the rotation has ended", found, err)
+	}
+
+	it.apply(with(configured(signing, "planted-2"), tree{"secret": nil, "history": "none"}))
 	it.has(tree{"signed": true})
 	it.apply(tree{"name": "secret-shop"})
 	it.has(tree{"signed": true, "has_secrets": false})
