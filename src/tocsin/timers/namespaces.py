@@ -216,8 +216,9 @@ class Namespaces:
     ) -> tuple[Namespace, bool]:
         """Changes the fields that are not None; a `retry` of None restores the default policy, and `limits` of None
         removes them. Of the hooks, those of the given events change, or are removed where None, and so do the quotas of the
-        given fields; None removes all. A new secret signs alone at once, which ends a rotation; the present one changes nothing. The namespace, and whether
-        anything has changed: otherwise nothing was written. With `dry_run` nothing is in any case.
+        given fields; None removes all. A new secret signs alone at once, which ends a rotation; the present one changes
+        nothing. The namespace, and whether anything has changed: otherwise nothing was written. With `dry_run` nothing is in
+        any case.
 
         When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
         `namespaces_lease`. Raises NamespaceNotFound, NamespaceDeleting, InvalidInput, Conflict, Unavailable, and

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/boolplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/float64default"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/mapdefault"
@@ -50,7 +49,6 @@ func textOr(fallback, description string) schema.StringAttribute {
 func textOf(kind *form, description string) schema.StringAttribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description, Optional: true, CustomType: formType{form: kind},
-		PlanModifiers: []planmodifier.String{keepsForm{kind}},
 	}
 }
 
@@ -95,7 +93,6 @@ func flag(description string) schema.BoolAttribute {
 func paused(description string) schema.BoolAttribute {
 	return schema.BoolAttribute{
 		MarkdownDescription: description + " Without it, what an operator has paused stays so.", Optional: true, Computed: true,
-		PlanModifiers: []planmodifier.Bool{boolplanmodifier.UseStateForUnknown()},
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/attr/xattr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
@@ -129,21 +128,5 @@ func (v formValue) ValidateAttribute(_ context.Context, request xattr.ValidateAt
 	}
 	if _, err := v.form.meaning(v.ValueString()); err != nil {
 		refuse(&response.Diagnostics, request.Path, err.Error())
-	}
-}
-
-// keepsForm is the plan modifier of texts of a form: a configuration that writes the stored value in another way plans no change.
-type keepsForm struct{ form *form }
-
-func (k keepsForm) Description(context.Context) string {
-	return "Another text with the same meaning is no change."
-}
-
-func (k keepsForm) MarkdownDescription(ctx context.Context) string { return k.Description(ctx) }
-
-func (k keepsForm) PlanModifyString(_ context.Context, request planmodifier.StringRequest, response *planmodifier.StringResponse) {
-	known := !request.StateValue.IsNull() && !request.PlanValue.IsNull() && !request.PlanValue.IsUnknown()
-	if known && k.form.same(request.StateValue.ValueString(), request.PlanValue.ValueString()) {
-		response.PlanValue = request.StateValue
 	}
 }

@@ -208,6 +208,20 @@ func TestPoliciesFollowTheirIntervals(t *testing.T) {
 	} {
 		it.apply(with(configured, tree{"retry_policy": policy}))
 	}
+	written := with(configured, tree{"retry_policy": tree{"max_interval": "2000ms"}})
+	it.apply(written)
+	it.importAs(configured["namespace"].(string) + "/policy")
+	it.has(tree{"retry_policy": map[string]any{
+		"max_attempts": "10", "backoff_multiplier": "3", "initial_interval": "2s", "max_interval": "2s", "max_attempts_duration": nil,
+	}})
+	it.unchanged(written)
+
+	// What follows from an interval that is not yet known is not known either.
+	planned, _ := it.plan(with(configured, tree{"retry_policy": tree{"max_interval": unknown}}))
+	found, err := treeOf(planned)
+	if err != nil || found["retry_policy"].(tree)["initial_interval"] != unknown {
+		t.Error(found, err)
+	}
 }
 
 // What is no multiple of a power of two has several binary forms.

@@ -9,9 +9,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
 	"tocsin.dev/go/tocsin"
@@ -21,19 +18,15 @@ import (
 func namespaces() *kind {
 	policy := retryPolicy("The policy of timers without their own. Without it, the default: 10 attempts in 8.5 h.")
 	policy.Computed = true
-	retention := predicted(durations, "How long finished timers stay visible. Default: the server's; it stays as it is.")
-	retention.PlanModifiers = append(retention.PlanModifiers, stringplanmodifier.UseStateForUnknown())
-	shards := count("The number of shards that its timers are spread over. Default: the server's. It can't be changed.")
-	shards.Computed, shards.PlanModifiers = true, []planmodifier.Int64{int64planmodifier.UseStateForUnknown()}
 	return &kind{
 		name:        "namespace",
 		description: "A namespace, with the settings that its timers and schedules share.",
 		key:         []string{"name"},
 		attributes: joined(marks(), allHooks("; for timers and schedules without their own"), attributes{
 			"name":       naming("The namespace's name."),
-			"num_shards": shards,
+			"num_shards": filled("The number of shards that its timers are spread over. Default: the server's. It can't be changed."),
 			"history":    textOr("all", "Which finished timers stay visible: `all`, `failures` or `none`."),
-			"retention":  retention,
+			"retention":  predicted(durations, "How long finished timers stay visible. Default: the server's; it stays as it is."),
 			"answers": textOr("standard", "What a 2xx response to a callback means. `standard`: success, unless its body asks for something else. "+
 				"`strict`: success only with an empty body or `ok: true`."),
 			"retry_policy": policy,

@@ -222,6 +222,15 @@ func TestIdsOfImports(t *testing.T) {
 	}
 }
 
+func TestKeysWithSlashes(t *testing.T) {
+	f := newTerraform(t, nil)
+	configured := tree{"namespace": f.namespace(), "match": "a//b/", "total": tree{"parallelism": 1}}
+	f.resource("tocsin_flow").apply(configured)
+	it := f.resource("tocsin_flow")
+	it.importAs(configured["namespace"].(string) + "/a//b/")
+	it.unchanged(configured)
+}
+
 func TestSettingsOfTheProvider(t *testing.T) {
 	server, err := providerserver.NewProtocol6WithError(New())()
 	if err != nil {

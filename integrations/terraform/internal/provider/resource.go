@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -84,7 +85,9 @@ func (d *declared) ModifyPlan(ctx context.Context, request resource.ModifyPlanRe
 	if c.planned == nil {
 		return
 	}
+	settle(d.kind.attributes, c.planned, c.configured, c.stored)
 	d.kind.predict(c.configured, c.planned)
+	keep(d.kind.attributes, c.planned, c.stored)
 	c.planned["managed_by"] = d.managedBy
 	if c.stored != nil && d.planChange(ctx, &response.Diagnostics, c) {
 		d.open(c)
@@ -108,9 +111,8 @@ func (d *declared) refuseForeign(problems *diag.Diagnostics, c *call) {
 	}
 }
 
-// planChange settles a plan for an object that exists: whether it changes anything.
+// planChange reports whether a plan for an object that exists changes anything.
 func (d *declared) planChange(ctx context.Context, problems *diag.Diagnostics, c *call) bool {
-	settle(d.kind.attributes, c.planned, c.configured, c.stored)
 	raw, err := typed(c.kind, c.planned)
 	if err != nil {
 		problems.AddError("Unusable plan", err.Error())
@@ -137,14 +139,31 @@ func sameNumber(one, other any) bool {
 // differs, even if that is only another text of the same.
 func settle(of attributes, planned, configured, stored tree) {
 	for name, attribute := range of {
-		if planned[name] == unknown && configured[name] == nil {
-			planned[name] = stored[name]
+		before, exists := stored[name]
+		if exists && planned[name] == unknown && configured[name] == nil {
+			planned[name] = before
 		}
 		inner, ok := planned[name].(tree)
 		given, ok2 := configured[name].(tree)
-		before, ok3 := stored[name].(tree)
-		if within := nestedIn(attribute); within != nil && ok && ok2 && ok3 {
-			settle(within, inner, given, before)
+		within, ok3 := before.(tree)
+		if ok && ok2 && ok3 {
+			settle(nestedIn(attribute), inner, given, within)
+		}
+	}
+}
+
+// keep leaves a stored text where the plan has another one of the same meaning: that is no change.
+func keep(of attributes, planned, stored tree) {
+	for name, attribute := range of {
+		wanted, ok := planned[name].(string)
+		before, ok2 := stored[name].(string)
+		if kind := formOf(attribute); kind != nil && ok && ok2 && kind.same(wanted, before) {
+			planned[name] = before
+		}
+		inner, ok := planned[name].(tree)
+		within, ok2 := stored[name].(tree)
+		if ok && ok2 {
+			keep(nestedIn(attribute), inner, within)
 		}
 	}
 }
@@ -342,7 +361,7 @@ func (d *declared) Delete(ctx context.Context, request resource.DeleteRequest, r
 // ImportState takes the object whose key was given, such as shop/nightly-report.
 func (d *declared) ImportState(ctx context.Context, request resource.ImportStateRequest, response *resource.ImportStateResponse) {
 	key := strings.SplitN(request.ID, "/", len(d.kind.key))
-	if len(key) != len(d.kind.key) || strings.Contains("/"+request.ID+"/", "//") {
+	if len(key) != len(d.kind.key) || slices.Contains(key, "") {
 		response.Diagnostics.AddError("Invalid id", fmt.Sprintf(
 			"%q names no %s; import it as %s", request.ID, d.kind.name, d.kind.placeholder(),
 		))

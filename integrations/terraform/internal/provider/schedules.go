@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -123,8 +124,7 @@ func timing() attributes {
 		"max_occurrences": count("How many instants it has; afterwards it ends."),
 		"jitter": schema.StringAttribute{
 			MarkdownDescription: "Longest delay of an instant.", Optional: true, Computed: true,
-			Default:    textOr("0s", "").Default,
-			CustomType: formType{form: durations}, PlanModifiers: textOf(durations, "").PlanModifiers,
+			Default: stringdefault.StaticString("0s"), CustomType: formType{form: durations},
 		},
 		"catch_up": textOr("latest", "What becomes of instants that pass while the schedule cannot fire: `latest` (the last of them fires), `all` or "+
 			"`none`."),
