@@ -17,7 +17,8 @@ import (
 	"tocsin.dev/go/tocsin"
 )
 
-// program is the terraform or tofu that TF_ACC_TERRAFORM_PATH names, or that is on the path; without any, the test is skipped.
+// program is the terraform or tofu that TF_ACC_TERRAFORM_PATH names, or that is on the path; without any, the test is
+// skipped.
 func program(t *testing.T) string {
 	t.Helper()
 	if named := os.Getenv("TF_ACC_TERRAFORM_PATH"); named != "" {
@@ -43,7 +44,8 @@ func newWorkspace(t *testing.T) *workspace {
 	w := &workspace{T: t, program: program(t), folder: t.TempDir()}
 	mirror := t.TempDir()
 	platform := runtime.GOOS + "_" + runtime.GOARCH
-	plugin := filepath.Join(mirror, filepath.FromSlash(Address), tocsin.Version, platform, "terraform-provider-tocsin_v"+tocsin.Version)
+	plugin := filepath.Join(mirror, filepath.FromSlash(Address), tocsin.Version, platform,
+		"terraform-provider-tocsin_v"+tocsin.Version)
 	build := exec.Command("go", "build", "-o", plugin, "../..")
 	if printed, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s %s", printed, err)
@@ -53,7 +55,8 @@ func newWorkspace(t *testing.T) *workspace {
   filesystem_mirror { path = "`+filepath.ToSlash(mirror)+`" }
 }
 `)
-	w.environment = append(os.Environ(), "TF_CLI_CONFIG_FILE="+settings, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_INPUT=0",
+	w.environment = append(os.Environ(), "TF_CLI_CONFIG_FILE="+settings, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1",
+		"TF_INPUT=0",
 		"TOCSIN_URL="+running.URL, "TOCSIN_KEY=", "TOCSIN_KEY_FILE=")
 	return w
 }

@@ -129,7 +129,7 @@ func address(name, description string) schema.StringAttribute {
 
 func secretAddress(name string) schema.StringAttribute {
 	return schema.StringAttribute{
-		MarkdownDescription: fmt.Sprintf("Instead of `%s`: one with a secret in it. It is neither in the plan nor in the state.", name),
+		MarkdownDescription: "Instead of `" + name + "`: one with a secret in it. It is neither in the plan nor in the state.",
 		Optional:            true, WriteOnly: true, Validators: []validator.String{notEmpty{}, onlySecrets{name}},
 	}
 }
@@ -196,10 +196,12 @@ func predictRetries(configured, planned any) {
 	}
 	first, longest := given["initial_interval"], given["max_interval"]
 	if first == nil {
-		policy["initial_interval"] = intervalOr(firstInterval, longest, func(other time.Duration) bool { return other < firstInterval })
+		policy["initial_interval"] = intervalOr(firstInterval, longest,
+			func(other time.Duration) bool { return other < firstInterval })
 	}
 	if longest == nil {
-		policy["max_interval"] = intervalOr(longestInterval, first, func(other time.Duration) bool { return other > longestInterval })
+		policy["max_interval"] = intervalOr(longestInterval, first,
+			func(other time.Duration) bool { return other > longestInterval })
 	}
 }
 
@@ -285,7 +287,9 @@ func marks() attributes {
 		"managed_by": schema.StringAttribute{
 			MarkdownDescription: "Which declaration it comes from: the provider's `managed_by`.", Computed: true,
 		},
-		"version": schema.Int64Attribute{MarkdownDescription: "1, and one more with each change.", Computed: true},
+		"version": schema.Int64Attribute{
+			MarkdownDescription: "1, and one more with each change; 0 for a schedule that has ended.", Computed: true,
+		},
 	}
 }
 

@@ -25,7 +25,8 @@ func calendars() *kind {
 			"time_zone": textOr("UTC", "The IANA time zone in which its dates begin and end."),
 			"dates":     texts("Single dates, as `2027-12-25`."),
 			"ranges": schema.SetNestedAttribute{
-				MarkdownDescription: "Ranges of dates, both ends included.", Optional: true, Computed: true, Default: setdefault.StaticValue(none),
+				MarkdownDescription: "Ranges of dates, both ends included.", Optional: true, Computed: true,
+				Default: setdefault.StaticValue(none),
 				NestedObject: schema.NestedAttributeObject{Attributes: attributes{
 					"first": required(text("The first date.")),
 					"last":  required(text("The last date.")),

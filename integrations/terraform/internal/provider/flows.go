@@ -12,16 +12,17 @@ import (
 func flows() *kind {
 	return &kind{
 		name: "flow",
-		description: "A rule of flows: it limits how many attempts begin, and are in flight at once, of timers and schedules whose flow key " +
-			"it matches.",
+		description: "A rule of flows: it limits how many attempts begin, and are in flight at once, of timers and schedules " +
+			"whose flow key it matches.",
 		key: []string{"namespace", "match"},
 		attributes: joined(marks(), attributes{
-			"namespace":            naming("The namespace's name."),
-			"match":                naming("The flow key that the rule is for, or a prefix of keys, which ends with a colon."),
-			"per_key":              limitsOf("The limits of each flow key by itself."),
-			"total":                limitsOf("The limits of all flow keys of the rule together."),
-			"close_on_retry_after": flag("Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then."),
-			"paused":               paused("Whether nothing of it begins."),
+			"namespace": naming("The namespace's name."),
+			"match":     naming("The flow key that the rule is for, or a prefix of keys, which ends with a colon."),
+			"per_key":   limitsOf("The limits of each flow key by itself."),
+			"total":     limitsOf("The limits of all flow keys of the rule together."),
+			"close_on_retry_after": flag("Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin " +
+				"until then."),
+			"paused": paused("Whether nothing of it begins."),
 		}),
 		facts: attributes{
 			"in_flight": schema.Int64Attribute{MarkdownDescription: "Attempts that are in flight.", Computed: true},

@@ -18,8 +18,8 @@ import (
 	"tocsin.dev/go/tocsin"
 )
 
-// form is a kind of texts of which several mean the same, such as 60s and 1m. The server answers one of them, and Terraform would
-// take any other for a difference.
+// form is a kind of texts of which several mean the same, such as 60s and 1m. The server answers one of them, and Terraform
+// would take any other for a difference.
 type form struct {
 	// meaning is what a text means: equal values for texts that are the same. The error has what is wrong, and the mend.
 	meaning func(text string) (any, error)
@@ -90,7 +90,9 @@ func (t formType) String() string { return "formType" }
 
 func (t formType) ValueType(context.Context) attr.Value { return formValue{form: t.form} }
 
-func (t formType) ValueFromString(_ context.Context, value basetypes.StringValue) (basetypes.StringValuable, diag.Diagnostics) {
+func (t formType) ValueFromString(
+	_ context.Context, value basetypes.StringValue,
+) (basetypes.StringValuable, diag.Diagnostics) {
 	return formValue{value, t.form}, nil
 }
 
@@ -122,7 +124,8 @@ func (v formValue) StringSemanticEquals(_ context.Context, other basetypes.Strin
 }
 
 // ValidateAttribute reports a text that is not of the form.
-func (v formValue) ValidateAttribute(_ context.Context, request xattr.ValidateAttributeRequest, response *xattr.ValidateAttributeResponse) {
+func (v formValue) ValidateAttribute(_ context.Context, request xattr.ValidateAttributeRequest,
+	response *xattr.ValidateAttributeResponse) {
 	if v.IsNull() || v.IsUnknown() {
 		return
 	}

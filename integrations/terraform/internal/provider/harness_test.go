@@ -77,7 +77,8 @@ func newTerraform(t *testing.T, configured tree) *terraform {
 	for name, value := range configured {
 		configuration[name] = value
 	}
-	answer, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: f.dynamic(kind, f.value(kind, configuration))})
+	answer, err := server.ConfigureProvider(t.Context(),
+		&tfprotov6.ConfigureProviderRequest{Config: f.dynamic(kind, f.value(kind, configuration))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,8 @@ func (i *instance) plan(configured tree) (tftypes.Value, *tfprotov6.PlanResource
 		proposed = i.proposed(i.schema().Block.Attributes, config, i.state)
 	}
 	answer, err := i.provider.PlanResourceChange(i.Context(), &tfprotov6.PlanResourceChangeRequest{
-		TypeName: i.of, PriorState: i.dynamic(kind, i.state), Config: i.dynamic(kind, config), ProposedNewState: i.dynamic(kind, proposed),
+		TypeName: i.of, PriorState: i.dynamic(kind, i.state), Config: i.dynamic(kind, config),
+		ProposedNewState: i.dynamic(kind, proposed),
 	})
 	if err != nil {
 		i.Fatal(err)
@@ -219,7 +221,8 @@ func (i *instance) try(configured tree) []*tfprotov6.Diagnostic {
 }
 
 // carryOut applies a plan, unless it has an error.
-func (i *instance) carryOut(configured tree, planned tftypes.Value, plan *tfprotov6.PlanResourceChangeResponse) []*tfprotov6.Diagnostic {
+func (i *instance) carryOut(configured tree, planned tftypes.Value,
+	plan *tfprotov6.PlanResourceChangeResponse) []*tfprotov6.Diagnostic {
 	i.Helper()
 	for _, each := range plan.Diagnostics {
 		if each.Severity == tfprotov6.DiagnosticSeverityError {
@@ -248,7 +251,8 @@ func (i *instance) carryOut(configured tree, planned tftypes.Value, plan *tfprot
 	return answer.Diagnostics
 }
 
-// isAsPlanned fails where a known value of the plan is another one afterwards, which Terraform takes for a defect of the provider.
+// isAsPlanned fails where a known value of the plan is another one afterwards, which Terraform takes for a defect of the
+// provider.
 func (i *instance) isAsPlanned(planned, made tftypes.Value) {
 	i.Helper()
 	differing, err := planned.Diff(made)
@@ -281,7 +285,8 @@ func (i *instance) refresh() {
 		return
 	}
 	kind := i.schema().ValueType()
-	answer, err := i.provider.ReadResource(i.Context(), &tfprotov6.ReadResourceRequest{TypeName: i.of, CurrentState: i.dynamic(kind, i.state)})
+	request := &tfprotov6.ReadResourceRequest{TypeName: i.of, CurrentState: i.dynamic(kind, i.state)}
+	answer, err := i.provider.ReadResource(i.Context(), request)
 	if err != nil {
 		i.Fatal(err)
 	}

@@ -60,7 +60,8 @@ func TestScheduleFromCreationToDestruction(t *testing.T) {
 	}
 	it.apply(configured)
 	it.apply(nil)
-	if found, err := f.client.Schedules.Get(t.Context(), namespace, "report"); err == nil && found.Status != tocsin.ScheduleStatusEnded {
+	found, err = f.client.Schedules.Get(t.Context(), namespace, "report")
+	if err == nil && found.Status != tocsin.ScheduleStatusEnded {
 		t.Fatal("the schedule goes on", found)
 	}
 }
@@ -73,8 +74,9 @@ func TestNamespaceFromCreationToDestruction(t *testing.T) {
 	it.has(tree{"history": "all", "answers": "standard", "paused": false, "signed": false, "managed_by": "shop", "version": 1})
 
 	changed := with(configured, tree{
-		"retention": "48h", "history": "failures", "answers": "strict", "retry_policy": tree{"max_attempts": 3, "initial_interval": "8h"},
-		"limits": tree{"rate": tree{"count": 100, "per": "60s"}}, "quotas": tree{"pending": 1000}, "paused": true,
+		"retention": "48h", "history": "failures", "answers": "strict",
+		"retry_policy": tree{"max_attempts": 3, "initial_interval": "8h"},
+		"limits":       tree{"rate": tree{"count": 100, "per": "60s"}}, "quotas": tree{"pending": 1000}, "paused": true,
 		"on_missed": tree{"url": "https://ops.example/missed", "headers": tree{}},
 	})
 	it.apply(changed)
@@ -84,7 +86,8 @@ func TestNamespaceFromCreationToDestruction(t *testing.T) {
 	imported.unchanged(changed)
 
 	quotas := tocsin.Some(tocsin.Quotas{PayloadBytes: tocsin.Some(100)})
-	if _, err := f.client.Namespaces.Update(t.Context(), tocsin.UpdateNamespace{Name: "lifecycle-shop", Quotas: quotas}); err != nil {
+	update := tocsin.UpdateNamespace{Name: "lifecycle-shop", Quotas: quotas}
+	if _, err := f.client.Namespaces.Update(t.Context(), update); err != nil {
 		t.Fatal(err)
 	}
 	it.refresh()
@@ -92,7 +95,8 @@ func TestNamespaceFromCreationToDestruction(t *testing.T) {
 	it.apply(changed)
 
 	it.apply(configured)
-	it.has(tree{"retention": "48h", "history": "all", "answers": "standard", "quotas": nil, "limits": nil, "on_missed": nil, "paused": true})
+	it.has(tree{"retention": "48h", "history": "all", "answers": "standard", "quotas": nil, "limits": nil, "on_missed": nil,
+		"paused": true})
 	it.refused(it.try(with(configured, tree{"num_shards": 999})), `AttributeName("num_shards")`, "can't be changed")
 	it.apply(with(configured, tree{"paused": false}))
 	it.apply(nil)
@@ -160,7 +164,8 @@ func TestCalendarFromCreationToDestruction(t *testing.T) {
 	it.apply(changed)
 
 	schedule := f.resource("tocsin_schedule")
-	schedule.apply(tree{"namespace": namespace, "id": "report", "cron": "@daily", "callback_url": receiver, "skip": []string{"holidays"}})
+	schedule.apply(tree{"namespace": namespace, "id": "report", "cron": "@daily", "callback_url": receiver,
+		"skip": []string{"holidays"}})
 	f.refused(it.try(nil), "", "holidays: tocsin: CALENDAR_IN_USE")
 	schedule.apply(nil)
 	it.apply(nil)
@@ -204,7 +209,8 @@ func TestPoliciesFollowTheirIntervals(t *testing.T) {
 	configured := tree{"namespace": f.namespace(), "id": "policy", "cron": "@daily", "callback_url": receiver}
 	it := f.resource("tocsin_schedule")
 	for _, policy := range []tree{
-		{}, {"max_interval": "2s"}, {"initial_interval": "5h"}, {"max_interval": "1h", "initial_interval": "1s"}, {"max_attempts_duration": "1h"},
+		{}, {"max_interval": "2s"}, {"initial_interval": "5h"}, {"max_interval": "1h", "initial_interval": "1s"},
+		{"max_attempts_duration": "1h"},
 	} {
 		it.apply(with(configured, tree{"retry_policy": policy}))
 	}
@@ -212,7 +218,8 @@ func TestPoliciesFollowTheirIntervals(t *testing.T) {
 	it.apply(written)
 	it.importAs(configured["namespace"].(string) + "/policy")
 	it.has(tree{"retry_policy": map[string]any{
-		"max_attempts": "10", "backoff_multiplier": "3", "initial_interval": "2s", "max_interval": "2s", "max_attempts_duration": nil,
+		"max_attempts": "10", "backoff_multiplier": "3", "initial_interval": "2s", "max_interval": "2s",
+		"max_attempts_duration": nil,
 	}})
 	it.unchanged(written)
 
@@ -258,7 +265,8 @@ func TestScheduleThatHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	configured := tree{
-		"namespace": "shop", "id": "twice", "every": "1m", "callback_url": server.URL + "/health/live", "method": "GET", "max_occurrences": 2,
+		"namespace": "shop", "id": "twice", "every": "1m", "max_occurrences": 2,
+		"callback_url": server.URL + "/health/live", "method": "GET",
 		"secret_headers": tree{"authorization": "Bearer planted"},
 	}
 	it := f.resource("tocsin_schedule")
@@ -272,5 +280,12 @@ func TestScheduleThatHasEnded(t *testing.T) {
 	}
 	it.refresh()
 	it.unchanged(configured)
+
+	// More occurrences begin it anew.
+	it.apply(with(configured, tree{"max_occurrences": 4}))
+	found, err = server.Client().Schedules.Get(t.Context(), "shop", "twice")
+	if err != nil || found.Status != tocsin.ScheduleStatusActive {
+		t.Fatal("it does not go on", found, err)
+	}
 	it.apply(nil)
 }

@@ -27,8 +27,8 @@ func namespaces() *kind {
 			"num_shards": filled("The number of shards that its timers are spread over. Default: the server's. It can't be changed."),
 			"history":    textOr("all", "Which finished timers stay visible: `all`, `failures` or `none`."),
 			"retention":  predicted(durations, "How long finished timers stay visible. Default: the server's; it stays as it is."),
-			"answers": textOr("standard", "What a 2xx response to a callback means. `standard`: success, unless its body asks for something else. "+
-				"`strict`: success only with an empty body or `ok: true`."),
+			"answers": textOr("standard", "What a 2xx response to a callback means. `standard`: success, unless its body asks for "+
+				"something else. `strict`: success only with an empty body or `ok: true`."),
 			"retry_policy": policy,
 			"limits":       limitsOf("The limits of all attempts of the namespace together."),
 			"quotas": schema.SingleNestedAttribute{
@@ -41,9 +41,9 @@ func namespaces() *kind {
 			},
 			"paused": paused("While true, none of its timers fires."),
 			"secret": schema.StringAttribute{
-				MarkdownDescription: "The secret that signs its callbacks: `whsec_` and base64. It is neither in the plan nor in the state. Another one " +
-					"signs alone at once; `tocsin namespaces rotate-secret` replaces one with a grace, and then belongs here, too. Without it, " +
-					"the namespace keeps the secret that it has.",
+				MarkdownDescription: "The secret that signs its callbacks: `whsec_` and base64. It is neither in the plan nor in the " +
+					"state. Another one signs alone at once; `tocsin namespaces rotate-secret` replaces one with a grace, and then " +
+					"belongs here, too. Without it, the namespace keeps the secret that it has.",
 				Optional: true, WriteOnly: true, Validators: []validator.String{notEmpty{}},
 			},
 			"signed":   truth("Whether it has a signing secret."),

@@ -29,27 +29,18 @@ func (d *declared) report(to *diag.Diagnostics, summary string, values tree, err
 	case errors.As(err, &refused) && len(refused.Fields) > 0:
 		for _, field := range refused.Fields {
 			at := attributePath(d.kind.attributes, field.Path)
-			to.AddAttributeError(at, summary, strings.TrimPrefix(fmt.Sprintf("%s: %s %s.", title, at, field.Reason), "."))
+			to.AddAttributeError(at, summary, fmt.Sprintf("%s: %s.", title, strings.TrimSpace(at.String()+" "+field.Reason)))
 		}
 	default:
 		to.AddError(summary, fmt.Sprintf("%s: %v", title, err))
 	}
 }
 
-// hasEnded reports whether a schedule was refused because its last instant has passed. What has ended has nothing to compare.
-func hasEnded(err error) bool {
-	var refused *tocsin.APIError
-	if !errors.As(err, &refused) {
-		return false
-	}
-	return errors.Is(err, tocsin.ErrScheduleEnded) || len(refused.Fields) == 1 && refused.Fields[0].Path == "endAt"
-}
-
 // index is the place of an item in the API's paths, which Terraform's sets do not have.
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// attributePath is the attribute that one of the API's paths means, such as retryPolicy.maxAttempts or headers.x-shop; the closest
-// one that there is.
+// attributePath is the attribute that one of the API's paths means, such as retryPolicy.maxAttempts or headers.x-shop; the
+// closest one that there is.
 func attributePath(of attributes, field string) path.Path {
 	at := path.Empty()
 	for field != "" && of != nil {

@@ -1,4 +1,5 @@
-// Package provider is the Terraform provider of Tocsin: namespaces, flows, schedules and calendars, as `tocsin apply` declares them.
+// Package provider is the Terraform provider of Tocsin: namespaces, flows, schedules and calendars, as `tocsin apply`
+// declares them.
 package provider
 
 import (
@@ -63,17 +64,20 @@ func Schema() schema.Schema {
 				MarkdownDescription: "URL of the server. Default: the environment variable `TOCSIN_URL`.", Optional: true,
 			},
 			"key": schema.StringAttribute{
-				MarkdownDescription: "API key, if the server requires one. Default: the environment variable `TOCSIN_KEY`, or the file that " +
-					"`TOCSIN_KEY_FILE` names. Namespaces and flows need a key with the role `admin` for the whole service, schedules one with `write`.",
+				MarkdownDescription: "API key, if the server requires one. Default: the environment variable `TOCSIN_KEY`, or the " +
+					"file that `TOCSIN_KEY_FILE` names. Namespaces and flows need a key with the role `admin` for the whole service, " +
+					"schedules and calendars one with `write`.",
 				Optional: true, Sensitive: true,
 			},
 			"managed_by": schema.StringAttribute{
-				MarkdownDescription: "This configuration's name on the server: what it creates carries it. Give each configuration its own. Default: `" +
-					managedByDefault + "`.",
+				MarkdownDescription: "This configuration's name on the server: what it creates carries it. Give each configuration " +
+					"its own. Default: `" + managedByDefault + "`.",
 				Optional: true,
 			},
 			"take_over": schema.BoolAttribute{
-				MarkdownDescription: "Whether objects that another declaration manages become this one's. Default: they are refused.", Optional: true,
+				MarkdownDescription: "Whether objects that another declaration manages become this one's. Default: no, they are " +
+					"refused.",
+				Optional: true,
 			},
 		},
 	}
@@ -83,9 +87,11 @@ func Schema() schema.Schema {
 func (*Provider) Configure(ctx context.Context, request provider.ConfigureRequest, response *provider.ConfigureResponse) {
 	var given settings
 	response.Diagnostics.Append(request.Config.Get(ctx, &given)...)
-	for name, value := range map[string]interface{ IsUnknown() bool }{"url": given.URL, "key": given.Key, "managed_by": given.ManagedBy} {
+	values := map[string]interface{ IsUnknown() bool }{"url": given.URL, "key": given.Key, "managed_by": given.ManagedBy}
+	for name, value := range values {
 		if value.IsUnknown() {
-			refuse(&response.Diagnostics, path.Root(name), "is known only after the apply; create in another configuration what it comes from")
+			refuse(&response.Diagnostics, path.Root(name),
+				"is known only after the apply; create in another configuration what it comes from")
 		}
 	}
 	if response.Diagnostics.HasError() {

@@ -22,7 +22,8 @@ func TestMistakesAreFoundWithoutAServer(t *testing.T) {
 	}{
 		{"tocsin_schedule", with(schedule, tree{"every": "1m"}), `AttributeName("cron")`, "exactly one of cron and every"},
 		{"tocsin_schedule", with(schedule, tree{"cron": nil}), `AttributeName("cron")`, "exactly one of cron and every"},
-		{"tocsin_schedule", with(schedule, tree{"callback_url": nil}), `AttributeName("callback_url")`, "exactly one of callback_url and"},
+		{"tocsin_schedule", with(schedule, tree{"callback_url": nil}), `AttributeName("callback_url")`,
+			"exactly one of callback_url and"},
 		{"tocsin_schedule", with(schedule, tree{"jitter": "soon"}), `AttributeName("jitter")`, `"soon" is no duration`},
 		{"tocsin_schedule", with(schedule, tree{"end_at": "2027-01-01"}), `AttributeName("end_at")`, "is no instant"},
 		{"tocsin_schedule", with(schedule, tree{"payload": "{"}), `AttributeName("payload")`, "jsonencode"},
@@ -30,9 +31,11 @@ func TestMistakesAreFoundWithoutAServer(t *testing.T) {
 		{"tocsin_schedule", with(schedule, tree{"max_occurrences": 0}), `AttributeName("max_occurrences")`, "greater than zero"},
 		{"tocsin_schedule", with(schedule, tree{"description": ""}), `AttributeName("description")`, "is empty"},
 		{"tocsin_schedule", with(schedule, tree{"callback_url": receiver + "#a"}), `AttributeName("callback_url")`, "fragment"},
-		{"tocsin_schedule", with(schedule, tree{"payload": "1", "body": tree{"text": "a"}}), `AttributeName("payload")`, "one of payload and body"},
+		{"tocsin_schedule", with(schedule, tree{"payload": "1", "body": tree{"text": "a"}}), `AttributeName("payload")`,
+			"one of payload and body"},
 		{"tocsin_schedule", with(schedule, tree{"body": tree{}}), `AttributeName("body")`, "exactly one of json"},
-		{"tocsin_schedule", with(schedule, tree{"cron": nil, "every": "1m", "time_zone": "UTC"}), `AttributeName("time_zone")`, "leave it out"},
+		{"tocsin_schedule", with(schedule, tree{"cron": nil, "every": "1m", "time_zone": "UTC"}), `AttributeName("time_zone")`,
+			"leave it out"},
 		{"tocsin_schedule", with(schedule, tree{"on_paused": tree{}}), `AttributeName("on_paused")`, "exactly one of url"},
 		{
 			"tocsin_schedule", with(schedule, tree{"retry_policy": tree{"max_interval": "x"}}),
@@ -63,17 +66,20 @@ func TestTheServersReasonsAreAtTheirAttributes(t *testing.T) {
 	}{
 		{"tocsin_schedule", with(schedule, tree{"cron": "61 * * * *"}), `AttributeName("cron")`},
 		{"tocsin_schedule", with(schedule, tree{"time_zone": "Mars/Olympus"}), `AttributeName("timeZone")`},
-		{"tocsin_schedule", with(schedule, tree{"headers": tree{"bad name": "x"}}), `AttributeName("headers").ElementKeyString("bad name")`},
+		{"tocsin_schedule", with(schedule, tree{"headers": tree{"bad name": "x"}}),
+			`AttributeName("headers").ElementKeyString("bad name")`},
 		{
 			"tocsin_schedule", with(schedule, tree{"retry_policy": tree{"max_attempts": 1_000_000}}),
 			`AttributeName("retry_policy").AttributeName("max_attempts")`,
 		},
-		{"tocsin_schedule", with(schedule, tree{"on_failure": tree{"url": "ftp://x"}}), `AttributeName("on_failure").AttributeName("url")`},
+		{"tocsin_schedule", with(schedule, tree{"on_failure": tree{"url": "ftp://x"}}),
+			`AttributeName("on_failure").AttributeName("url")`},
 		{"tocsin_schedule", with(schedule, tree{"skip": []string{"holidays"}}), `AttributeName("skip")`},
 		{"tocsin_schedule", with(schedule, tree{"tags": []string{""}}), `AttributeName("tags")`},
 		{"tocsin_calendar", tree{"namespace": namespace, "name": "a", "dates": []string{"2027-02-30"}}, `AttributeName("dates")`},
 		{
-			"tocsin_calendar", tree{"namespace": namespace, "name": "a", "ranges": []any{tree{"first": "2027-02-02", "last": "2027-02-01"}}},
+			"tocsin_calendar", tree{"namespace": namespace, "name": "a",
+				"ranges": []any{tree{"first": "2027-02-02", "last": "2027-02-01"}}},
 			`AttributeName("ranges")`,
 		},
 		{
@@ -194,17 +200,20 @@ func TestDataSources(t *testing.T) {
 	f.resource("tocsin_flow").apply(tree{"namespace": namespace, "match": "a:", "total": tree{"parallelism": 3}})
 	found, problems := f.data("tocsin_schedule", tree{"namespace": namespace, "id": "secrets"})
 	f.none(problems)
-	if instants, _ := found["next_instants"].([]any); len(instants) != 3 || found["status"] != "active" || found["has_secrets"] != true {
+	if instants, _ := found["next_instants"].([]any); len(instants) != 3 || found["status"] != "active" ||
+		found["has_secrets"] != true {
 		t.Error(found)
 	}
-	if found, problems = f.data("tocsin_flow", tree{"namespace": namespace, "match": "a:"}); found["total"].(tree)["parallelism"] == nil {
+	found, problems = f.data("tocsin_flow", tree{"namespace": namespace, "match": "a:"})
+	if found["total"].(tree)["parallelism"] == nil {
 		t.Error(found, problems)
 	}
 	if found, problems = f.data("tocsin_namespace", tree{"name": namespace}); found["history"] != "all" {
 		t.Error(found, problems)
 	}
 	f.resource("tocsin_calendar").apply(tree{"namespace": namespace, "name": "weekends", "weekdays": []string{"SAT", "SUN"}})
-	if found, problems = f.data("tocsin_calendar", tree{"namespace": namespace, "name": "weekends"}); len(found["weekdays"].([]any)) != 2 {
+	found, problems = f.data("tocsin_calendar", tree{"namespace": namespace, "name": "weekends"})
+	if len(found["weekdays"].([]any)) != 2 {
 		t.Error(found, problems)
 	}
 	_, problems = f.data("tocsin_flow", tree{"namespace": namespace, "match": "b:"})
@@ -214,7 +223,8 @@ func TestDataSources(t *testing.T) {
 func TestIdsOfImports(t *testing.T) {
 	f := newTerraform(t, nil)
 	for _, id := range []string{"", "shop", "shop/", "/report"} {
-		answer, err := f.provider.ImportResourceState(t.Context(), &tfprotov6.ImportResourceStateRequest{TypeName: "tocsin_schedule", ID: id})
+		answer, err := f.provider.ImportResourceState(t.Context(),
+			&tfprotov6.ImportResourceStateRequest{TypeName: "tocsin_schedule", ID: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +249,8 @@ func TestSettingsOfTheProvider(t *testing.T) {
 	f := newTerraform(t, nil)
 	configure := func(configured tree) []*tfprotov6.Diagnostic {
 		kind := f.schemas.Provider.ValueType()
-		answer, err := server.ConfigureProvider(t.Context(), &tfprotov6.ConfigureProviderRequest{Config: f.dynamic(kind, f.value(kind, configured))})
+		answer, err := server.ConfigureProvider(t.Context(),
+			&tfprotov6.ConfigureProviderRequest{Config: f.dynamic(kind, f.value(kind, configured))})
 		if err != nil {
 			t.Fatal(err)
 		}

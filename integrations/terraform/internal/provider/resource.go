@@ -39,7 +39,8 @@ func (d *declared) Configure(_ context.Context, request resource.ConfigureReques
 }
 
 // ValidateConfig reports arguments that do not go together.
-func (d *declared) ValidateConfig(_ context.Context, request resource.ValidateConfigRequest, response *resource.ValidateConfigResponse) {
+func (d *declared) ValidateConfig(_ context.Context, request resource.ValidateConfigRequest,
+	response *resource.ValidateConfigResponse) {
 	configured, err := treeOf(request.Config.Raw)
 	if err != nil {
 		response.Diagnostics.AddError("Unreadable configuration", err.Error())
@@ -72,9 +73,10 @@ func newCall(problems *diag.Diagnostics, config tfsdk.Config, plan tfsdk.Plan, s
 	return found
 }
 
-// ModifyPlan predicts what the server will fill in, so that a plan shows it and nothing differs afterwards, and has the server
-// compare secrets, which neither the state nor its answers have.
-func (d *declared) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
+// ModifyPlan predicts what the server will fill in, so that a plan shows it and nothing differs afterwards, and has the
+// server compare secrets, which neither the state nor its answers have.
+func (d *declared) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest,
+	response *resource.ModifyPlanResponse) {
 	c := newCall(&response.Diagnostics, request.Config, request.Plan, request.State)
 	if response.Diagnostics.HasError() || d.server == nil {
 		return
@@ -118,7 +120,8 @@ func (d *declared) planChange(ctx context.Context, problems *diag.Diagnostics, c
 		problems.AddError("Unusable plan", err.Error())
 		return false
 	}
-	if before, after := c.stored["num_shards"], c.planned["num_shards"]; d.kind.attributes["num_shards"] != nil && !sameNumber(before, after) {
+	before, after := c.stored["num_shards"], c.planned["num_shards"]
+	if d.kind.attributes["num_shards"] != nil && !sameNumber(before, after) {
 		refuse(problems, path.Root("num_shards"), fmt.Sprintf(
 			"can't be changed: the namespace has %v; leave it out, or declare another namespace", before,
 		))
@@ -135,8 +138,8 @@ func sameNumber(one, other any) bool {
 	return !ok || !ok2 || first.Cmp(second) == 0
 }
 
-// settle gives a plan the stored values of what the server fills in. Terraform takes all of them for unknown as soon as anything
-// differs, even if that is only another text of the same.
+// settle gives a plan the stored values of what the server fills in. Terraform takes all of them for unknown as soon as
+// anything differs, even if that is only another text of the same.
 func settle(of attributes, planned, configured, stored tree) {
 	for name, attribute := range of {
 		before, exists := stored[name]
@@ -196,6 +199,10 @@ func (d *declared) secretsDiffer(ctx context.Context, problems *diag.Diagnostics
 	if d.kind.tried == nil || !hasHidden(d.kind.attributes, c.configured) && c.stored[hasSecrets] != true {
 		return false
 	}
+	before, _ := c.stored["version"].(*big.Float)
+	if before == nil || before.Sign() == 0 {
+		return false // what has ended sends no secrets
+	}
 	if !isKnown(c.configured) {
 		return true // it is compared when it is written
 	}
@@ -204,15 +211,12 @@ func (d *declared) secretsDiffer(ctx context.Context, problems *diag.Diagnostics
 		problems.AddError("Unusable configuration", err.Error())
 		return false
 	}
-	before, _ := c.stored["version"].(*big.Float)
 	version, err := d.kind.tried(ctx, d.client, sent)
 	if err != nil {
-		if !hasEnded(err) {
-			d.report(problems, "Secrets can't be compared", c.configured, err)
-		}
+		d.report(problems, "Secrets can't be compared", c.configured, err)
 		return false
 	}
-	if before != nil && before.Cmp(big.NewFloat(float64(version))) == 0 {
+	if before.Cmp(big.NewFloat(float64(version))) == 0 {
 		return false
 	}
 	problems.AddWarning("A secret differs", fmt.Sprintf(
@@ -234,7 +238,8 @@ func (d *declared) request(c *call) (object, error) {
 
 // Create creates an object; one that exists has to be imported.
 func (d *declared) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
-	c := newCall(&response.Diagnostics, request.Config, request.Plan, tfsdk.State{Raw: tftypes.NewValue(request.Plan.Raw.Type(), nil)})
+	c := newCall(&response.Diagnostics, request.Config, request.Plan,
+		tfsdk.State{Raw: tftypes.NewValue(request.Plan.Raw.Type(), nil)})
 	if response.Diagnostics.HasError() {
 		return
 	}
@@ -359,7 +364,8 @@ func (d *declared) Delete(ctx context.Context, request resource.DeleteRequest, r
 }
 
 // ImportState takes the object whose key was given, such as shop/nightly-report.
-func (d *declared) ImportState(ctx context.Context, request resource.ImportStateRequest, response *resource.ImportStateResponse) {
+func (d *declared) ImportState(ctx context.Context, request resource.ImportStateRequest,
+	response *resource.ImportStateResponse) {
 	key := strings.SplitN(request.ID, "/", len(d.kind.key))
 	if len(key) != len(d.kind.key) || slices.Contains(key, "") {
 		response.Diagnostics.AddError("Invalid id", fmt.Sprintf(

@@ -18,8 +18,8 @@ import (
 func schedules() *kind {
 	return &kind{
 		name: "schedule",
-		description: "A schedule: it calls a URL at the instants of a cron expression, or at intervals. One that has ended by itself, at `end_at` " +
-			"or after `max_occurrences`, stays in the state.",
+		description: "A schedule: it calls a URL at the instants of a cron expression, or at intervals. One that has ended by " +
+			"itself, at `end_at` or after `max_occurrences`, stays in the state; a change begins it anew.",
 		key: []string{"namespace", "id"},
 		attributes: joined(marks(), timing(), allHooks(""), attributes{
 			"namespace":           naming("The namespace's name."),
@@ -29,11 +29,12 @@ func schedules() *kind {
 			"method":              textOr("POST", "The HTTP method of the callback."),
 			"headers":             headers("Additional headers of the callback."),
 			"secret_headers":      secretHeaders(),
-			"payload": predicted(jsonTexts, "The payload: any JSON, as `jsonencode` makes it. It is not secret. Default: `null`, unless there is a "+
-				"`body`."),
+			"payload": predicted(jsonTexts, "The payload: any JSON, as `jsonencode` makes it. It is not secret. Default: `null`, "+
+				"unless there is a `body`."),
 			"body": schema.SingleNestedAttribute{
-				MarkdownDescription: "The whole body of the callback, instead of the envelope with the payload: one of `json`, `text` and `base64`.",
-				Optional:            true,
+				MarkdownDescription: "The whole body of the callback, instead of the envelope with the payload: one of `json`, `text` " +
+					"and `base64`.",
+				Optional: true,
 				Attributes: attributes{
 					"json":         textOf(jsonTexts, "Any JSON, as `jsonencode` makes it."),
 					"text":         schema.StringAttribute{MarkdownDescription: "Text, sent in UTF-8.", Optional: true},
@@ -44,16 +45,18 @@ func schedules() *kind {
 			"retry_policy":             retryPolicy("Without it, each attempt uses the namespace's current policy."),
 			"callback_timeout_seconds": numberOr(10, "Timeout of one attempt, in seconds."),
 			"tags":                     texts("Labels to filter lists by."),
-			"expire_after":             textOf(positiveDurations, "No attempt begins later than this after its instant; at least `1s`."),
-			"description":              text("What it is for, in one line."),
-			"flow_key":                 text("The flow that limits its attempts, if a rule of the namespace matches it."),
-			"paused":                   paused("Whether it is paused."),
-			hasSecrets:                 truth("Whether it has secrets in headers or URLs."),
+			"expire_after": textOf(positiveDurations,
+				"No attempt begins later than this after its instant; at least `1s`."),
+			"description": text("What it is for, in one line."),
+			"flow_key":    text("The flow that limits its attempts, if a rule of the namespace matches it."),
+			"paused":      paused("Whether it is paused."),
+			hasSecrets:    truth("Whether it has secrets in headers or URLs."),
 		}),
 		facts: attributes{
-			"status":          fact("`active`, `paused` or `ended`."),
-			"sentence":        fact("When it runs, in words."),
-			"next_instants":   schema.ListAttribute{MarkdownDescription: "Its next three instants.", Computed: true, ElementType: types.StringType},
+			"status":   fact("`active`, `paused` or `ended`."),
+			"sentence": fact("When it runs, in words."),
+			"next_instants": schema.ListAttribute{MarkdownDescription: "Its next three instants.", Computed: true,
+				ElementType: types.StringType},
 			"paused_reason":   fact("Why it is paused; null unless it is."),
 			"next_attempt_at": fact("When the next attempt is due."),
 		},
@@ -114,11 +117,12 @@ func timing() attributes {
 	pauses := countOr(0, "Pauses the schedule when this many occurrences in a row have failed; 0: never.")
 	pauses.Validators = nil
 	return attributes{
-		"cron": text("A cron expression of five fields, or six with the seconds first, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. " +
-			"Give it, or `every`."),
-		"time_zone":       filledText("The IANA time zone of `cron`. Default: `UTC`."),
-		"every":           textOf(positiveDurations, "An interval of `1s` to `366d`, by elapsed time, instead of `cron`."),
-		"anchor":          textOf(instants, "An instant from which `every` counts, in both directions. Default: the schedule's creation."),
+		"cron": text("A cron expression of five fields, or six with the seconds first, or `@hourly`, `@daily`, `@weekly`, " +
+			"`@monthly`, `@yearly`. Give it, or `every`."),
+		"time_zone": filledText("The IANA time zone of `cron`. Default: `UTC`."),
+		"every":     textOf(positiveDurations, "An interval of `1s` to `366d`, by elapsed time, instead of `cron`."),
+		"anchor": textOf(instants, "An instant from which `every` counts, in both directions. Default: the schedule's "+
+			"creation."),
 		"start_at":        textOf(instants, "No instant is earlier than this."),
 		"end_at":          textOf(instants, "All instants are earlier than this."),
 		"max_occurrences": count("How many instants it has; afterwards it ends."),
@@ -126,14 +130,15 @@ func timing() attributes {
 			MarkdownDescription: "Longest delay of an instant.", Optional: true, Computed: true,
 			Default: stringdefault.StaticString("0s"), CustomType: formType{form: durations},
 		},
-		"catch_up": textOr("latest", "What becomes of instants that pass while the schedule cannot fire: `latest` (the last of them fires), `all` or "+
-			"`none`."),
-		"catch_up_window":      textOf(durations, "Instants that are later than this are missed. Default: 24 hours; without catch-up, a minute."),
+		"catch_up": textOr("latest", "What becomes of instants that pass while the schedule cannot fire: `latest` (the last of "+
+			"them fires), `all` or `none`."),
+		"catch_up_window": textOf(durations,
+			"Instants that are later than this are missed. Default: 24 hours; without catch-up, a minute."),
 		"pause_after_failures": pauses,
 		"only":                 texts("Calendars: only instants on a date of one of them fire."),
 		"skip":                 texts("Calendars: no instant on a date of any of them fires."),
-		"on_skipped": textOr("none", "What becomes of an instant that a calendar excludes: `none`, or `next`: it moves to the next date that is "+
-			"allowed."),
+		"on_skipped": textOr("none", "What becomes of an instant that a calendar excludes: `none`, or `next`: it moves to the "+
+			"next date that is allowed."),
 	}
 }
 
@@ -183,17 +188,22 @@ func predictSchedule(configured, planned tree) {
 	predictRetries(configured["retry_policy"], planned["retry_policy"])
 }
 
-// scheduleShown is a schedule with its state as the argument `paused`.
+// scheduleShown is a schedule with its state as the argument `paused`, and, once it has ended, without a version: a change
+// then creates another one.
 func scheduleShown(found *tocsin.Schedule, err error) (object, error) {
 	members, err := answered(found, err)
-	if err == nil {
-		members["paused"], err = json.Marshal(found.Status == tocsin.ScheduleStatusPaused)
+	if err != nil {
+		return nil, err
 	}
+	if found.Status == tocsin.ScheduleStatusEnded {
+		members["version"] = json.RawMessage("0")
+	}
+	members["paused"], err = json.Marshal(found.Status == tocsin.ScheduleStatusPaused)
 	return members, err
 }
 
-// endsByItself reports whether an ended schedule has come to its end, so that creating it again would be wrong. Others have been
-// deleted.
+// endsByItself reports whether an ended schedule has come to its end, so that creating it again would be wrong. Others have
+// been deleted.
 func endsByItself(found *tocsin.Schedule, now time.Time) bool {
 	_, limited := found.MaxOccurrences.Get()
 	return limited || !found.EndAt.IsZero() && !found.EndAt.After(now)

@@ -83,7 +83,8 @@ func (v noSecrets) ValidateString(_ context.Context, request validator.StringReq
 	}
 }
 
-// onlySecrets is the validator of write-only arguments: what the server shows in its answers would get into the state all the same.
+// onlySecrets is the validator of write-only arguments: what the server shows in its answers would get into the state all the
+// same.
 type onlySecrets struct{ instead string }
 
 func (v onlySecrets) Description(context.Context) string { return "is a secret" }

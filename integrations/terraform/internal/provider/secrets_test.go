@@ -19,8 +19,9 @@ const (
 // secretsOf is a schedule with a secret in each place; `mark` is in all of them.
 func secretsOf(namespace, mark string) tree {
 	return tree{
-		"namespace": namespace, "id": "secrets", "cron": "@daily", "secret_callback_url": "https://shop.example/hooks?token=" + mark,
-		"headers": tree{"x-shop": "7"}, "secret_headers": tree{"authorization": "Bearer " + mark},
+		"namespace": namespace, "id": "secrets", "cron": "@daily",
+		"secret_callback_url": "https://shop.example/hooks?token=" + mark,
+		"headers":             tree{"x-shop": "7"}, "secret_headers": tree{"authorization": "Bearer " + mark},
 		"on_failure": tree{"secret_url": "https://ops.example/alerts?code=" + mark, "secret_headers": tree{"x-api-key": mark}},
 	}
 }
@@ -44,7 +45,8 @@ func TestSecretsAreComparedByTheServerAndNowhereElse(t *testing.T) {
 	it.apply(secretsOf(namespace, "planted-1"))
 	it.without("planted", nil)
 	it.has(tree{
-		"callback_url": "https://shop.example/hooks?token=[redacted]", "headers": tree{"x-shop": "7"}, "has_secrets": true, "version": 1,
+		"callback_url": "https://shop.example/hooks?token=[redacted]", "headers": tree{"x-shop": "7"}, "has_secrets": true,
+		"version": 1,
 	})
 
 	_, plan := it.plan(secretsOf(namespace, "planted-2"))
@@ -59,7 +61,8 @@ func TestSecretsAreComparedByTheServerAndNowhereElse(t *testing.T) {
 
 	// Somebody else's secret is seen.
 	headers := tocsin.Some(map[string]string{"x-shop": "7", "authorization": "Bearer planted-3"})
-	if _, err := f.client.Schedules.Update(t.Context(), tocsin.UpdateSchedule{Namespace: namespace, ScheduleID: "secrets", Headers: headers}); err != nil {
+	byHand := tocsin.UpdateSchedule{Namespace: namespace, ScheduleID: "secrets", Headers: headers}
+	if _, err := f.client.Schedules.Update(t.Context(), byHand); err != nil {
 		t.Fatal(err)
 	}
 	it.refresh()
@@ -75,7 +78,7 @@ func TestSecretsAreComparedByTheServerAndNowhereElse(t *testing.T) {
 	plain := tree{"namespace": namespace, "id": "secrets", "cron": "@daily", "callback_url": receiver}
 	it.apply(plain)
 	it.has(tree{"has_secrets": false, "headers": tree{}})
-	if _, err := f.client.Schedules.Update(t.Context(), tocsin.UpdateSchedule{Namespace: namespace, ScheduleID: "secrets", Headers: headers}); err != nil {
+	if _, err := f.client.Schedules.Update(t.Context(), byHand); err != nil {
 		t.Fatal(err)
 	}
 	it.refresh()
@@ -129,13 +132,17 @@ func TestSecretsInOtherArgumentsAreRefused(t *testing.T) {
 	it := f.resource("tocsin_schedule")
 	configured := tree{"namespace": "shop", "id": "secrets", "cron": "@daily", "callback_url": receiver}
 	for at, changes := range map[string]tree{
-		`AttributeName("headers").ElementKeyString("authorization")`:                     {"headers": tree{"authorization": "planted"}},
-		`AttributeName("headers").ElementKeyString("x-shop")`:                            {"headers": tree{"x-shop": "Bearer planted"}},
-		`AttributeName("secret_headers").ElementKeyString("x-shop")`:                     {"secret_headers": tree{"x-shop": "planted"}},
-		`AttributeName("callback_url")`:                                                  {"callback_url": receiver + "?token=planted"},
-		`AttributeName("secret_callback_url")`:                                           {"callback_url": nil, "secret_callback_url": receiver + "?shop=planted"},
-		`AttributeName("on_failure").AttributeName("url")`:                               {"on_failure": tree{"url": "https://planted@shop.example"}},
-		`AttributeName("on_paused").AttributeName("headers").ElementKeyString("cookie")`: {"on_paused": tree{"url": receiver, "headers": tree{"cookie": "planted"}}},
+		`AttributeName("headers").ElementKeyString("authorization")`: {"headers": tree{"authorization": "planted"}},
+		`AttributeName("headers").ElementKeyString("x-shop")`:        {"headers": tree{"x-shop": "Bearer planted"}},
+		`AttributeName("secret_headers").ElementKeyString("x-shop")`: {"secret_headers": tree{"x-shop": "planted"}},
+		`AttributeName("callback_url")`:                              {"callback_url": receiver + "?token=planted"},
+		`AttributeName("secret_callback_url")`: {
+			"callback_url": nil, "secret_callback_url": receiver + "?shop=planted",
+		},
+		`AttributeName("on_failure").AttributeName("url")`: {"on_failure": tree{"url": "https://planted@shop.example"}},
+		`AttributeName("on_paused").AttributeName("headers").ElementKeyString("cookie")`: {
+			"on_paused": tree{"url": receiver, "headers": tree{"cookie": "planted"}},
+		},
 	} {
 		found := it.validate(with(configured, changes))
 		it.refused(found, at, "")
@@ -158,9 +165,14 @@ func TestTheRuleOfSecretsIsTheServers(t *testing.T) {
 		return found
 	}
 	for _, name := range []string{
-		"x-shop", "Authorization", "cookie", "x-api-key", "x-api_key", "x-apikey", "api.key", "key", "x-key", "keys", "x-pin", "pin", "code", "sid", "SIG",
-		"x-signature", "www-authenticate", "author", "x-author", "x-authored", "x-otp", "session-id", "license-key", "x-licence-key", "passport", "password",
-		"x-encryption-key", "x-public-key", "masterkey", "x-bearer", "jwt", "x-csrf", "pwd", "pwds", "credentials", "subscription-key", "x-access-keys",
+		"x-shop", "Authorization", "cookie", "x-api-key", "x-api_key", "x-apikey", "api.key", "key", "x-key", "keys", "x-pin", "pin",
+		"code",
+		"sid", "SIG",
+		"x-signature", "www-authenticate", "author", "x-author", "x-authored", "x-otp", "session-id", "license-key",
+		"x-licence-key",
+		"passport", "password",
+		"x-encryption-key", "x-public-key", "masterkey", "x-bearer", "jwt", "x-csrf", "pwd", "pwds", "credentials",
+		"subscription-key", "x-access-keys",
 	} {
 		if hidden := shown(receiver, map[string]string{name: "7"}).Headers[name] == redacted; hidden != isSecretHeader(name, "7") {
 			t.Errorf("the server hides header %s: %v", name, hidden)
@@ -170,14 +182,17 @@ func TestTheRuleOfSecretsIsTheServers(t *testing.T) {
 			t.Errorf("the server hides a part of %s: %v", address, hidden)
 		}
 	}
-	for _, value := range []string{"Bearer x", "bearer  x", "Bearer", "Basic eDp5", "Token 7", "tokens 7", "ApiKey 7", "Digest a=b", "digestive a", "x Bearer y"} {
-		if hidden := shown(receiver, map[string]string{"x-shop": value}).Headers["x-shop"] == redacted; hidden != isSecretHeader("x-shop", value) {
+	for _, value := range []string{"Bearer x", "bearer  x", "Bearer", "Basic eDp5", "Token 7", "tokens 7", "ApiKey 7",
+		"Digest a=b", "digestive a", "x Bearer y"} {
+		hidden := shown(receiver, map[string]string{"x-shop": value}).Headers["x-shop"] == redacted
+		if hidden != isSecretHeader("x-shop", value) {
 			t.Errorf("the server hides %q: %v", value, hidden)
 		}
 	}
 	for _, address := range []string{
 		"https://shop.example/a@b", "https://shop.example/?a=b@c", "https://shop.example/;token=7",
-		"https://shop.example/?%74oken=7", "https://shop.example/?to%ken=7", "https://shop.example/?token", "https://shop.example/?token=", "https://shop.example/?a=1&pin=2",
+		"https://shop.example/?%74oken=7", "https://shop.example/?to%ken=7", "https://shop.example/?token",
+		"https://shop.example/?token=", "https://shop.example/?a=1&pin=2",
 		"https://shop.example/?a=token", "https://shop.example/?a+key=1", "https://shop.example/?api+key=1",
 	} {
 		if hidden := shown(address, nil).CallbackURL != address; hidden != hasSecret(address) {
@@ -192,7 +207,8 @@ func TestSecretsThatAreNotYetKnownAreWritten(t *testing.T) {
 	it := f.resource("tocsin_schedule")
 	configured := secretsOf(namespace, "planted")
 	it.apply(configured)
-	it.differs(with(configured, tree{"secret_headers": tree{"authorization": unknown}}), "callback_url", "has_secrets", "on_failure", "version")
+	it.differs(with(configured, tree{"secret_headers": tree{"authorization": unknown}}), "callback_url", "has_secrets",
+		"on_failure", "version")
 	if text := fmt.Sprint(it.state); strings.Contains(text, "planted") {
 		t.Error("a secret is in the state")
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// tree is an object of Terraform's as plain values: texts, truth values, *big.Float, lists as []any, maps and objects as tree; nil
-// for null, and unknown for what is known only after the apply. With it one piece of code serves all kinds of objects.
+// tree is an object of Terraform's as plain values: texts, truth values, *big.Float, lists as []any, maps and objects as
+// tree; nil for null, and unknown for what is known only after the apply. With it one piece of code serves all kinds of
+// objects.
 type tree = map[string]any
 
 type notYetKnown struct{}

@@ -142,8 +142,8 @@ func encoded(attribute schema.Attribute, value any) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// shown is an object of the API's as the state has it: without secrets, and null where there is nothing. The truth value: it has
-// secrets.
+// shown is an object of the API's as the state has it: without secrets, and null where there is nothing. The truth value: it
+// has secrets.
 func shown(of attributes, answered object) (tree, bool, error) {
 	found, secrets := tree{}, false
 	for name, attribute := range of {
