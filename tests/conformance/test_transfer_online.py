@@ -65,6 +65,8 @@ __all__ = ["store"]
 NODE = b"another-incarnat"
 #: How much a server changes while the transfer makes one call: with a chance of one half it would never come to an end.
 _ACTIVITY = 0.3
+#: Calls of the transfer between two moments at which the server beats and reads the mark: these calls would be half of all.
+_LOOKS_EVERY = 4
 #: Calls of the transfer between two of those at which it is killed, in as many transfers.
 _KILL_EVERY = 23
 
@@ -78,7 +80,7 @@ class BusyServer:
         self.epochs: dict[int, int] = {}
         self.live: dict[bytes, tuple[int, StoredRow]] = {}
         self.failed: list[tuple[int, FailureRow]] = []
-        self.number = self.beats = self.changes = self.claims = 0
+        self.number = self.steps = self.beats = self.changes = self.claims = 0
         self.logs = False
 
     async def start(self) -> None:
@@ -103,6 +105,13 @@ class BusyServer:
 
     async def step(self) -> None:
         """What it does between two calls of the transfer."""
+        self.steps += 1
+        if self.steps % _LOOKS_EVERY == 0:
+            await self._look()
+        while self.epochs and self.random.random() < _ACTIVITY:
+            await self.change()
+
+    async def _look(self) -> None:
         mark = await read_mark(self.source)
         phase = None if mark is None else mark.phase
         if not self.epochs:
@@ -115,14 +124,11 @@ class BusyServer:
                 await self.log.release(shard_id, epoch=epoch, owner=NODE)
             self.epochs.clear()
             await self.source.forget_member(NODE)
-            return
-        if mark is not None and phase == "copying":
+        elif mark is not None and phase == "copying":
             self.log.on = True
             if self.logs and await self.log.settled():
                 await self.log.announce(mark.transfer)
             self.logs = True
-        while self.random.random() < _ACTIVITY:
-            await self.change()
 
     async def change(self) -> None:
         """Writes a batch of one shard, as an engine would."""
