@@ -281,7 +281,7 @@ func TestScheduleThatHasEnded(t *testing.T) {
 	it.refresh()
 	it.unchanged(configured)
 
-	// More occurrences begin it anew.
+	// With more occurrences it starts over.
 	it.apply(with(configured, tree{"max_occurrences": 4}))
 	found, err = server.Client().Schedules.Get(t.Context(), "shop", "twice")
 	if err != nil || found.Status != tocsin.ScheduleStatusActive {
