@@ -19,7 +19,7 @@ func schedules() *kind {
 	return &kind{
 		name: "schedule",
 		description: "A schedule: it calls a URL at the instants of a cron expression, or at intervals. One that has ended by " +
-			"itself, at `end_at` or after `max_occurrences`, stays in the state; with a change, it starts over.",
+			"itself, at `end_at` or after `max_occurrences`, stays in the state; a change lets it start over.",
 		key: []string{"namespace", "id"},
 		attributes: joined(marks(), timing(), allHooks(""), attributes{
 			"namespace":           naming("The namespace's name."),
