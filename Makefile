@@ -102,14 +102,33 @@ lint-workflows: ## check .github/workflows with actionlint
 	@build/actionlint -shellcheck= -pyflakes=
 
 .PHONY: lint-go race-go
-lint-go: ## check the Go SDK with gofmt, go vet and staticcheck
-	@cd sdks/go && test -z "$$(gofmt -l .)" || { gofmt -l sdks/go; exit 1; }
+lint-go: ## check the Go SDK and the Terraform provider with gofmt, go vet and staticcheck
+	@found=$$(gofmt -l sdks/go integrations) && test -z "$$found" || { echo "$$found"; exit 1; }
 	@mkdir -p build
 	@cd sdks/go/tests && go build -o ../../../build/staticcheck honnef.co/go/tools/cmd/staticcheck && go vet ./... && ../../../build/staticcheck ./...
 	@cd sdks/go && go vet ./... && ../../build/staticcheck ./...
+	@cd integrations/terraform && go vet ./... && ../../build/staticcheck ./...
 
 race-go: ## run the tests of the Go SDK with the race detector
 	@cd sdks/go && CGO_ENABLED=1 go test -race ./...
+
+# The Terraform provider, in the folders from which Terraform installs it.
+TERRAFORM := integrations/terraform
+TERRAFORM_VERSION = $(shell sed -n 's/^const Version = "\(.*\)"/\1/p' sdks/go/tocsin/client.go)
+TERRAFORM_MIRROR = build/terraform/tocsin.dev/tocsin/tocsin/$(TERRAFORM_VERSION)
+
+.PHONY: terraform test-terraform terraform-docs
+terraform: ## build the Terraform provider into build/terraform
+	@platform=$$(go env GOOS)_$$(go env GOARCH) && cd $(TERRAFORM) && go build \
+	-o $(CURDIR)/$(TERRAFORM_MIRROR)/$$platform/terraform-provider-tocsin_v$(TERRAFORM_VERSION) .
+
+test-terraform: $(VENV)/.dev ## test the Terraform provider on a real server, also with terraform or tofu if there is one
+	@$(BIN)/python -m pytest -q $(TERRAFORM)/tests $(ARGS)
+
+terraform-docs: ## make docs/reference/terraform.md from the schemas of the Terraform provider
+	@mkdir -p build
+	@cd $(TERRAFORM) && go run ./cmd/docs >$(CURDIR)/build/terraform.md
+	@mv build/terraform.md docs/reference/terraform.md
 
 .PHONY: test-sdks
 test-sdks: $(VENV)/.dev ## run each SDK's scenarios and vectors on a real server: make test-sdks ARGS=python

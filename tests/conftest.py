@@ -37,6 +37,7 @@ _SLOW = {
     "tests/integration/server/test_openapi_conformance.py": 30.0,
     "sdks/go/tests/": 15.0,
     "sdks/java/tests/": 15.0,
+    "integrations/terraform/tests/": 15.0,
     "tests/integration/server/test_overload.py": 15.0,
     "tests/native/": 15.0,
     "tests/integration/cluster/": 10.0,
@@ -85,6 +86,7 @@ _SLOW = {
 _WIDE = (
     "sdks/go/tests/",
     "sdks/java/tests/",
+    "integrations/terraform/tests/",
     "sdks/typescript/tests/",
     "sdks/python/tests/test_docs.py",
     "sdks/python/tests/test_migration_guides.py",

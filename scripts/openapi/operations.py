@@ -312,7 +312,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
     "Calendars": {
         "putCalendar": About(
             "Create or replace a calendar",
-            errors=("TOO_MANY_CALENDARS", *_FLOW_CHANGE_ERRORS),
+            errors=("TOO_MANY_CALENDARS", "VERSION_CONFLICT", *_FLOW_CHANGE_ERRORS),
             example={
                 **_CALENDAR,
                 "timeZone": "Europe/Berlin",
@@ -329,7 +329,7 @@ OPERATIONS: dict[str, dict[str, About]] = {
         ),
         "deleteCalendar": About(
             "Delete a calendar",
-            errors=("CALENDAR_NOT_FOUND", "CALENDAR_IN_USE", *_FLOW_CHANGE_ERRORS),
+            errors=("CALENDAR_NOT_FOUND", "CALENDAR_IN_USE", "VERSION_CONFLICT", *_FLOW_CHANGE_ERRORS),
             example=_CALENDAR,
         ),
     },

@@ -193,6 +193,11 @@ NOT_RUN = {
         'npm install "$TOCSIN/sdks/typescript/': "npm ci needs packages; test_sdk_installation.py types it where they are",
         "node first-timer.mjs": "sdks/typescript/tests/test_typescript_docs.py runs all programs",
     },
+    "docs/how-to/terraform.md": {
+        "make terraform": "needs Go's modules; integrations/terraform's acceptance test builds and installs it",
+        "terraform init": "the acceptance test applies the page's configuration",
+        "terraform import": "the acceptance test imports its resources",
+    },
     "docs/how-to/nats.md": {
         "nats sub": "NATS's own client, which only shows; tests/integration/messaging subscribes to the same subjects",
     },
@@ -208,6 +213,7 @@ TRIED = {
 NOT_TRIED = {
     "ts": "a program of another system, shown to compare",
     "cql": "roles, which take a server of Cassandra with passwords",
+    "hcl": "a configuration that the acceptance test of the Terraform provider applies",
     "ini": "settings for a database server, sized for a real one",
     "js": "a program of the TypeScript SDK's page or of a guide, which the tests of the SDKs run",
     "nginx": "nginx is not among what tests may expect on a machine",

@@ -75,6 +75,7 @@ KEPT = (
     Kept("src/tocsin/", "octet", _MEDIA_TYPE),
     Kept("docs/reference/", "octet", _MEDIA_TYPE),
     Kept("sdks/", "octet", _MEDIA_TYPE),
+    Kept("integrations/", "octet", _MEDIA_TYPE),
     Kept("tests/", "octet", _MEDIA_TYPE),
     Kept("src/tocsin/model/ids.py", "ring", "the hash ring of shards"),
 )

@@ -18,6 +18,7 @@ _TESTS = "tests/unit/test_schedules.py::"
 _UPKEEP = "tests/simulation/test_schedule_upkeep.py::"
 _CALENDARS = "tests/properties/test_calendar_schedules.py::"
 _REPLANNING = "tests/properties/test_replanning.py::"
+_PASSES = "tests/simulation/test_replanning_passes.py::"
 
 
 def _mutation(name: str, rule: int, *edits: Edit, caught_by: str = "") -> Mutation:
@@ -109,6 +110,18 @@ MUTATIONS = [
         0,
         drop("tocsin.timers.engine.replanning:Replanning._check_namespace", "self._replan"),
         caught_by=_UPKEEP + "test_newer_time_zones_reach_schedules_that_wait",
+    ),
+    _mutation(
+        "a plan that was not written is not made again",
+        0,
+        drop("tocsin.timers.engine.replanning:_Replanned._refused", "self._checked.pop"),
+        caught_by=_PASSES + "test_a_plan_that_was_not_written_is_made_again",
+    ),
+    _mutation(
+        "what another node has planned is not checked",
+        0,
+        never("tocsin.timers.engine.replanning:Replanning._begin", "epoch > checked + 1"),
+        caught_by=_PASSES + "test_what_another_node_has_planned_meanwhile_is_checked_after_the_shard_is_claimed_again",
     ),
     _mutation(
         "a due row fires though a changed calendar excludes it",

@@ -41,6 +41,8 @@ type Client struct {
 	Namespaces *Namespaces
 	// Flows are rules that limit how many attempts begin, and are in flight at once.
 	Flows *Flows
+	// Calendars are dates by name that schedules skip, or on which alone they fire.
+	Calendars *Calendars
 	// Destinations are the hosts to which timers are sent.
 	Destinations *Destinations
 	// Cluster shows the servers.
@@ -191,7 +193,7 @@ func NewClient(baseURL string, options ...Option) *Client {
 func newClient(shared part) *Client {
 	return &Client{
 		&Timers{shared}, &Schedules{shared}, &Failures{shared}, &Jobs{shared}, &Namespaces{shared}, &Flows{shared},
-		&Destinations{shared}, &ClusterView{shared}, &Keys{shared}, &Audit{shared}, shared,
+		&Calendars{shared}, &Destinations{shared}, &ClusterView{shared}, &Keys{shared}, &Audit{shared}, shared,
 	}
 }
 

@@ -53,9 +53,18 @@ func (f *Flows) Resume(ctx context.Context, namespace, match string) (*Flow, err
 // Delete deletes the rule: its keys are subject to the rule with the next longest prefix, or not limited. ErrFlowNotFound: there
 // is no such rule.
 func (f *Flows) Delete(ctx context.Context, namespace, match string) error {
-	name := constant(FlowName{Namespace: namespace, Match: match})
-	get := &call{operation: "getFlow", body: name}
-	return f.delete(ctx, &call{operation: "deleteFlow", body: name}, get, func(*reply) (bool, error) { return false, nil })
+	return f.deleteFlow(ctx, DeleteFlow{Namespace: namespace, Match: match})
+}
+
+// DeleteVersion is Delete of this version only. ErrVersionConflict: the rule has another one.
+func (f *Flows) DeleteVersion(ctx context.Context, namespace, match string, version int) error {
+	return f.deleteFlow(ctx, DeleteFlow{Namespace: namespace, Match: match, ExpectedVersion: Some(version)})
+}
+
+func (f *Flows) deleteFlow(ctx context.Context, flow DeleteFlow) error {
+	remove := &call{operation: "deleteFlow", body: constant(flow)}
+	get := &call{operation: "getFlow", body: constant(FlowName{Namespace: flow.Namespace, Match: flow.Match})}
+	return f.delete(ctx, remove, get, func(*reply) (bool, error) { return false, nil })
 }
 
 func (f *Flows) ask(ctx context.Context, operation string, body json.Marshaler) (*Flow, error) {

@@ -856,6 +856,8 @@ type CreateSchedule struct {
 	CallbackURL string
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy string
+	// Whether a new schedule begins paused; one that exists stays as it is. Default false.
+	Paused bool
 	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
 	ExpectedVersion Opt[int]
 	// Writes nothing: the response shows what would be written. Default false.
@@ -934,6 +936,7 @@ func (v *CreateSchedule) members(to []member) []member {
 		member{"id", &v.ID, true},
 		member{"callbackUrl", &v.CallbackURL, true},
 		member{"managedBy", &v.ManagedBy, false},
+		member{"paused", &v.Paused, false},
 		member{"expectedVersion", &v.ExpectedVersion, false},
 		member{"dryRun", &v.DryRun, false},
 		member{"payload", &v.Payload, false},
@@ -2133,7 +2136,8 @@ func (v *DeleteFlow) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// PutCalendar: A calendar with all its dates; send at least one of dates, ranges and weekdays.
+// PutCalendar: A calendar with all its dates; send at least one of dates, ranges and weekdays. Without managedBy
+// the calendar keeps it; null removes it.
 type PutCalendar struct {
 	// The namespace's name.
 	Namespace string
@@ -2147,6 +2151,12 @@ type PutCalendar struct {
 	Ranges []DateRange
 	// Weekdays, of every week.
 	Weekdays []Weekday
+	// What it is for, in one line; shown in lists.
+	Description string
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy Opt[string]
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
 }
 
 func (v *PutCalendar) members(to []member) []member {
@@ -2157,6 +2167,9 @@ func (v *PutCalendar) members(to []member) []member {
 		member{"dates", &v.Dates, false},
 		member{"ranges", &v.Ranges, false},
 		member{"weekdays", &v.Weekdays, false},
+		member{"description", &v.Description, false},
+		member{"managedBy", &v.ManagedBy, false},
+		member{"expectedVersion", &v.ExpectedVersion, false},
 	)
 }
 
@@ -2245,6 +2258,34 @@ func (v ListCalendars) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
 func (v *ListCalendars) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
+// DeleteCalendar: A calendar to delete.
+type DeleteCalendar struct {
+	// The namespace's name.
+	Namespace string
+	// The calendar's name, unique in its namespace.
+	Name string
+	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+	ExpectedVersion Opt[int]
+}
+
+func (v *DeleteCalendar) members(to []member) []member {
+	return append(to,
+		member{"namespace", &v.Namespace, true},
+		member{"name", &v.Name, true},
+		member{"expectedVersion", &v.ExpectedVersion, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v DeleteCalendar) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *DeleteCalendar) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
@@ -4175,6 +4216,10 @@ type Calendar struct {
 	CreatedAt time.Time
 	// An RFC 3339 instant with a time zone.
 	UpdatedAt time.Time
+	// What it is for, in one line; shown in lists.
+	Description string
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
 }
 
 func (v *Calendar) members(to []member) []member {
@@ -4188,6 +4233,8 @@ func (v *Calendar) members(to []member) []member {
 		member{"version", &v.Version, true},
 		member{"createdAt", &v.CreatedAt, true},
 		member{"updatedAt", &v.UpdatedAt, true},
+		member{"description", &v.Description, false},
+		member{"managedBy", &v.ManagedBy, false},
 	)
 }
 
@@ -4274,6 +4321,10 @@ type CalendarSummary struct {
 	FirstDate string
 	// The last of them: a calendar that ends soon has to be put again.
 	LastDate string
+	// What it is for, in one line; shown in lists.
+	Description string
+	// The declaration that it comes from, such as the name of a repository.
+	ManagedBy string
 }
 
 func (v *CalendarSummary) members(to []member) []member {
@@ -4289,6 +4340,8 @@ func (v *CalendarSummary) members(to []member) []member {
 		member{"updatedAt", &v.UpdatedAt, true},
 		member{"firstDate", &v.FirstDate, false},
 		member{"lastDate", &v.LastDate, false},
+		member{"description", &v.Description, false},
+		member{"managedBy", &v.ManagedBy, false},
 	)
 }
 

@@ -27,7 +27,17 @@ func (s *Schedules) Update(ctx context.Context, change UpdateSchedule) (*Schedul
 
 // Delete ends the schedule. ErrScheduleEnded: it had ended before.
 func (s *Schedules) Delete(ctx context.Context, namespace, scheduleID string) error {
-	remove, get := scheduleNamed("deleteSchedule", namespace, scheduleID), scheduleNamed("getSchedule", namespace, scheduleID)
+	return s.deleteSchedule(ctx, DeleteSchedule{Namespace: namespace, ScheduleID: scheduleID})
+}
+
+// DeleteVersion is Delete of this version only. ErrVersionConflict: the schedule has another one.
+func (s *Schedules) DeleteVersion(ctx context.Context, namespace, scheduleID string, version int) error {
+	return s.deleteSchedule(ctx, DeleteSchedule{Namespace: namespace, ScheduleID: scheduleID, ExpectedVersion: Some(version)})
+}
+
+func (s *Schedules) deleteSchedule(ctx context.Context, schedule DeleteSchedule) error {
+	remove := &call{operation: "deleteSchedule", body: constant(schedule)}
+	get := scheduleNamed("getSchedule", schedule.Namespace, schedule.ScheduleID)
 	return s.delete(ctx, remove, get, func(answer *reply) (bool, error) {
 		schedule, err := readJSON[Schedule](answer)
 		return err == nil && schedule.Status == ScheduleStatusEnded, err

@@ -1,5 +1,6 @@
 /** The client. */
 
+import { Calendars } from "./calendars.js";
 import { Calls } from "./calls.js";
 import { type ClientOptions, Session } from "./core/session.js";
 import { Destinations } from "./destinations.js";
@@ -19,6 +20,7 @@ export class Client {
   readonly jobs: Jobs;
   readonly namespaces: Namespaces;
   readonly flows: Flows;
+  readonly calendars: Calendars;
   readonly destinations: Destinations;
   readonly keys: Keys;
   readonly audit: Audit;
@@ -34,6 +36,7 @@ export class Client {
     this.jobs = new Jobs(this.session);
     this.namespaces = new Namespaces(this.session);
     this.flows = new Flows(this.session);
+    this.calendars = new Calendars(this.session);
     this.destinations = new Destinations(this.session);
     this.keys = new Keys(this.session);
     this.audit = new Audit(this.session);

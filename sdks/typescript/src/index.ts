@@ -11,6 +11,7 @@
  */
 
 export { Batcher, type BatcherOptions } from "./batcher.js";
+export { Calendars } from "./calendars.js";
 export { Calls, type NewServiceCall, newTenantId, type SecretRotation, type ServiceCallFilter } from "./calls.js";
 export { Client } from "./client.js";
 export type { Created, ItemResult, NotCreated } from "./core/batches.js";

@@ -23,6 +23,13 @@ TimeZone = Annotated[
     str,
     typer.Option("--time-zone", metavar="ZONE", help="IANA time zone in which the dates begin and end."),
 ]
+Description = Annotated[str | None, typer.Option("--description", metavar="TEXT", help="What it is for, in one line.")]
+ExpectedVersion = Annotated[
+    int | None,
+    typer.Option(
+        "--expected-version", metavar="N", help="Only if it has this version; 0: only if there is none.", min=0
+    ),
+]
 
 
 @command(app, "put", example="calendars put holidays-de --date 2027-01-01 --range 2027-12-24/2027-12-26")
@@ -40,11 +47,13 @@ def put(
         typer.Option("--weekday", metavar="DAY", help="A day of every week: MON to SUN. May be repeated."),
     ] = None,
     time_zone: TimeZone = "UTC",
+    description: Description = None,
+    expected_version: ExpectedVersion = None,
     namespace: Namespace = "default",
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
-    """Create a calendar, or replace all its dates. Schedules that name it are planned again."""
+    """Create a calendar, or replace all that it has. Schedules that name it are planned again."""
     request = given(
         namespace=namespace,
         name=name,
@@ -52,6 +61,8 @@ def put(
         dates=dates or None,
         ranges=[_range(each) for each in ranges or []] or None,
         weekdays=[each.upper() for each in weekdays or []] or None,
+        description=description,
+        expectedVersion=expected_version,
     )
     _show(server.post("/calendars/put", request), as_json)
 
@@ -67,6 +78,7 @@ def import_calendar(
         typer.Option("--from", metavar="DATE", help="Dates before this one are left out.", show_default="1 January"),
     ] = None,
     time_zone: TimeZone = "UTC",
+    description: Description = None,
     namespace: Namespace = "default",
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
@@ -94,7 +106,9 @@ def import_calendar(
         found = read_dates(content, time_zone, begin)
     except BadCalendar as error:
         raise Refused(f"{file} {error}") from None
-    request = {"namespace": namespace, "name": name or file.stem, "timeZone": time_zone, "dates": found}
+    request = given(
+        namespace=namespace, name=name or file.stem, timeZone=time_zone, dates=found, description=description
+    )
     put_calendar = server.post("/calendars/put", request)
     if not as_json:
         output.note(f"{len(found)} dates from {found[0]} to {found[-1]}.")
@@ -119,7 +133,7 @@ def list_calendars(
 ) -> None:
     """List the calendars of a namespace by name."""
     answer = server.post("/calendars/list", given(namespace=namespace, limit=limit, cursor=cursor))
-    columns = ("name", "timeZone", "dateCount", "rangeCount", "weekdays", "firstDate", "lastDate")
+    columns = ("name", "timeZone", "dateCount", "rangeCount", "weekdays", "firstDate", "lastDate", "managedBy")
     output.print_page(
         answer,
         as_json,

@@ -8,6 +8,7 @@ one date, also where clocks go back over midnight.
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -16,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.instants import INSTANT_MIN
 from tocsin.model.recurrence import time_zone
 
@@ -27,6 +29,9 @@ DATES_MAX, RANGES_MAX = 10_000, 1_000
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 #: The dates that a calendar may have. Schedules fire no later.
 DATE_MIN, DATE_MAX = date(1970, 1, 1), date(9998, 12, 31)
+#: Bad dates that one error lists.
+_ERRORS_MAX = 20
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 #: Runs of dates that are looked at to find how far instants are excluded: three years, if they change daily.
 _RUNS_MAX = 1_000
@@ -46,7 +51,8 @@ class DateRange(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 class Calendar(msgspec.Struct, frozen=True, omit_defaults=True):
     """A named set of dates: those that it lists, those of its ranges, and the weekdays of every week. All three are sorted,
-    without duplicates. `weekdays` has names of `WEEKDAYS`. `version` is its record's."""
+    without duplicates. `weekdays` has names of `WEEKDAYS`. `version` is its record's. `managed_by` names the declaration that
+    it comes from; `description` is for people."""
 
     namespace: str
     name: str
@@ -57,6 +63,56 @@ class Calendar(msgspec.Struct, frozen=True, omit_defaults=True):
     ranges: tuple[DateRange, ...] = ()
     weekdays: tuple[str, ...] = ()
     version: int = 1
+    managed_by: str | None = None
+    description: str | None = None
+
+
+class Dates(NamedTuple):
+    """The dates of a calendar, as `Calendar` has them."""
+
+    dates: tuple[date, ...]
+    ranges: tuple[DateRange, ...]
+    weekdays: tuple[str, ...]
+
+
+def read_dates(dates: Sequence[str], ranges: Sequence[tuple[str, str]], weekdays: Iterable[str]) -> Dates:
+    """The dates that these texts stand for, in any order and with duplicates; the names of `weekdays` are valid. Raises
+    InvalidInput, of bad dates with the first few, if one is none, if they are too many, or if there is none at all."""
+    errors = [
+        FieldError(name, f"has {number} entries; send at most {most}")
+        for name, number, most in (("dates", len(dates), DATES_MAX), ("ranges", len(ranges), RANGES_MAX))
+        if number > most
+    ]
+    if errors:
+        raise InvalidInput(*errors)
+    days = {_date(f"dates[{at}]", text, errors) for at, text in enumerate(dates)}
+    spans = set()
+    for at, (first, last) in enumerate(ranges):
+        span = _date(f"ranges[{at}].first", first, errors), _date(f"ranges[{at}].last", last, errors)
+        spans.add(span)
+        if span[1] < span[0]:
+            errors.append(FieldError(f"ranges[{at}].last", "is before first; send the later date as last"))
+    found = Dates(
+        tuple(sorted(days)),
+        tuple(DateRange(*span) for span in sorted(spans)),
+        tuple(sorted({str(each) for each in weekdays}, key=WEEKDAYS.index)),
+    )
+    if not any(found):
+        errors.append(FieldError("", "the calendar has no dates; send dates, ranges or weekdays"))
+    if errors:
+        raise InvalidInput(*errors[:_ERRORS_MAX])
+    return found
+
+
+def _date(path: str, text: str, errors: list[FieldError]) -> date:
+    """The date in a text; `DATE_MIN` for one that is reported."""
+    try:
+        if _DATE.fullmatch(text) and DATE_MIN <= (day := date.fromisoformat(text)) <= DATE_MAX:
+            return day
+    except ValueError:
+        pass
+    errors.append(FieldError(path, f"is no date from {DATE_MIN} to {DATE_MAX}; write it as 2027-12-25"))
+    return DATE_MIN
 
 
 class Run(NamedTuple):

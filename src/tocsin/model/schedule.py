@@ -239,9 +239,11 @@ def status_of(state: State) -> ScheduleStatus:
 
 class Put(msgspec.Struct, frozen=True, gc=False, tag="put"):
     """Creates the schedule that the operation's timer has, or gives the present one its definition. `expected_version` is
-    that of the schedule that it applies to, here and in what follows; 0: there is none; None: whichever."""
+    that of the schedule that it applies to, here and in what follows; 0: there is none; None: whichever. `paused`: one
+    that is created begins paused; the present one stays as it is."""
 
     expected_version: int | None = None
+    paused: bool = False
 
 
 class Edit(msgspec.Struct, frozen=True, gc=False, tag="edit"):

@@ -202,6 +202,44 @@ def decode_record(record: bytes) -> Timer:
         raise RecordUndecodable(str(error) or type(error).__name__) from error
 
 
+class PlannedDefinition(msgspec.Struct, gc=False):
+    """What of a schedule's definition decides whether its plan is still the right one."""
+
+    cron: str | None = None
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+
+
+class PlannedState(msgspec.Struct, gc=False):
+    """The time zones and calendars that planned a schedule, as `State` has them."""
+
+    tzdata: str = ""
+    calendars: str = ""
+
+
+class PlannedSchedule(msgspec.Struct, gc=False):
+    """The parts of a schedule that show which calendars it names, and by what it was planned."""
+
+    definition: PlannedDefinition
+    state: PlannedState
+
+
+class _Planned(msgspec.Struct, gc=False):
+    schedule: PlannedSchedule
+
+
+_planned_decoder = msgspec.json.Decoder(_Planned)
+
+
+def planned_schedule(record: bytes) -> PlannedSchedule | None:
+    """These parts of a stored schedule, in a fraction of the time that `decode_record` takes; None for a record that can't be
+    decoded, or is no schedule's."""
+    try:
+        return _planned_decoder.decode(record).schedule
+    except UNUSABLE:
+        return None
+
+
 def damaged_record(error: BaseException, stored: bytes) -> bytes:
     """The record of a row whose stored form its store can't read: the reason as a line of JSON, then the stored bytes
     unchanged. `decode_record` refuses it with the reason."""

@@ -23,32 +23,15 @@ from tocsin.model.errors import (
 from tocsin.model.ids import namespace_hash, shards_of_namespace
 from tocsin.model.namespace import RESERVED_PREFIX
 from tocsin.model.schedule import Definition
+from tocsin.model.timer import planned_schedule
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.namespaces import Namespaces, until_known_everywhere
+from tocsin.timers.namespaces import Namespaces, refuse_version, until_known_everywhere
 
 #: Attempts at a change of a calendar that others change at the same time.
 _TRIES_MAX = 10
 #: Schedules that one read returns when those are looked for that name a calendar; how many of them are counted, and named.
 _PAGE_ROWS, _USERS_MAX, _NAMED_MAX = 500, 1_000, 5
-
-
-class _Definition(msgspec.Struct, gc=False):
-    only: tuple[str, ...] = ()
-    skip: tuple[str, ...] = ()
-
-
-class _Schedule(msgspec.Struct, gc=False):
-    definition: _Definition
-
-
-class _Record(msgspec.Struct, gc=False):
-    """The part of a schedule's record that names its calendars."""
-
-    schedule: _Schedule
-
-
-_record = msgspec.json.Decoder(_Record)
 
 
 class StoredCalendars:
@@ -69,18 +52,29 @@ class StoredCalendars:
         """The calendar. Raises CalendarNotFound."""
         return _found((await self._stored(namespace)).get(name), namespace, name)
 
-    async def put(self, wanted: Calendar) -> Calendar:
-        """Creates the calendar, or replaces its dates. Raises TooManyCalendars."""
+    async def put(
+        self,
+        wanted: Calendar,
+        managed_by: str | msgspec.UnsetType | None = msgspec.UNSET,
+        expected_version: int | msgspec.UnsetType = msgspec.UNSET,
+    ) -> tuple[Calendar, bool]:
+        """Creates the calendar, or replaces all that it has; its mark of who manages it stays if none is given. Returns it as
+        it is stored, and whether that has changed. Raises TooManyCalendars, and VersionConflict if the calendar has not the
+        version that is expected (0: there is none)."""
         async with self._turn:
-            calendar = await self._put(wanted)
+            calendar, changed = await self._put(wanted, managed_by, expected_version)
         await self._apply_everywhere()
-        return calendar
+        return calendar, changed
 
-    async def delete(self, namespace: str, name: str) -> None:
-        """Removes the calendar. Raises CalendarNotFound, and CalendarInUse if live schedules name it."""
+    async def delete(
+        self, namespace: str, name: str, expected_version: int | msgspec.UnsetType = msgspec.UNSET
+    ) -> None:
+        """Removes the calendar. Raises CalendarNotFound, CalendarInUse if live schedules name it, and VersionConflict if it
+        has not the version that is expected."""
         async with self._turn:
             await self._refresh_to_change(namespace)
-            _found(self.known(namespace).get(name), namespace, name)
+            known = _found(self.known(namespace).get(name), namespace, name)
+            _refuse_version(name, known, expected_version)
             await self._refuse_used(namespace, name)
             await self._namespaces.read(delete_calendar(self._context.store, namespace, name))
             await self._namespaces.refresh()
@@ -117,30 +111,34 @@ class StoredCalendars:
         self._namespaces.get(namespace)
         self._namespaces.refuse_deleting(namespace)
 
-    async def _put(self, wanted: Calendar) -> Calendar:
+    async def _put(
+        self, wanted: Calendar, managed_by: str | msgspec.UnsetType | None, expected_version: int | msgspec.UnsetType
+    ) -> tuple[Calendar, bool]:
         store, read, namespace = self._context.store, self._namespaces.read, wanted.namespace
         for _ in range(_TRIES_MAX):
             await self._refresh_to_change(namespace)
             all_known = self.known(namespace)
             known, now = all_known.get(wanted.name), self._context.clock.now_us()
+            _refuse_version(wanted.name, known, expected_version)
             if known is None and len(all_known) >= CALENDARS_MAX:
                 raise TooManyCalendars(
                     f"namespace {namespace!r} has {CALENDARS_MAX} calendars, the maximum; delete one, or put the dates into "
                     "another"
                 )
-            changed = msgspec.structs.replace(wanted, created_at=now, updated_at=now, version=1)
+            mark = (None if known is None else known.managed_by) if managed_by is msgspec.UNSET else managed_by
+            changed = msgspec.structs.replace(wanted, created_at=now, updated_at=now, version=1, managed_by=mark)
             if known is not None:
                 same = msgspec.structs.replace(
                     changed, created_at=known.created_at, updated_at=known.updated_at, version=known.version
                 )
                 if same == known:
-                    return known
+                    return known, False
                 changed = msgspec.structs.replace(changed, created_at=known.created_at, version=known.version + 1)
             if await read(put_calendar(store, changed)):
                 await self._namespaces.refresh()
                 if known is None:
                     await self._withdraw_orphan(namespace, wanted.name)
-                return changed
+                return changed, True
         raise Conflict(
             f"others changed calendar {wanted.name!r} in namespace {namespace!r} at the same time {_TRIES_MAX} times; try "
             "again"
@@ -201,13 +199,15 @@ def _found(calendar: Calendar | None, namespace: str, name: str) -> Calendar:
     return calendar
 
 
+def _refuse_version(name: str, known: Calendar | None, expected: int | msgspec.UnsetType) -> None:
+    version = None if expected is msgspec.UNSET else expected
+    refuse_version(f"calendar {name!r}", 0 if known is None else known.version, version)
+
+
 def _names(record: bytes, name: str) -> bool:
     """Whether a stored schedule names the calendar. One that can't be read doesn't keep it."""
-    try:
-        definition = _record.decode(record).schedule.definition
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return name in definition.only or name in definition.skip
+    planned = planned_schedule(record)
+    return planned is not None and (name in planned.definition.only or name in planned.definition.skip)
 
 
 def _listed(users: Collection[str]) -> str:

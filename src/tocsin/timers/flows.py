@@ -19,7 +19,6 @@ from tocsin.model.errors import (
     NamespaceNotFound,
     TooManyFlows,
     Unavailable,
-    VersionConflict,
 )
 from tocsin.model.flow import FLOWS_MAX, Flow, FlowLimits, FlowRules
 from tocsin.model.namespace import RESERVED_PREFIX
@@ -28,7 +27,7 @@ from tocsin.timers.cluster_view import others_alive
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_shown import counts
 from tocsin.timers.engine.supervisor import Supervisor
-from tocsin.timers.namespaces import Namespaces, until_known_everywhere
+from tocsin.timers.namespaces import Namespaces, refuse_version, until_known_everywhere
 
 #: Attempts at a change of a rule that others change at the same time.
 _TRIES_MAX = 10
@@ -79,7 +78,7 @@ class Flows:
 
         def change(known: Flow | None) -> Flow:
             nonlocal unchanged
-            _refuse_unexpected(known, match, expected_version)
+            refuse_version(f"flow {match!r}", 0 if known is None else known.version, expected_version)
             now = self._context.clock.now_us()
             if per_key is not None and per_key.ordered:
                 self._refuse_shards(namespace)
@@ -119,7 +118,8 @@ class Flows:
         FlowNotFound, and VersionConflict if it has not the version that is expected."""
         async with self._turn:
             await self._refresh_to_change(namespace)
-            _refuse_unexpected(_found(self._known(namespace).get(match), namespace, match), match, expected_version)
+            known = _found(self._known(namespace).get(match), namespace, match)
+            refuse_version(f"flow {match!r}", known.version, expected_version)
             await self._namespaces.read(delete_flow(self._context.store, namespace, match))
             await self._namespaces.refresh()
         await self._apply_everywhere()
@@ -243,14 +243,6 @@ def _found(flow: Flow | None, namespace: str, match: str) -> Flow:
     if flow is None:
         raise FlowNotFound(f"namespace {namespace!r} has no flow {match!r}; create it with flows/put")
     return flow
-
-
-def _refuse_unexpected(known: Flow | None, match: str, expected_version: int | None) -> None:
-    present = 0 if known is None else known.version
-    if expected_version not in (None, present):
-        stands = f"has version {present}" if present else "does not exist"
-        wanted = f"version {expected_version} of it" if expected_version else "none"
-        raise VersionConflict(f"flow {match!r} {stands}, but {wanted} is expected")
 
 
 def _changed(known: Flow, now_us: int, **fields: Any) -> Flow:

@@ -216,8 +216,9 @@ class Namespaces:
     ) -> tuple[Namespace, bool]:
         """Changes the fields that are not None; a `retry` of None restores the default policy, and `limits` of None
         removes them. Of the hooks, those of the given events change, or are removed where None, and so do the quotas of the
-        given fields; None removes all. A new secret signs alone at once, which ends a rotation. The namespace, and whether
-        anything has changed: otherwise nothing was written. With `dry_run` nothing is in any case.
+        given fields; None removes all. A new secret signs alone at once, which ends a rotation; the present one changes
+        nothing. The namespace, and whether anything has changed: otherwise nothing was written. With `dry_run` nothing is in
+        any case.
 
         When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
         `namespaces_lease`. Raises NamespaceNotFound, NamespaceDeleting, InvalidInput, Conflict, Unavailable, and
@@ -236,7 +237,7 @@ class Namespaces:
             nonlocal unchanged
             self.refuse_deleting(name)
             refuse_unexpected(known, expected_version)
-            replaced = remove_secret or secret is not None
+            replaced = remove_secret or (secret is not None and secret != known.secret)
             changed = known.changed(
                 self._context.clock.now_us(),
                 SigningSecrets(secret) if replaced else known.signing,
@@ -342,6 +343,15 @@ class Namespaces:
             return await self._context.bounded(call)
         except StoreCallFailed as error:
             raise Unavailable(f"the store is not available, try again: {error}") from error
+
+
+def refuse_version(what: str, present: int, expected: int | None) -> None:
+    """Raises VersionConflict if what is named, such as `flow 'a'`, has not the version that is expected. Version 0: there is
+    none; None expects nothing."""
+    if expected not in (None, present):
+        stands = f"has version {present}" if present else "does not exist"
+        wanted = f"version {expected} of it" if expected else "none"
+        raise VersionConflict(f"{what} {stands}, but {wanted} is expected")
 
 
 def refuse_unexpected(known: Namespace, expected_version: int | None) -> None:

@@ -165,12 +165,19 @@ class Schedules:
         return self._timers.turns
 
     async def create(
-        self, timer: Timer, definition: Definition, *, expected_version: int | None = None, dry_run: bool = False
+        self,
+        timer: Timer,
+        definition: Definition,
+        *,
+        expected_version: int | None = None,
+        paused: bool = False,
+        dry_run: bool = False,
     ) -> ScheduleView:
         """Stores a validated schedule, whose id is the timer's; it is durable when this returns. A schedule of that id keeps
         its state: one with another timing is planned again, from now on, and an identical one is not written at all.
         `[redacted]` in the URL and headers stands for the secrets of the stored schedule. The timer's instants are ignored.
-        With `dry_run`, returns what the schedule would be by what is stored now, and writes nothing.
+        `paused`: one that did not exist, or had ended, begins paused. With `dry_run`, returns what the schedule would be by
+        what is stored now, and writes nothing.
 
         Raises InvalidInput, QuotaExceeded, ScheduleEnded if the definition has no instant left, and VersionConflict if the
         schedule has not the version that is expected (0: there is none)."""
@@ -182,7 +189,7 @@ class Schedules:
             take_secrets(timer, None if stored is None else stored.timer)
         await self._timers.calendars.check(timer.namespace, definition)
         timer.schedule = Schedule(definition, State(0))
-        change = Put(expected_version)
+        change = Put(expected_version, paused)
         if dry_run:
             return await self.turns.run(self._tried, timer, change, stored)
         return await self._change(timer.namespace, timer.id, change, timer=timer)

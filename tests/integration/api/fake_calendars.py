@@ -32,13 +32,22 @@ class FakeCalendars(StoredCalendars):
             raise CalendarNotFound(f"namespace {namespace!r} has no calendar {name!r}")
         return self._known_calendars[namespace, name]
 
-    async def put(self, wanted: Calendar) -> Calendar:
+    async def put(
+        self,
+        wanted: Calendar,
+        managed_by: str | msgspec.UnsetType | None = msgspec.UNSET,
+        expected_version: int | msgspec.UnsetType = msgspec.UNSET,
+    ) -> tuple[Calendar, bool]:
         self._refuse(wanted.namespace)
-        stored = msgspec.structs.replace(wanted, created_at=_AT, updated_at=_AT, version=1)
+        stored = msgspec.structs.replace(
+            wanted, created_at=_AT, updated_at=_AT, version=1, managed_by=managed_by or None
+        )
         self._known_calendars[wanted.namespace, wanted.name] = stored
-        return stored
+        return stored, True
 
-    async def delete(self, namespace: str, name: str) -> None:
+    async def delete(
+        self, namespace: str, name: str, expected_version: int | msgspec.UnsetType = msgspec.UNSET
+    ) -> None:
         await self.get(namespace, name)
         del self._known_calendars[namespace, name]
 

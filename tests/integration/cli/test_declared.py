@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from msgspec import UNSET
 
 from tests.integration.cli.conftest import Ran
 from tests.support.patience import PATIENCE_S
@@ -68,7 +69,8 @@ def file(tmp_path: Path) -> Callable[..., Path]:
 
 def schedules(name: str, ids: str, **more: Any) -> dict[str, Any]:
     """A declaration of a namespace with a schedule for each letter."""
-    listed = [{"id": each, "every": "1h", "callbackUrl": HOOK, **more} for each in ids]
+    fields = {name: value for name, value in {"every": "1h", "callbackUrl": HOOK, **more}.items() if value is not UNSET}
+    listed = [{"id": each, **fields} for each in ids]
     return {"managedBy": name, "namespace": name, "namespaces": [{"name": name}], "schedules": listed}
 
 
@@ -217,6 +219,62 @@ class TestOnce:
         assert cli("schedules", "get", "b", "-n", "ended", "--json").json()["status"] == "active"
 
 
+class TestCalendars:
+    """Calendars, which schedules of the same file name."""
+
+    def test_they_are_written_before_the_schedules_that_name_them_and_pruned_after(
+        self, cli: Callable[..., Ran], file: Any
+    ) -> None:
+        declared = schedules("dates", "a", every=UNSET, cron="0 9 * * *", skip=["holidays"])
+        # Its instants end, so the plan asks the server about it, which does not have the calendar yet.
+        declared["schedules"][0]["endAt"] = "2099-12-31T00:00:00Z"
+        calendar = {
+            "name": "holidays", "timeZone": "Europe/Berlin", "dates": ["2099-12-25", "2099-01-01"],
+            "ranges": [{"first": "2099-12-27", "last": "2099-12-31"}], "weekdays": ["SUN", "SAT"], "description": "Off",
+        }  # fmt: skip
+        path = file({**declared, "calendars": [calendar]})
+        applied = cli("apply", "-f", path, "--json")
+        assert applied.code == 0, applied.err
+        assert [(each["kind"], each["done"]) for each in applied.json()["changes"]] == [
+            ("namespace", True), ("calendar", True), ("schedule", True),
+        ]  # fmt: skip
+        assert cli("apply", "-f", path, "--prune", "--detailed-exitcode").out == "No changes; 3 checked.\n"
+        stored = cli("calendars", "get", "holidays", "-n", "dates", "--json").json()
+        assert (stored["version"], stored["managedBy"], stored["description"]) == (1, "dates", "Off")
+        pulled = cli("pull", "-n", "dates", "--format", "json").json()["calendars"]
+        assert pulled == [
+            {"namespace": "dates", **calendar, "dates": sorted(calendar["dates"]), "weekdays": ["SAT", "SUN"]}
+        ]
+        # Its weekdays are the default again.
+        path = file({**declared, "calendars": [{"name": "holidays", "dates": ["2099-01-01"]}]})
+        changed = cli("apply", "-f", path, "--json").json()["changes"]
+        assert [(each["name"], each["fields"]["weekdays"]["after"]) for each in changed] == [("holidays", [])]
+        pruned = cli("apply", "-f", file(schedules("dates", "")), "--prune", "--json").json()
+        assert [(each["action"], each["kind"], each["done"]) for each in pruned["changes"]] == [
+            ("delete", "schedule", True), ("delete", "calendar", True),
+        ]  # fmt: skip
+
+    def test_a_change_by_hand_is_not_overwritten_by_a_plan_made_before(
+        self, cli: Callable[..., Ran], node: str
+    ) -> None:
+        declared = {**schedules("dates-race", ""), "calendars": [{"name": "off", "weekdays": ["SUN"]}]}
+        with Client(node) as client:
+            assert not carried_out(client, planned(client, declared)).refused
+            declared["calendars"][0]["weekdays"] = ["SAT"]
+            made = planned(client, declared)
+            assert cli("calendars", "put", "off", "--weekday", "MON", "-n", "dates-race").code == 0
+            outcome = carried_out(client, made)
+        assert [(change.title, "VERSION_CONFLICT" in reason) for change, reason in outcome.refused] == [
+            ("calendar dates-race/off", True)
+        ]
+
+    def test_bad_dates_are_named(self, cli: Callable[..., Ran], file: Any) -> None:
+        refused = cli("apply", "-f", file({"calendars": [{"name": "a", "dates": ["2099-02-29"]}, {"name": "b"}]}))
+        assert refused.code == 2
+        assert "calendars[0].dates[0]: is no date" in refused.err
+        assert "calendars[1]: the calendar has no dates" in refused.err
+
+
 class TestPrune:
     """What is no longer in the file."""
 
@@ -314,6 +372,22 @@ class TestOthers:
         declared["schedules"][1]["payload"] = "small"
         rest = cli("apply", "-f", file(declared), "--json").json()
         assert [(each["id"], each["done"]) for each in rest["changes"]] == [("b", True)]
+
+    def test_a_refused_question_names_the_entry(self, cli: Callable[..., Ran], file: Any) -> None:
+        declared = schedules("asked", "ab", maxOccurrences=3)
+        assert cli("apply", "-f", file(declared)).code == 0
+        # No secret is stored of `c`, and its instants may be over: so the server is asked.
+        declared["schedules"].append({**declared["schedules"][0], "id": "c", "headers": {"x-key": "[redacted]"}})
+        refused = cli("apply", "-f", file(declared), "--dry-run")
+        assert refused.code == 1
+        assert "schedules[2].headers" in refused.err
+        assert "nothing was changed" in refused.err
+
+    def test_what_is_declared_paused_begins_so(self, cli: Callable[..., Ran], file: Any) -> None:
+        assert cli("apply", "-f", file(schedules("paused", "a", every="1s", paused=True))).code == 0
+        shown = cli("schedules", "get", "a", "-n", "paused", "--json").json()
+        # Not paused by a second change.
+        assert (shown["status"], shown["version"]) == ("paused", 1)
 
     def test_an_unreachable_server_has_its_own_exit_code(self, cli: Callable[..., Ran], file: Any) -> None:
         assert cli("apply", "-f", file(schedules("away", "a")), "--server", "http://127.0.0.1:9").code == 3

@@ -49,12 +49,12 @@ func call(x context.Context, client *tocsin.Client, do string, with json.RawMess
 	names := map[string][]string{
 		"timers": {n.Namespace, n.TimerID}, "schedules": {n.Namespace, n.ScheduleID}, "calls": {n.ServiceCallID, n.Tag},
 		"keys": {n.KeyID}, "jobs": {n.JobID}, "namespaces": {n.Name},
-		"flows": {n.Namespace, n.Match}, "destinations": {n.Destination},
+		"flows": {n.Namespace, n.Match}, "calendars": {n.Namespace, n.Name}, "destinations": {n.Destination},
 	}[family]
 	part, known := map[string]any{
 		"timers": client.Timers, "schedules": client.Schedules, "namespaces": client.Namespaces, "cluster": client.Cluster,
 		"keys": client.Keys, "audit": client.Audit, "jobs": client.Jobs, "failures": client.Failures,
-		"flows": client.Flows, "destinations": client.Destinations,
+		"flows": client.Flows, "calendars": client.Calendars, "destinations": client.Destinations,
 		"calls": client.Calls(n.TenantID),
 	}[family]
 	if !known || verb == "" {

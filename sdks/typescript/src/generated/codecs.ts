@@ -26,6 +26,7 @@ import type {
   DateRange,
   DateRangeAnswer,
   Debounced,
+  DeleteCalendar,
   DeleteFlow,
   DeleteNamespace,
   DeleteSchedule,
@@ -210,6 +211,11 @@ export function encodeDestinationName(source: DestinationName): Sent {
 
 /** What is sent; members that are undefined stay out. */
 export function encodeListDestinations(source: ListDestinations): Sent {
+  return encode(source);
+}
+
+/** What is sent; members that are undefined stay out. */
+export function encodeDeleteCalendar(source: DeleteCalendar): Sent {
   return encode(source);
 }
 

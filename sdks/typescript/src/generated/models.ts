@@ -367,6 +367,8 @@ export interface CreateSchedule {
   readonly callbackUrl: string;
   /** The declaration that it comes from, such as the name of a repository. */
   readonly managedBy?: string | undefined;
+  /** Whether a new schedule begins paused; one that exists stays as it is. Default false. */
+  readonly paused?: boolean | undefined;
   /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
   readonly expectedVersion?: number | undefined;
   /** Writes nothing: the response shows what would be written. Default false. */
@@ -1032,7 +1034,10 @@ export interface DeleteFlow {
   readonly expectedVersion?: number | undefined;
 }
 
-/** A calendar with all its dates; send at least one of `dates`, `ranges` and `weekdays`. */
+/**
+ * A calendar with all its dates; send at least one of `dates`, `ranges` and `weekdays`. Without `managedBy` the
+ * calendar keeps it; null removes it.
+ */
 export interface PutCalendar {
   /** The namespace's name. */
   readonly namespace: string;
@@ -1046,6 +1051,12 @@ export interface PutCalendar {
   readonly ranges?: readonly DateRange[] | undefined;
   /** Weekdays, of every week. */
   readonly weekdays?: readonly Weekday[] | undefined;
+  /** What it is for, in one line; shown in lists. */
+  readonly description?: string | undefined;
+  /** The declaration that it comes from, such as the name of a repository. */
+  readonly managedBy?: string | null | undefined;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
 }
 
 /** Dates from the first to the last. */
@@ -1072,6 +1083,16 @@ export interface ListCalendars {
   readonly limit?: number | undefined;
   /** `nextCursor` of the previous page. */
   readonly cursor?: string | undefined;
+}
+
+/** A calendar to delete. */
+export interface DeleteCalendar {
+  /** The namespace's name. */
+  readonly namespace: string;
+  /** The calendar's name, unique in its namespace. */
+  readonly name: string;
+  /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
+  readonly expectedVersion?: number | undefined;
 }
 
 /** How many destinations are wanted. */
@@ -1989,6 +2010,10 @@ export interface Calendar {
   createdAt: Instant;
   /** An RFC 3339 instant with a time zone. */
   updatedAt: Instant;
+  /** What it is for, in one line; shown in lists. */
+  description?: string;
+  /** The declaration that it comes from, such as the name of a repository. */
+  managedBy?: string;
 }
 
 /** Dates from the first to the last. */
@@ -2030,6 +2055,10 @@ export interface CalendarSummary {
   firstDate?: string;
   /** The last of them: a calendar that ends soon has to be put again. */
   lastDate?: string;
+  /** What it is for, in one line; shown in lists. */
+  description?: string;
+  /** The declaration that it comes from, such as the name of a repository. */
+  managedBy?: string;
 }
 
 /** Destinations, those that need attention first. */

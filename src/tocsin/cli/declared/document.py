@@ -17,6 +17,7 @@ from tocsin.model.namespace import DEFAULT_NAMESPACE
 from tocsin.model.validation import InputLimits, InputRules
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.administration import NamespaceFields
+from tocsin.web.http.calendars import CalendarFields, CalendarName
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import ManagedBy
 from tocsin.web.http.flows import FlowFields, FlowMatch
@@ -46,6 +47,13 @@ class DeclaredFlow(FlowFields, kw_only=True):
     paused: Annotated[bool | UnsetType, _PAUSED] = UNSET
 
 
+class DeclaredCalendar(CalendarFields, kw_only=True):
+    """A calendar; it has at least one of `dates`, `ranges` and `weekdays`. What is absent has its default."""
+
+    namespace: _OF_ENTRY | UnsetType = UNSET
+    name: CalendarName
+
+
 class DeclaredSchedule(DefinitionFields[UnsetType], kw_only=True):
     """A schedule; it has exactly one of `cron` and `every`, and at most one of `payload` and `body`. What is absent has its
     default."""
@@ -71,11 +79,14 @@ class Declaration(RequestStruct, kw_only=True):
         | UnsetType
     ) = UNSET
     namespace: (
-        Annotated[NamespaceName, about("The namespace of flows and schedules that name none. Default: default.")]
+        Annotated[
+            NamespaceName, about("The namespace of flows, calendars and schedules that name none. Default: default.")
+        ]
         | UnsetType
     ) = UNSET
     namespaces: list[DeclaredNamespace] | UnsetType = UNSET
     flows: list[DeclaredFlow] | UnsetType = UNSET
+    calendars: list[DeclaredCalendar] | UnsetType = UNSET
     schedules: list[DeclaredSchedule] | UnsetType = UNSET
 
 
@@ -86,6 +97,7 @@ class _Outline(RequestStruct, kw_only=True):
     namespace: str | UnsetType = UNSET
     namespaces: list[msgspec.Raw] = msgspec.field(default_factory=list)
     flows: list[msgspec.Raw] = msgspec.field(default_factory=list)
+    calendars: list[msgspec.Raw] = msgspec.field(default_factory=list)
     schedules: list[msgspec.Raw] = msgspec.field(default_factory=list)
 
 
@@ -127,6 +139,7 @@ RULES = InputRules(
 _LISTS: dict[str, type[msgspec.Struct]] = {
     "namespaces": DeclaredNamespace,
     "flows": DeclaredFlow,
+    "calendars": DeclaredCalendar,
     "schedules": DeclaredSchedule,
 }
 #: Fields at the top that are for other programs: what YAML's anchors are defined under, and the schema of an editor.
@@ -195,7 +208,9 @@ def _json(text: str, source: str) -> bytes:
 
     found = load(text, source)
     if not isinstance(found, dict):
-        raise WrongUsage(f"{source} is no valid declaration: it must be a mapping with schedules, flows or namespaces")
+        raise WrongUsage(
+            f"{source} is no valid declaration: it must be a mapping with schedules, calendars, flows or namespaces"
+        )
     try:
         return json.dumps({name: found[name] for name in found if not _is_ignored(name)}, ensure_ascii=False).encode()
     except TypeError as error:

@@ -16,6 +16,7 @@ from msgspec import UNSET
 from tocsin.cli.client import Client, ServerRefused
 from tocsin.cli.declared.document import (
     RULES,
+    DeclaredCalendar,
     DeclaredFlow,
     DeclaredNamespace,
     DeclaredSchedule,
@@ -29,6 +30,7 @@ from tocsin.model.quota import NO_QUOTAS
 from tocsin.model.redaction import REDACTED
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleView
+from tocsin.web.http.calendars import calendar_answer, calendar_in
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.flows import limits_answer, rule_in
 from tocsin.web.http.namespaces import namespace_answer, settings_in
@@ -107,6 +109,7 @@ class _Page(msgspec.Struct):
 
     namespaces: list[Fields] = []
     flows: list[Fields] = []
+    calendars: list[Fields] = []
     schedules: list[Fields] = []
     cursor: str | None = msgspec.field(default=None, name="nextCursor")
 
@@ -139,7 +142,7 @@ class Kind(ABC):
         """The objects of these namespaces."""
 
     def managed(self, client: Client, namespaces: Collection[str], managed_by: str) -> Iterable[Stored]:
-        """Those of these namespaces that carry the name."""
+        """Those of these namespaces that carry the name, as far as their deletion needs it."""
         return (each for each in self.stored(client, namespaces) if each.managed_by == managed_by)
 
     def is_unchanged(self, client: Client, entry: Entry, wanted: Fields, stored: Stored | None) -> bool:
@@ -312,6 +315,47 @@ class Flows(Kind):
         return {"closeOnRetryAfter": _NO, "paused": _NO}
 
 
+class Calendars(Kind):
+    """Calendars. Their lists have no dates, so each that a file may declare is read by itself."""
+
+    title, plural, key_fields, struct = "calendar", "calendars", ("namespace", "name"), DeclaredCalendar
+
+    def wanted(self, sent: DeclaredCalendar) -> Fields:
+        assert sent.namespace is not UNSET
+        return self._picked(_members(calendar_answer(calendar_in(sent.namespace, sent.name, sent, RULES))))
+
+    def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
+        for listed in self._listed(client, namespaces):
+            name = dict(zip(self.key_fields, listed.key, strict=True))
+            shown = client.post_for(Fields, "/calendars/get", name)
+            yield _stored(listed.key, self._picked(shown), shown)
+
+    def managed(self, client: Client, namespaces: Collection[str], managed_by: str) -> Iterator[Stored]:
+        return (each for each in self._listed(client, namespaces) if each.managed_by == managed_by)
+
+    def _listed(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:
+        for namespace in namespaces:
+            for page in _pages(client, "/calendars/list", {"namespace": namespace, "limit": _PAGE_ROWS}):
+                for shown in page.calendars:
+                    yield _stored((namespace, _decoded(shown["name"])), {}, shown)
+
+    def put(self, client: Client, change: Change, managed_by: str | None) -> None:
+        assert change.entry is not None
+        name = dict(zip(self.key_fields, change.key, strict=True))
+        marked = {} if managed_by is None else {"managedBy": managed_by}
+        client.post(
+            "/calendars/put", change.entry.fields | name | marked | {"expectedVersion": change.expected_version}
+        )
+
+    def delete(self, client: Client, stored: Stored) -> None:
+        name = dict(zip(self.key_fields, stored.key, strict=True))
+        client.post("/calendars/delete", {**name, "expectedVersion": stored.version})
+
+    @property
+    def _usual(self) -> Fields:
+        return {"timeZone": _encoded("UTC"), **dict.fromkeys(("dates", "ranges", "weekdays"), _encoded([]))}
+
+
 class Schedules(Kind):
     """Schedules."""
 
@@ -365,17 +409,23 @@ class Schedules(Kind):
             ended = refusal.code == "SCHEDULE_ENDED" or {path for path, _ in refusal.errors} == {"endAt"}
             if stored is None and ended:
                 return True
-            if refusal.code == "NAMESPACE_NOT_FOUND":
+            if refusal.code == "NAMESPACE_NOT_FOUND" or self._names_new_calendars(refusal):
                 return False
             raise
 
+    @staticmethod
+    def _names_new_calendars(refusal: ServerRefused) -> bool:
+        """Whether all that the server has against an entry are missing calendars, which the file may declare."""
+        return bool(refusal.errors) and {path for path, _ in refusal.errors} <= {"only", "skip"}
+
     def put(self, client: Client, change: Change, managed_by: str | None) -> None:
         assert change.entry is not None
+        begins_paused = change.stored is None and change.entry.sent.paused is True
         if change.defines:
             marked = {} if managed_by is None else {"managedBy": managed_by}
-            request = self._request(change.entry) | marked
+            request = self._request(change.entry) | marked | ({"paused": True} if begins_paused else {})
             client.post("/schedules/create", request | {"expectedVersion": change.expected_version})
-        if change.pauses is not None:
+        if change.pauses is not None and not begins_paused:
             namespace, schedule_id = change.key
             operation = "/schedules/pause" if change.pauses else "/schedules/resume"
             client.post(operation, {"namespace": namespace, "scheduleId": schedule_id})
@@ -398,7 +448,7 @@ class Schedules(Kind):
 
 
 #: All kinds, in the order in which they are created; deletes go the other way.
-KINDS: Sequence[Kind] = (Namespaces(), Flows(), Schedules())
+KINDS: Sequence[Kind] = (Namespaces(), Flows(), Calendars(), Schedules())
 
 
 def differences(kind: Kind, wanted: Fields, stored: Stored) -> Differences:

@@ -16,8 +16,12 @@ from tocsin.model.errors import FieldError, InvalidInput
 
 #: Questions about single entries in flight at once.
 _ASKED_AT_ONCE = 16
+#: Statuses that have nothing to do with the entry that a question was about: the key, and the server's load.
+_NOT_OF_THE_ENTRY = frozenset({401, 403, 429, 503})
 #: What the server answers if somebody else has changed the object since it was read.
-_OVERTAKEN = frozenset({"VERSION_CONFLICT", "NAMESPACE_EXISTS", "SCHEDULE_NOT_FOUND", "FLOW_NOT_FOUND"})
+_OVERTAKEN = frozenset(
+    {"VERSION_CONFLICT", "NAMESPACE_EXISTS", "SCHEDULE_NOT_FOUND", "FLOW_NOT_FOUND", "CALENDAR_NOT_FOUND"}
+)
 
 
 @dataclass
@@ -106,8 +110,15 @@ def _compare(
         else:
             alike.append(key)
     with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="tocsin-plan") as threads:
-        answers = threads.map(lambda key: kind.is_unchanged(client, *wanted[key], stored.get(key)), alike)
-        for key, unchanged in zip(alike, answers, strict=True):
+        answers = [threads.submit(kind.is_unchanged, client, *wanted[key], stored.get(key)) for key in alike]
+        for key, answer in zip(alike, answers, strict=True):
+            try:
+                unchanged = answer.result()
+            except ServerRefused as refusal:
+                if refusal.status in _NOT_OF_THE_ENTRY:
+                    raise
+                made.refused += _refusals(wanted[key][0].path, refusal)
+                continue
             if unchanged:
                 made.unchanged += 1
             else:
@@ -116,6 +127,13 @@ def _compare(
                 shown = {} if present is None else present.fields
                 both: Differences = {name: (shown.get(name), fields[name]) for name in names}
                 made.changes.append(Change(kind, key, entry, present, both))
+
+
+def _refusals(path: str, refusal: ServerRefused) -> list[FieldError]:
+    """What the server has against an entry."""
+    if not refusal.errors:
+        return [FieldError(path, str(refusal))]
+    return [FieldError(f"{path}.{field}".rstrip("."), reason) for field, reason in refusal.errors]
 
 
 def _refusal(present: Stored, managed_by: str | None, take_over: bool) -> str | None:

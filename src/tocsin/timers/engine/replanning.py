@@ -6,15 +6,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-import msgspec
-
 from tocsin.model.calendar import NO_CALENDARS, Calendars
 from tocsin.model.errors import RecordUndecodable, ShardMoved, StoreError, TocsinError, Unavailable
 from tocsin.model.ids import namespace_hash, shard_of, shards_of_namespace
 from tocsin.model.namespace import Namespace
 from tocsin.model.recurrence import tzdata_version
 from tocsin.model.schedule import Replan
-from tocsin.model.timer import decode_record
+from tocsin.model.timer import decode_record, planned_schedule
 from tocsin.ports.completion import Completion
 from tocsin.ports.observer import LoadFailed, SchedulesReplanned
 from tocsin.ports.store import StoredRow
@@ -29,31 +27,6 @@ _PAGE_ROWS, _ROWS_PER_TURN = 100, 10
 #: Pause for each row after a page, so that 100,000 schedules take two minutes and little of the store's and the node's time;
 #: and the rows for which a shorter page counts, because a namespace without schedules takes a read, too.
 _PAUSE_PER_ROW_S, _PAUSE_ROWS_MIN = 0.001, 10
-
-
-class _Definition(msgspec.Struct, gc=False):
-    cron: str | None = None
-    only: tuple[str, ...] = ()
-    skip: tuple[str, ...] = ()
-
-
-class _State(msgspec.Struct, gc=False):
-    tzdata: str = ""
-    calendars: str = ""
-
-
-class _Schedule(msgspec.Struct, gc=False):
-    definition: _Definition
-    state: _State
-
-
-class _Record(msgspec.Struct, gc=False):
-    """The part of a schedule's record that shows by which time zones and calendars it was planned."""
-
-    schedule: _Schedule
-
-
-_record = msgspec.json.Decoder(_Record)
 
 
 class Replanning:
@@ -161,13 +134,15 @@ class _Replanned(Completion[Row | None]):
 def _has_moved(row: StoredRow, calendars: Calendars) -> bool:
     """Whether the stored row waits for another instant than by this node's time zones and calendars. A row that can't be read
     is no matter here: the loader reports it."""
+    planned = planned_schedule(row.record)
+    if planned is None:
+        return False
+    definition, state = planned.definition, planned.state
+    exclusions = calendars.exclusions(definition.only, definition.skip)
+    outdated = definition.cron is not None and is_outdated(state.tzdata)
+    if not outdated and state.calendars == ("" if exclusions is None else exclusions.stamp):
+        return False
     try:
-        planned = _record.decode(row.record).schedule
-        definition, state = planned.definition, planned.state
-        exclusions = calendars.exclusions(definition.only, definition.skip)
-        outdated = definition.cron is not None and is_outdated(state.tzdata)
-        if not outdated and state.calendars == ("" if exclusions is None else exclusions.stamp):
-            return False
         return has_moved(decode_record(row.record), row.uuid, calendars)
-    except (msgspec.DecodeError, RecordUndecodable, RecursionError):
+    except RecordUndecodable:
         return False

@@ -98,7 +98,7 @@ def unexpected(op: WriteOp, live: Timer | None) -> VersionConflict | None:
 def _change(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError:
     asked = op.change
     if isinstance(asked, Put):
-        return _put(op, found, now_us)
+        return _put(op, asked, found, now_us)
     timer = found.live
     assert timer is not None
     definition, state = state_of(timer)
@@ -142,7 +142,7 @@ def _change(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinEr
     return _refilled(timer, asked, op.uuid, found, now_us)
 
 
-def _put(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError:
+def _put(op: WriteOp, asked: Put, found: Subject, now_us: int) -> Turn | Timer | TocsinError:
     wanted = op.timer
     assert wanted is not None
     assert wanted.schedule is not None
@@ -157,6 +157,8 @@ def _put(op: WriteOp, found: Subject, now_us: int) -> Turn | Timer | TocsinError
         # It goes on where it ended.
         state = msgspec.structs.replace(found.ended.schedule.state, position=now_us, paused=None, failures=0)
         created_at = found.ended.created_at
+    if asked.paused:
+        state = msgspec.structs.replace(state, paused=PAUSED_BY_REQUEST)
     timer = msgspec.structs.replace(
         wanted, created_at=created_at, updated_at=now_us, firing="", schedule=Schedule(definition, state)
     )

@@ -24,9 +24,9 @@ class CalendarHandlers:
 
     @_change("putCalendar", "/api/v1/calendars/put")
     async def put(self, request: ApiRequest, sent: wire.PutCalendar) -> wire.Calendar:
-        """Creates the calendar, or replaces its time zone and all its dates. From the response on, no schedule fires at an
-        instant that its calendars exclude. Schedules whose next instant has moved are planned again within seconds; those
-        that are being attempted go on."""
+        """Creates the calendar, or replaces its time zone, its description and all its dates. From the response on, no
+        schedule fires at an instant that its calendars exclude. Schedules whose next instant has moved are planned again
+        within seconds; those that are being attempted go on."""
         return wire.calendar_answer(await self._requests.put(sent, request.actor))
 
     @_read("getCalendar", "/api/v1/calendars/get")
@@ -41,6 +41,7 @@ class CalendarHandlers:
         return await self._requests.list(sent)
 
     @_change("deleteCalendar", "/api/v1/calendars/delete", status=204)
-    async def delete(self, request: ApiRequest, sent: wire.CalendarId) -> None:
-        """Refused while schedules name it that have not ended: change or delete these first."""
+    async def delete(self, request: ApiRequest, sent: wire.DeleteCalendar) -> None:
+        """Refused while schedules name it that have not ended: change or delete these first. With `expectedVersion`, only if
+        it still has that version."""
         await self._requests.delete(sent, request.actor)

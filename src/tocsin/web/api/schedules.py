@@ -56,7 +56,10 @@ class ScheduleHandlers:
         return _changed(
             request,
             await self._schedules.create(
-                *wanted, expected_version=expected_version(sent), dry_run=sent.dry_run is True
+                *wanted,
+                expected_version=expected_version(sent),
+                paused=sent.paused is True,
+                dry_run=sent.dry_run is True,
             ),
         )
 

@@ -4,7 +4,7 @@ the audit trail."""
 from __future__ import annotations
 
 import re
-from datetime import date
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model import calendar as model
 from tocsin.model.audit import AuditAction, Detail
-from tocsin.model.calendar import DATE_MAX, DATE_MIN, DATES_MAX, RANGES_MAX, WEEKDAYS
+from tocsin.model.calendar import DATES_MAX, RANGES_MAX
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.opaque import from_opaque, to_opaque
 from tocsin.model.recurrence import time_zone
@@ -21,14 +21,20 @@ from tocsin.ports.audit import Actor, AuditLog
 from tocsin.timers.calendars import StoredCalendars
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.constraints import bad_fields
+from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.instants import format_instant
-from tocsin.web.http.wire import Cursor, Instant, NamespaceName, RequestStruct, ResponseStruct, about
+from tocsin.web.http.wire import (
+    DESCRIPTION_CHARS_MAX,
+    Cursor,
+    Instant,
+    NamespaceName,
+    RequestStruct,
+    ResponseStruct,
+    about,
+)
 
 #: Calendars on a page, for a request without a limit.
 _ROWS_DEFAULT = 100
-#: Bad dates that one answer lists.
-_ERRORS_MAX = 20
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _DATE_FORM = {"format": "date", "pattern": "^(19[7-9][0-9]|[2-9][0-9]{3})-[0-9]{2}-[0-9]{2}$"}
 _DATE_SCHEMA = {"type": "string", **_DATE_FORM}
 _DATE_CONSTRAINT = limits.Constraint(_DATE_FORM)
@@ -52,6 +58,11 @@ CalendarZone = Annotated[
 _DATES = "Single dates, as 2027-12-25."
 _RANGES = "Ranges of dates, both ends included."
 _WEEKDAYS = "Weekdays, of every week."
+CalendarDescription = Annotated[
+    str,
+    about("What it is for, in one line; shown in lists.", "Public holidays of Germany"),
+    limits.new_text(DESCRIPTION_CHARS_MAX),
+]
 
 
 class Weekday(StrEnum):
@@ -91,8 +102,8 @@ class CalendarId(RequestStruct):
     name: CalendarName
 
 
-class PutCalendar(CalendarId):
-    """A calendar with all its dates; send at least one of `dates`, `ranges` and `weekdays`."""
+class CalendarFields(RequestStruct, kw_only=True):
+    """What a calendar has."""
 
     time_zone: CalendarZone | UnsetType = UNSET
     dates: Annotated[
@@ -104,6 +115,23 @@ class PutCalendar(CalendarId):
     weekdays: Annotated[
         list[Weekday] | UnsetType, about(_WEEKDAYS, ["SAT", "SUN"]), limits.Constraint({"maxItems": 7})
     ] = UNSET
+    description: CalendarDescription | UnsetType = UNSET
+
+
+class PutCalendar(CalendarFields, kw_only=True):
+    """A calendar with all its dates; send at least one of `dates`, `ranges` and `weekdays`. Without `managedBy` the calendar
+    keeps it; null removes it."""
+
+    namespace: NamespaceName
+    name: CalendarName
+    managed_by: ManagedBy | UnsetType | None = UNSET
+    expected_version: ExpectedVersion | UnsetType = UNSET
+
+
+class DeleteCalendar(CalendarId):
+    """A calendar to delete."""
+
+    expected_version: ExpectedVersion | UnsetType = UNSET
 
 
 class ListCalendars(RequestStruct):
@@ -125,9 +153,11 @@ class Calendar(ResponseStruct, kw_only=True):
     dates: Annotated[list[str], about(_DATES, ["2027-01-01", "2027-12-25"])]
     ranges: Annotated[list[DateRangeAnswer], about(_RANGES)]
     weekdays: Annotated[list[str], about(_WEEKDAYS, ["SAT", "SUN"])]
-    version: Annotated[int, about("1, and one more with each change.", 1)]
+    description: CalendarDescription | UnsetType = UNSET
+    version: Version
     created_at: Instant
     updated_at: Instant
+    managed_by: ManagedBy | UnsetType = UNSET
 
 
 class CalendarSummary(ResponseStruct, kw_only=True):
@@ -146,9 +176,11 @@ class CalendarSummary(ResponseStruct, kw_only=True):
         str | UnsetType,
         about("The last of them: a calendar that ends soon has to be put again.", "2027-12-26"),
     ] = UNSET
-    version: Annotated[int, about("1, and one more with each change.", 1)]
+    description: CalendarDescription | UnsetType = UNSET
+    version: Version
     created_at: Instant
     updated_at: Instant
+    managed_by: ManagedBy | UnsetType = UNSET
 
 
 class CalendarPage(ResponseStruct):
@@ -167,9 +199,11 @@ def calendar_answer(calendar: model.Calendar) -> Calendar:
         dates=[each.isoformat() for each in calendar.dates],
         ranges=[DateRangeAnswer(each.first.isoformat(), each.last.isoformat()) for each in calendar.ranges],
         weekdays=list(calendar.weekdays),
+        description=calendar.description or UNSET,
         version=calendar.version,
         created_at=format_instant(calendar.created_at),
         updated_at=format_instant(calendar.updated_at),
+        managed_by=calendar.managed_by or UNSET,
     )
 
 
@@ -186,10 +220,31 @@ def summary(calendar: model.Calendar) -> CalendarSummary:
         weekdays=list(calendar.weekdays),
         first_date=min(firsts).isoformat() if firsts else UNSET,
         last_date=max(lasts).isoformat() if lasts else UNSET,
+        description=calendar.description or UNSET,
         version=calendar.version,
         created_at=format_instant(calendar.created_at),
         updated_at=format_instant(calendar.updated_at),
+        managed_by=calendar.managed_by or UNSET,
     )
+
+
+def calendar_in(namespace: str, name: str, sent: CalendarFields, rules: InputRules) -> model.Calendar:
+    """The calendar of a request, before it is stored: its version and instants are 0. Raises InvalidInput with all bad
+    fields, of dates with the first few."""
+    errors = bad_fields(sent, rules)
+    zone = "UTC" if sent.time_zone is UNSET else sent.time_zone
+    try:
+        time_zone(zone)
+    except ValueError as error:
+        errors.append(FieldError("timeZone", str(error)))
+    try:
+        ranges = [(each.first, each.last) for each in sent.ranges or ()]
+        found = model.read_dates(sent.dates or (), ranges, sent.weekdays or ())
+    except InvalidInput as error:
+        raise InvalidInput(*errors, *error.errors) from None
+    if errors:
+        raise InvalidInput(*errors)
+    return model.Calendar(namespace, name, 0, 0, zone, *found, version=0, description=sent.description or None)
 
 
 class CalendarRequests:
@@ -201,12 +256,17 @@ class CalendarRequests:
 
     async def put(self, sent: PutCalendar, actor: Actor) -> model.Calendar:
         """Creates a calendar or replaces its dates."""
-        calendar = self._read(sent)
-        stored = await self._calendars.put(calendar)
-        counts: dict[str, Detail] = {
-            "dates": len(calendar.dates), "ranges": len(calendar.ranges), "weekdays": list(calendar.weekdays),
-        }  # fmt: skip
-        await self._record(AuditAction.CALENDAR_CHANGED, actor, sent, {"version": stored.version, **counts})
+        calendar = calendar_in(sent.namespace, sent.name, sent, self._rules)
+        stored, changed = await self._calendars.put(calendar, sent.managed_by, sent.expected_version)
+        if changed:
+            details: dict[str, Detail | UnsetType] = {
+                "version": stored.version,
+                "dates": len(calendar.dates),
+                "ranges": len(calendar.ranges),
+                "weekdays": list(calendar.weekdays),
+                "managedBy": "removed" if sent.managed_by is None else sent.managed_by,
+            }
+            await self._record(AuditAction.CALENDAR_CHANGED, actor, sent, details)
         return stored
 
     async def get(self, sent: CalendarId) -> model.Calendar:
@@ -231,64 +291,22 @@ class CalendarRequests:
             page.next_cursor = to_opaque(found[-1].name.encode())
         return page
 
-    async def delete(self, sent: CalendarId, actor: Actor) -> None:
+    async def delete(self, sent: DeleteCalendar, actor: Actor) -> None:
         """Removes the calendar."""
-        await self._calendars.delete(*self._name(sent))
+        await self._calendars.delete(*self._name(sent), sent.expected_version)
         await self._record(AuditAction.CALENDAR_DELETED, actor, sent, {})
-
-    def _read(self, sent: PutCalendar) -> model.Calendar:
-        errors = bad_fields(sent, self._rules)
-        zone = "UTC" if sent.time_zone is UNSET else sent.time_zone
-        try:
-            time_zone(zone)
-        except ValueError as error:
-            errors.append(FieldError("timeZone", str(error)))
-        dates, ranges = sent.dates or [], sent.ranges or []
-        for name, number, most in (("dates", len(dates), DATES_MAX), ("ranges", len(ranges), RANGES_MAX)):
-            if number > most:
-                errors.append(FieldError(name, f"has {number} entries; send at most {most}"))
-        if errors:
-            raise InvalidInput(*errors)
-        days = {_date(f"dates[{at}]", each, errors) for at, each in enumerate(dates)}
-        spans = set()
-        for at, each in enumerate(ranges):
-            span = model.DateRange(
-                _date(f"ranges[{at}].first", each.first, errors), _date(f"ranges[{at}].last", each.last, errors)
-            )
-            spans.add((span.first, span.last))
-            if span.last < span.first:
-                errors.append(FieldError(f"ranges[{at}].last", "is before first; send the later date as last"))
-        weekdays = tuple(sorted(set(sent.weekdays or ()), key=WEEKDAYS.index))
-        if not (dates or ranges or weekdays):
-            errors.append(FieldError("", "the calendar has no dates; send dates, ranges or weekdays"))
-        if errors:
-            raise InvalidInput(*errors[:_ERRORS_MAX])
-        return model.Calendar(
-            sent.namespace,
-            sent.name,
-            0,
-            0,
-            zone,
-            tuple(sorted(days)),
-            tuple(model.DateRange(*each) for each in sorted(spans)),
-            tuple(map(str, weekdays)),
-        )
 
     def _name(self, sent: CalendarId) -> tuple[str, str]:
         if errors := bad_fields(sent, self._rules):
             raise InvalidInput(*errors)
         return sent.namespace, sent.name
 
-    async def _record(self, action: AuditAction, actor: Actor, sent: CalendarId, details: dict[str, Detail]) -> None:
-        await self._audit.write(action, actor, sent.namespace, {"calendar": sent.name, **details})
-
-
-def _date(path: str, text: str, errors: list[FieldError]) -> date:
-    """The date in a text; `DATE_MIN` for one that is reported."""
-    try:
-        if _DATE.fullmatch(text) and DATE_MIN <= (day := date.fromisoformat(text)) <= DATE_MAX:
-            return day
-    except ValueError:
-        pass
-    errors.append(FieldError(path, f"is no date from {DATE_MIN} to {DATE_MAX}; write it as 2027-12-25"))
-    return DATE_MIN
+    async def _record(
+        self,
+        action: AuditAction,
+        actor: Actor,
+        sent: CalendarId | PutCalendar,
+        details: Mapping[str, Detail | UnsetType],
+    ) -> None:
+        given = {name: value for name, value in details.items() if not isinstance(value, UnsetType)}
+        await self._audit.write(action, actor, sent.namespace, {"calendar": sent.name, **given})

@@ -167,6 +167,10 @@ class CreateSchedule(DefinitionFields[UnsetType]):
     id: Annotated[ScheduleId, limits.NEW_ID]
     callback_url: CallbackUrl
     managed_by: ManagedBy | UnsetType = UNSET
+    paused: (
+        Annotated[bool, about("Whether a new schedule begins paused; one that exists stays as it is. Default false.")]
+        | UnsetType
+    ) = UNSET
     expected_version: ExpectedVersion | UnsetType = UNSET
     dry_run: DryRun | UnsetType = UNSET
 

@@ -10,9 +10,9 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import Role
 from tocsin.model.calendar import CALENDARS_MAX, WEEKDAYS, Calendar
-from tocsin.model.errors import CalendarInUse, CalendarNotFound, InvalidInput, TooManyCalendars
+from tocsin.model.errors import CalendarInUse, InvalidInput, TooManyCalendars, VersionConflict
 from tocsin.model.schedule_reading import zone_names
-from tocsin.web.http.calendars import CalendarId, CalendarRequests, PutCalendar, summary
+from tocsin.web.http.calendars import CalendarId, CalendarRequests, DeleteCalendar, PutCalendar, summary
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.context import Fields, RequestContext
 from tocsin.web.pages.presentation import with_query
@@ -27,6 +27,7 @@ _LABELS = {
     "weekdays": "Every week",
     "dates": "Dates",
     "ranges": "Dates",
+    "description": "Description",
 }
 _SEPARATORS = re.compile(r"[\s,;]+")
 _RANGE = re.compile(r"\s*(?:/|–|\.\.|to)\s*")
@@ -90,12 +91,12 @@ class CalendarsPage(Part):
     @route("POST", "/calendars/delete")
     async def delete(self, context: RequestContext) -> Response:
         """Deletes a calendar that no schedule names."""
-        name = CalendarId(context.form.exact("namespace"), context.form.exact("name"))
+        name = DeleteCalendar(context.form.exact("namespace"), context.form.exact("name"))
         context.permit(Role.WRITE, name.namespace)
         try:
             await self._requests.delete(name, context.actor)
         except CalendarInUse as error:
-            fields = _fields_of(await self._requests.get(name))
+            fields = _fields_of(await self._requests.get(CalendarId(name.namespace, name.name)))
             return await self._form(context, fields, edited=True, errors={"name": str(error)}, status=409)
         return RedirectResponse(with_query("/calendars", {"namespace": name.namespace}), 303)
 
@@ -103,24 +104,18 @@ class CalendarsPage(Part):
         fields = _sent(context.form)
         context.permit(Role.WRITE, fields["namespace"])
         try:
-            sent = _reader.read(msgspec.json.encode(_body(fields)))
-            if not edited and await self._exists(sent):
-                errors = {"name": "has a calendar already: edit that one"}
-                return await self._form(context, fields, edited=edited, errors=errors, status=409)
+            # A new one must not replace one that somebody else has just created.
+            expected = {} if edited else {"expectedVersion": 0}
+            sent = _reader.read(msgspec.json.encode(_body(fields) | expected))
             calendar = await self._requests.put(sent, context.actor)
         except InvalidInput as error:
             return await self._form(context, fields, edited=edited, errors=_errors(error), status=400)
+        except VersionConflict:
+            errors = {"name": "has a calendar already: edit that one"}
+            return await self._form(context, fields, edited=edited, errors=errors, status=409)
         except TooManyCalendars as error:
             return await self._form(context, fields, edited=edited, errors={"name": str(error)}, status=409)
         return RedirectResponse(with_query("/calendars", {"namespace": calendar.namespace}), 303)
-
-    async def _exists(self, sent: CalendarId) -> bool:
-        try:
-            await self._requests.get(CalendarId(sent.namespace, sent.name))
-        except (CalendarNotFound, InvalidInput):
-            # `put` reports all that is wrong.
-            return False
-        return True
 
     async def _form(
         self,
@@ -169,6 +164,7 @@ def _fields_of(calendar: Calendar) -> dict[str, str]:
         "weekdays": " ".join(calendar.weekdays),
         "dates": "\n".join(sorted(lines)),
         "ranges": "",
+        "description": calendar.description or "",
     }
 
 
@@ -195,4 +191,6 @@ def _body(fields: dict[str, str]) -> dict[str, Any]:
         "ranges": ranges,
         "weekdays": fields["weekdays"].split(),
     }
+    if fields["description"]:
+        body["description"] = fields["description"]
     return body

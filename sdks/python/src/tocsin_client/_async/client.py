@@ -11,6 +11,7 @@ from typing import Literal
 import aiohttp
 
 from tocsin_client._async.audit import AsyncAudit
+from tocsin_client._async.calendars import AsyncCalendars
 from tocsin_client._async.calls import AsyncCalls
 from tocsin_client._async.destinations import AsyncDestinations
 from tocsin_client._async.failures import AsyncFailures
@@ -65,6 +66,7 @@ class AsyncClient:
         self.jobs: AsyncJobs = AsyncJobs(runner)
         self.namespaces: AsyncNamespaces = AsyncNamespaces(runner)
         self.flows: AsyncFlows = AsyncFlows(runner)
+        self.calendars: AsyncCalendars = AsyncCalendars(runner)
         self.destinations: AsyncDestinations = AsyncDestinations(runner)
         self.keys: AsyncKeys = AsyncKeys(runner)
         self.audit: AsyncAudit = AsyncAudit(runner)

@@ -15,7 +15,9 @@ from tocsin_client._core.session import Call, Options, Session, Tries
 from tocsin_client._core.steps import Reply, Sleep, Steps
 from tocsin_client._error_bases import Conflict, NotFound, WaitTimeout
 from tocsin_client._generated.models import (
+    CalendarId,
     CreateTimer,
+    DeleteCalendar,
     DeleteFlow,
     DeleteSchedule,
     FlowName,
@@ -168,6 +170,17 @@ def delete_flow(session: Session, wanted: DeleteFlow, options: Options | None = 
 
     name = FlowName(namespace=wanted.namespace, match=wanted.match)
     yield from _delete(session, Call("deleteFlow", wanted.to_json()), Call("getFlow", name.to_json()), is_gone, options)
+
+
+def delete_calendar(session: Session, wanted: DeleteCalendar, options: Options | None = None) -> Steps[None]:
+    """Deletes a calendar."""
+
+    def is_gone(_found: Mapping[str, Any]) -> bool:
+        return False
+
+    name = CalendarId(namespace=wanted.namespace, name=wanted.name)
+    call, get = Call("deleteCalendar", wanted.to_json()), Call("getCalendar", name.to_json())
+    yield from _delete(session, call, get, is_gone, options)
 
 
 def delete_call(session: Session, path: Mapping[str, str], options: Options | None = None) -> Steps[None]:

@@ -632,6 +632,8 @@ class CreateSchedule:
     callback_url: str
     #: The declaration that it comes from, such as the name of a repository.
     managed_by: str | Unset = UNSET
+    #: Whether a new schedule begins paused; one that exists stays as it is. Default false.
+    paused: bool | Unset = UNSET
     #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
     expected_version: int | Unset = UNSET
     #: Writes nothing: the response shows what would be written. Default false.
@@ -712,6 +714,8 @@ class CreateSchedule:
         }
         if self.managed_by is not UNSET:
             sent["managedBy"] = self.managed_by
+        if self.paused is not UNSET:
+            sent["paused"] = self.paused
         if self.expected_version is not UNSET:
             sent["expectedVersion"] = self.expected_version
         if self.dry_run is not UNSET:
@@ -1879,7 +1883,8 @@ class DeleteFlow:
 
 @dataclass(kw_only=True, slots=True)
 class PutCalendar:
-    """A calendar with all its dates; send at least one of `dates`, `ranges` and `weekdays`."""
+    """A calendar with all its dates; send at least one of `dates`, `ranges` and `weekdays`. Without `managedBy` the
+    calendar keeps it; null removes it."""
 
     #: The namespace's name.
     namespace: str
@@ -1893,6 +1898,12 @@ class PutCalendar:
     ranges: Sequence[DateRange | Mapping[str, Any]] | Unset = UNSET
     #: Weekdays, of every week.
     weekdays: Sequence[Weekday] | Unset = UNSET
+    #: What it is for, in one line; shown in lists.
+    description: str | Unset = UNSET
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None | Unset = UNSET
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
 
     def to_json(self) -> dict[str, JsonValue]:
         """The object to send: fields that are UNSET stay out."""
@@ -1908,6 +1919,12 @@ class PutCalendar:
             sent["ranges"] = [object_json("ranges", each, DateRange) for each in self.ranges]
         if self.weekdays is not UNSET:
             sent["weekdays"] = list_json("weekdays", self.weekdays)
+        if self.description is not UNSET:
+            sent["description"] = self.description
+        if self.managed_by is not UNSET:
+            sent["managedBy"] = self.managed_by
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
         return sent
 
 
@@ -1967,6 +1984,28 @@ class ListCalendars:
             sent["limit"] = self.limit
         if self.cursor is not UNSET:
             sent["cursor"] = self.cursor
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
+class DeleteCalendar:
+    """A calendar to delete."""
+
+    #: The namespace's name.
+    namespace: str
+    #: The calendar's name, unique in its namespace.
+    name: str
+    #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
+    expected_version: int | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+        if self.expected_version is not UNSET:
+            sent["expectedVersion"] = self.expected_version
         return sent
 
 
@@ -3584,6 +3623,10 @@ class Calendar:
     created_at: datetime
     #: An RFC 3339 instant with a time zone.
     updated_at: datetime
+    #: What it is for, in one line; shown in lists.
+    description: str | None = None
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Calendar:
@@ -3598,6 +3641,8 @@ class Calendar:
             version=source["version"],
             created_at=parse_instant(source["createdAt"]),
             updated_at=parse_instant(source["updatedAt"]),
+            description=source.get("description"),
+            managed_by=source.get("managedBy"),
         )
 
 
@@ -3662,6 +3707,10 @@ class CalendarSummary:
     first_date: str | None = None
     #: The last of them: a calendar that ends soon has to be put again.
     last_date: str | None = None
+    #: What it is for, in one line; shown in lists.
+    description: str | None = None
+    #: The declaration that it comes from, such as the name of a repository.
+    managed_by: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> CalendarSummary:
@@ -3678,6 +3727,8 @@ class CalendarSummary:
             updated_at=parse_instant(source["updatedAt"]),
             first_date=source.get("firstDate"),
             last_date=source.get("lastDate"),
+            description=source.get("description"),
+            managed_by=source.get("managedBy"),
         )
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 import urllib3
 
 from tocsin_client._sync.audit import Audit
+from tocsin_client._sync.calendars import Calendars
 from tocsin_client._sync.calls import Calls
 from tocsin_client._sync.destinations import Destinations
 from tocsin_client._sync.failures import Failures
@@ -66,6 +67,7 @@ class Client:
         self.jobs: Jobs = Jobs(runner)
         self.namespaces: Namespaces = Namespaces(runner)
         self.flows: Flows = Flows(runner)
+        self.calendars: Calendars = Calendars(runner)
         self.destinations: Destinations = Destinations(runner)
         self.keys: Keys = Keys(runner)
         self.audit: Audit = Audit(runner)

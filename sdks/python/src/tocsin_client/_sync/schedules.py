@@ -70,12 +70,13 @@ class Schedules(Part):
         on_paused: Hook | Mapping[str, Any] | Unset = UNSET,
         tags: Sequence[str] | Unset = UNSET,
         managed_by: str | Unset = UNSET,
+        paused: bool | Unset = UNSET,
         expected_version: int | Unset = UNSET,
         dry_run: bool | Unset = UNSET,
     ) -> Schedule:
         """Creates a schedule, or changes the one with this id to this definition; an identical one writes nothing. Call it
-        on each start of your program. Give one of `cron` and `every`. VersionConflict: it has not the expected version; 0:
-        there must be none."""
+        on each start of your program. Give one of `cron` and `every`. `paused`: a new one begins paused. VersionConflict: it
+        has not the expected version; 0: there must be none."""
         schedule = CreateSchedule(
             namespace=namespace,
             id=id,
@@ -107,6 +108,7 @@ class Schedules(Part):
             on_paused=on_paused,
             tags=tags,
             managed_by=managed_by,
+            paused=paused,
             expected_version=expected_version,
             dry_run=dry_run,
         )

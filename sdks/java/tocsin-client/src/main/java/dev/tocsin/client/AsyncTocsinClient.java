@@ -73,6 +73,15 @@ public final class AsyncTocsinClient implements AutoCloseable {
     }
 
     /**
+     * Calendars.
+     *
+     * @return its operations
+     */
+    public AsyncCalendars calendars() {
+        return new AsyncCalendars(steps);
+    }
+
+    /**
      * Destinations.
      *
      * @return its operations

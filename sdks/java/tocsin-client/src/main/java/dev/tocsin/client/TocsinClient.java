@@ -80,6 +80,15 @@ public final class TocsinClient implements AutoCloseable {
     }
 
     /**
+     * Calendars.
+     *
+     * @return its operations
+     */
+    public Calendars calendars() {
+        return new Calendars(here.calendars());
+    }
+
+    /**
      * Destinations.
      *
      * @return its operations

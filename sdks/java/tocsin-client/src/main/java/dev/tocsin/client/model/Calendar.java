@@ -5,6 +5,7 @@ import dev.tocsin.client.Json;
 import dev.tocsin.client.Values;
 import java.time.Instant;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A calendar: its dates are those of <code>dates</code>, <code>ranges</code> and <code>weekdays</code>
@@ -19,6 +20,8 @@ import java.util.List;
  * @param version 1, and one more with each change.
  * @param createdAt An RFC 3339 instant with a time zone.
  * @param updatedAt An RFC 3339 instant with a time zone.
+ * @param description What it is for, in one line; shown in lists. Null if absent.
+ * @param managedBy The declaration that it comes from, such as the name of a repository. Null if absent.
  */
 public record Calendar(
         String namespace,
@@ -29,7 +32,9 @@ public record Calendar(
         List<String> weekdays,
         long version,
         Instant createdAt,
-        Instant updatedAt) {
+        Instant updatedAt,
+        @Nullable String description,
+        @Nullable String managedBy) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -47,6 +52,8 @@ public record Calendar(
                 source.read("weekdays", json -> json.asList(Json::asString)),
                 source.read("version", Json::asLong),
                 source.read("createdAt", Values::toInstant),
-                source.read("updatedAt", Values::toInstant));
+                source.read("updatedAt", Values::toInstant),
+                source.readOptional("description", Json::asString),
+                source.readOptional("managedBy", Json::asString));
     }
 }

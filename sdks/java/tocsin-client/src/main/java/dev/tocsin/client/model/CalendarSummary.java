@@ -21,6 +21,8 @@ import org.jspecify.annotations.Nullable;
  * @param updatedAt An RFC 3339 instant with a time zone.
  * @param firstDate The first of its dates and ranges; absent if it has none. Null if absent.
  * @param lastDate The last of them: a calendar that ends soon has to be put again. Null if absent.
+ * @param description What it is for, in one line; shown in lists. Null if absent.
+ * @param managedBy The declaration that it comes from, such as the name of a repository. Null if absent.
  */
 public record CalendarSummary(
         String namespace,
@@ -33,7 +35,9 @@ public record CalendarSummary(
         Instant createdAt,
         Instant updatedAt,
         @Nullable String firstDate,
-        @Nullable String lastDate) {
+        @Nullable String lastDate,
+        @Nullable String description,
+        @Nullable String managedBy) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -53,6 +57,8 @@ public record CalendarSummary(
                 source.read("createdAt", Values::toInstant),
                 source.read("updatedAt", Values::toInstant),
                 source.readOptional("firstDate", Json::asString),
-                source.readOptional("lastDate", Json::asString));
+                source.readOptional("lastDate", Json::asString),
+                source.readOptional("description", Json::asString),
+                source.readOptional("managedBy", Json::asString));
     }
 }

@@ -20,6 +20,7 @@ import java.util.Map;
  * @param callbackUrl The http or https URL to call, or <code>nats://subject</code> to publish to. Responses redact its
  * secrets.
  * @param managedBy The declaration that it comes from, such as the name of a repository.
+ * @param paused Whether a new schedule begins paused; one that exists stays as it is. Default false.
  * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
  * none.
  * @param dryRun Writes nothing: the response shows what would be written. Default false.
@@ -67,6 +68,7 @@ public record CreateSchedule(
         String id,
         String callbackUrl,
         Field<String> managedBy,
+        Field<Boolean> paused,
         Field<Long> expectedVersion,
         Field<Boolean> dryRun,
         Field<Json> payload,
@@ -144,6 +146,7 @@ public record CreateSchedule(
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
+                Field.absent(),
                 Field.absent());
     }
 
@@ -169,6 +172,63 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
+                expectedVersion,
+                dryRun,
+                payload,
+                body,
+                method,
+                headers,
+                retryPolicy,
+                callbackTimeoutSeconds,
+                tags,
+                expireAfter,
+                description,
+                flowKey,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                cron,
+                timeZone,
+                every,
+                anchor,
+                startAt,
+                endAt,
+                maxOccurrences,
+                jitter,
+                catchUp,
+                catchUpWindow,
+                pauseAfterFailures,
+                only,
+                skip,
+                onSkipped,
+                onMissed,
+                onPaused);
+    }
+
+    /**
+     * Whether a new schedule begins paused; one that exists stays as it is. Default false.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateSchedule paused(boolean value) {
+        return paused(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param paused Whether a new schedule begins paused; one that exists stays as it is. Default false.
+     * @return a copy with it
+     */
+    public CreateSchedule paused(Field<Boolean> paused) {
+        return new CreateSchedule(
+                namespace,
+                id,
+                callbackUrl,
+                managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -226,6 +286,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -281,6 +342,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -338,6 +400,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -393,6 +456,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -448,6 +512,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -503,6 +568,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -558,6 +624,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -613,6 +680,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -668,6 +736,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -725,6 +794,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -780,6 +850,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -837,6 +908,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -892,6 +964,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -947,6 +1020,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1004,6 +1078,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1061,6 +1136,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1116,6 +1192,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1171,6 +1248,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1226,6 +1304,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1281,6 +1360,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1336,6 +1416,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1391,6 +1472,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1448,6 +1530,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1505,6 +1588,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1560,6 +1644,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1615,6 +1700,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1670,6 +1756,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1725,6 +1812,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1784,6 +1872,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1839,6 +1928,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1894,6 +1984,7 @@ public record CreateSchedule(
                 id,
                 callbackUrl,
                 managedBy,
+                paused,
                 expectedVersion,
                 dryRun,
                 payload,
@@ -1938,6 +2029,7 @@ public record CreateSchedule(
         sent.put("id", Json.of(id));
         sent.put("callbackUrl", Json.of(callbackUrl));
         managedBy.putInto(sent, "managedBy", Json::of);
+        paused.putInto(sent, "paused", Json::of);
         expectedVersion.putInto(sent, "expectedVersion", Json::of);
         dryRun.putInto(sent, "dryRun", Json::of);
         payload.putInto(sent, "payload", value -> value);

@@ -9,7 +9,7 @@ import java.util.Map;
 
 /**
  * A calendar with all its dates; send at least one of <code>dates</code>, <code>ranges</code> and
- * <code>weekdays</code>.
+ * <code>weekdays</code>. Without <code>managedBy</code> the calendar keeps it; null removes it.
  *
  * @param namespace The namespace's name.
  * @param name The calendar's name, unique in its namespace.
@@ -17,6 +17,10 @@ import java.util.Map;
  * @param dates Single dates, as 2027-12-25.
  * @param ranges Ranges of dates, both ends included.
  * @param weekdays Weekdays, of every week.
+ * @param description What it is for, in one line; shown in lists.
+ * @param managedBy The declaration that it comes from, such as the name of a repository.
+ * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+ * none.
  */
 public record PutCalendar(
         String namespace,
@@ -24,7 +28,10 @@ public record PutCalendar(
         Field<String> timeZone,
         Field<List<String>> dates,
         Field<List<DateRange>> ranges,
-        Field<List<Weekday>> weekdays) {
+        Field<List<Weekday>> weekdays,
+        Field<String> description,
+        Field<String> managedBy,
+        Field<Long> expectedVersion) {
 
     /**
      * Starts with the required members; the others are absent.
@@ -37,6 +44,9 @@ public record PutCalendar(
         return new PutCalendar(
                 namespace,
                 name,
+                Field.absent(),
+                Field.absent(),
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -66,7 +76,10 @@ public record PutCalendar(
                 timeZone,
                 dates,
                 ranges,
-                weekdays);
+                weekdays,
+                description,
+                managedBy,
+                expectedVersion);
     }
 
     /**
@@ -92,7 +105,10 @@ public record PutCalendar(
                 timeZone,
                 dates,
                 ranges,
-                weekdays);
+                weekdays,
+                description,
+                managedBy,
+                expectedVersion);
     }
 
     /**
@@ -118,7 +134,10 @@ public record PutCalendar(
                 timeZone,
                 dates,
                 ranges,
-                weekdays);
+                weekdays,
+                description,
+                managedBy,
+                expectedVersion);
     }
 
     /**
@@ -144,7 +163,99 @@ public record PutCalendar(
                 timeZone,
                 dates,
                 ranges,
-                weekdays);
+                weekdays,
+                description,
+                managedBy,
+                expectedVersion);
+    }
+
+    /**
+     * What it is for, in one line; shown in lists.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PutCalendar description(String value) {
+        return description(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param description What it is for, in one line; shown in lists.
+     * @return a copy with it
+     */
+    public PutCalendar description(Field<String> description) {
+        return new PutCalendar(
+                namespace,
+                name,
+                timeZone,
+                dates,
+                ranges,
+                weekdays,
+                description,
+                managedBy,
+                expectedVersion);
+    }
+
+    /**
+     * The declaration that it comes from, such as the name of a repository.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PutCalendar managedBy(String value) {
+        return managedBy(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param managedBy The declaration that it comes from, such as the name of a repository.
+     * @return a copy with it
+     */
+    public PutCalendar managedBy(Field<String> managedBy) {
+        return new PutCalendar(
+                namespace,
+                name,
+                timeZone,
+                dates,
+                ranges,
+                weekdays,
+                description,
+                managedBy,
+                expectedVersion);
+    }
+
+    /**
+     * The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PutCalendar expectedVersion(long value) {
+        return expectedVersion(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
+     * none.
+     * @return a copy with it
+     */
+    public PutCalendar expectedVersion(Field<Long> expectedVersion) {
+        return new PutCalendar(
+                namespace,
+                name,
+                timeZone,
+                dates,
+                ranges,
+                weekdays,
+                description,
+                managedBy,
+                expectedVersion);
     }
 
     /**
@@ -160,6 +271,9 @@ public record PutCalendar(
         dates.putInto(sent, "dates", each -> Json.array(each, Json::of));
         ranges.putInto(sent, "ranges", each -> Json.array(each, DateRange::toJson));
         weekdays.putInto(sent, "weekdays", each -> Json.array(each, Weekday::toJson));
+        description.putInto(sent, "description", Json::of);
+        managedBy.putInto(sent, "managedBy", Json::of);
+        expectedVersion.putInto(sent, "expectedVersion", Json::of);
         return Json.object(sent);
     }
 }
