@@ -16,6 +16,8 @@ import type {
   CalendarId,
   CalendarPage,
   CalendarSummary,
+  CallbackBatch,
+  CallbackBatchAnswer,
   Cluster,
   CreatedKey,
   CreateJob,
@@ -264,6 +266,7 @@ export function encodeFlowName(source: FlowName): Sent {
 const ofPutFlow: Converters<PutFlow> = {
   perKey: encodeFlowLimits,
   total: encodeFlowLimits,
+  callbackBatch: encodeCallbackBatch,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -290,6 +293,7 @@ const ofUpdateNamespace: Converters<UpdateNamespace> = {
   retryPolicy: encodeRetryPolicy,
   limits: encodeFlowLimits,
   quotas: encodeQuotas,
+  callbackBatch: encodeCallbackBatch,
   onFailure: encodeHook,
   onSuccess: encodeHook,
   onRecovery: encodeHook,
@@ -305,6 +309,15 @@ export function encodeUpdateNamespace(source: UpdateNamespace): Sent {
 /** What is sent; members that are undefined stay out. */
 export function encodeGetNamespace(source: GetNamespace): Sent {
   return encode(source);
+}
+
+const ofCallbackBatch: Converters<CallbackBatch> = {
+  linger: encodeDuration,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeCallbackBatch(source: CallbackBatch): Sent {
+  return encode(source, ofCallbackBatch);
 }
 
 /** What is sent; members that are undefined stay out. */
@@ -335,6 +348,7 @@ const ofCreateNamespace: Converters<CreateNamespace> = {
   retryPolicy: encodeRetryPolicy,
   limits: encodeFlowLimits,
   quotas: encodeQuotas,
+  callbackBatch: encodeCallbackBatch,
   onFailure: encodeHook,
   onSuccess: encodeHook,
   onRecovery: encodeHook,
@@ -642,6 +656,7 @@ export interface Answers {
   FlowLimitsAnswer: FlowLimitsAnswer;
   FlowRateAnswer: FlowRateAnswer;
   QuotasAnswer: QuotasAnswer;
+  CallbackBatchAnswer: CallbackBatchAnswer;
   NamespaceList: NamespaceList;
   RotatedSecret: RotatedSecret;
   Flow: Flow;
@@ -826,7 +841,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   Namespace: {
     required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt", "version"],
-    nested: [["retryPolicy", "RetryPolicyAnswer", false], ["limits", "FlowLimitsAnswer", false], ["quotas", "QuotasAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
+    nested: [["retryPolicy", "RetryPolicyAnswer", false], ["limits", "FlowLimitsAnswer", false], ["quotas", "QuotasAnswer", false], ["callbackBatch", "CallbackBatchAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
   },
   FlowLimitsAnswer: {
     required: [],
@@ -840,6 +855,10 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     required: [],
     nested: [],
   },
+  CallbackBatchAnswer: {
+    required: ["max", "linger"],
+    nested: [],
+  },
   NamespaceList: {
     required: ["namespaces"],
     nested: [["namespaces", "Namespace", true]],
@@ -850,7 +869,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   Flow: {
     required: ["namespace", "match", "closeOnRetryAfter", "paused", "version", "createdAt", "updatedAt", "inFlight", "waiting", "complete"],
-    nested: [["perKey", "FlowLimitsAnswer", false], ["total", "FlowLimitsAnswer", false]],
+    nested: [["perKey", "FlowLimitsAnswer", false], ["total", "FlowLimitsAnswer", false], ["callbackBatch", "CallbackBatchAnswer", false]],
   },
   FlowPage: {
     required: ["flows"],
