@@ -24,7 +24,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class MissingResult(Response):
-    """The response to a batch, for a timer of which it says nothing: the attempt failed, whatever the status, and is retried,
+    """The response to a batch, for a timer that has no result in it: the attempt failed, whatever the status, and is retried,
     since nothing shows that it is because of this timer."""
 
 

@@ -1,4 +1,4 @@
-"""What the response to a batch of callbacks says of each timer. `docs/how-to/batches.md` describes it."""
+"""What the response to a batch of callbacks means for each timer. `docs/how-to/batches.md` describes it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def item_responses(response: Response, webhook_ids: Collection[str]) -> dict[str, Response]:
-    """For each timer of a batch, by its `webhook-id`, what the response says of it, as the response to a single callback
+    """For each timer of a batch, by its `webhook-id`, its part of the response, as the response to a single callback
     would. A timer without a readable result has a MissingResult; of several results the first counts. Never raises."""
     found: dict[str, Response] = {}
     if 200 <= response.status < 300 and not response.truncated:
