@@ -6,7 +6,7 @@
 import { Client } from "./dist/index.js";
 import { Drain, outbox } from "./dist/outbox/index.js";
 import { Dedup } from "./dist/receiver/index.js";
-import { answerOf, failure, receiverOf, UnknownStep, VECTORS } from "./driver-values.mjs";
+import { answerOf, failure, receiverOf, shownFiring, UnknownStep, VECTORS } from "./driver-values.mjs";
 
 const CAN = ["receiver", "dedup", "outbox", "batcher", "routing", "schedules", "calls", "cancel", "keys", "audit"];
 
