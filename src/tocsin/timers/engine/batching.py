@@ -14,7 +14,7 @@ from tocsin.model.batch_answer import item_responses
 from tocsin.model.namespace import Namespace
 from tocsin.model.subjects import is_subject_url
 from tocsin.model.timer import BODILESS_METHODS, Timer
-from tocsin.ports.http import Exchange, Invocation
+from tocsin.ports.http import Exchange
 from tocsin.timers.engine.attempt import Attempt
 from tocsin.timers.engine.breaker import BreakerState
 from tocsin.timers.engine.destination_events import BatchEnded
@@ -71,11 +71,10 @@ def _key(timer: Timer, rule: CallbackBatch) -> BatchKey:
 
 
 class Item(NamedTuple):
-    """An attempt of a batch, the row with which it joined, and what is sent for it."""
+    """An attempt of a batch, and the row with which it joined."""
 
     attempt: Attempt
     row: Row
-    invocation: Invocation
 
 
 class Batch:
@@ -118,7 +117,7 @@ class Batch:
     def add(self, shard: Shard, row: Row, flow: KeyState | None, now_us: int) -> None:
         """Takes the row from its window; a full batch is sent."""
         attempt = Attempt.begin(self._dispatcher, shard, row, self.path, flow, now_us, in_batch=True)
-        self._items.append(Item(attempt, row, attempt.invocation()))
+        self._items.append(Item(attempt, row))
         attempt.waits_until(self.latest_us)
         self._bytes += _bytes_of(row.timer)
         if len(self._items) >= self.key.rule.items:
@@ -147,7 +146,7 @@ class Batch:
                     item.attempt.take_back()
                     item.attempt.free_flow()
         if self._items:
-            self._invoke(now_us)
+            self._invoke()
             return
         dispatcher.admission.end(self.path, self.key.namespace)
         dispatcher.admission.unsent(self.path, self._began)
@@ -160,11 +159,8 @@ class Batch:
             return False
         return self._dispatcher.may_dispatch()
 
-    def _invoke(self, now_us: int) -> None:
-        """The items are what they were when they joined; they are signed with the secrets of now."""
-        namespace = self._dispatcher.context.namespaces.get(self.key.namespace)
-        secrets = () if namespace is None or namespace.secret is None else namespace.signing.at(now_us)
-        items = tuple(structs.replace(item.invocation, fired_at=now_us, secrets=secrets) for item in self._items)
+    def _invoke(self) -> None:
+        items = tuple(item.attempt.invocation() for item in self._items)
         batch = structs.replace(items[0], timer_id="", attempt=0, message_id=self.id, traceparent=None, items=items)
         self.path.destination.caller.invoke(batch, self._answered)
 
@@ -179,7 +175,7 @@ class Batch:
                 item.attempt.not_sent(outcome)
                 item.attempt.free_flow()
         else:
-            ids = [item.invocation.message_id for item in self._items]
+            ids = [item.attempt.webhook_id for item in self._items]
             parts = item_responses(outcome, ids) if isinstance(outcome, Response) else {}
             error = None
             for item, webhook_id in zip(self._items, ids, strict=True):
