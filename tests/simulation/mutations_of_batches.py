@@ -62,7 +62,7 @@ MUTATIONS = [
     ),
     _batched(
         "a batch has any number of bytes",
-        never(_BATCHING + "Batches.join", "_bytes_of(row.timer) > batch.room()[1]"),
+        never(_BATCHING + "Batches.join", "size > batch.room()[1]"),
         caught_by=_TESTS + "test_a_request_has_at_most_so_many_bytes",
     ),
     _batched(

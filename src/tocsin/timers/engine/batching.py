@@ -114,12 +114,12 @@ class Batch:
         """How many items, and bytes, it still takes."""
         return self.key.rule.items - len(self._items), BATCH_BYTES_MAX - self._bytes
 
-    def add(self, shard: Shard, row: Row, flow: KeyState | None, now_us: int) -> None:
-        """Takes the row from its window; a full batch is sent."""
+    def add(self, shard: Shard, row: Row, size: int, flow: KeyState | None, now_us: int) -> None:
+        """Takes the row, which adds at most `size` bytes, from its window; a full batch is sent."""
         attempt = Attempt.begin(self._dispatcher, shard, row, self.path, flow, now_us, in_batch=True)
         self._items.append(Item(attempt, row))
         attempt.waits_until(self.latest_us)
-        self._bytes += _bytes_of(row.timer)
+        self._bytes += size
         if len(self._items) >= self.key.rule.items:
             self.close()
 
@@ -205,10 +205,11 @@ class Batches:
         batch = self._open.get(_key(row.timer, rule))
         if batch is None or not batch.path.destination.takes_requests:
             return False
-        if _bytes_of(row.timer) > batch.room()[1]:
+        size = _bytes_of(row.timer)
+        if size > batch.room()[1]:
             batch.close()
             return False
-        batch.add(shard, row, flow, now_us)
+        batch.add(shard, row, size, flow, now_us)
         return True
 
     def begin(
@@ -228,7 +229,7 @@ class Batches:
         batch = Batch(self, self._dispatcher, _key(row.timer, rule), path)
         if not batch.alone:
             self._open[batch.key] = batch
-        batch.add(shard, row, flow, now_us)
+        batch.add(shard, row, _bytes_of(row.timer), flow, now_us)
         for queue in list(path.queues.values()):
             for _ in range(self._bring_forward(queue, batch)):
                 self._dispatcher.fire_first(queue, now_us)
