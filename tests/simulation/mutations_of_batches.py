@@ -41,7 +41,7 @@ MUTATIONS = [
         caught_by=_TESTS + "test_nothing_is_sent_while_the_node_may_not_fire",
     ),
     _batched(
-        "a batch waits for ever longer as timers join",
+        "a batch waits longer than its linger",
         replace(_BATCHING + "Batch.__init__", "linger_us / 1e6", by="2 * linger_us / 1e6"),
         caught_by=_TESTS + "test_no_timer_waits_for_others_longer_than_the_linger",
     ),
