@@ -148,7 +148,12 @@ async function receive(given, database) {
   );
   const firings = seen.map(shownFiring);
   return {
-    status: answer.status, headers: answer.headers, body: answer.body, handled, firing: firings[0] ?? null, firings,
+    status: answer.status,
+    headers: answer.headers,
+    body: answer.body,
+    handled,
+    firing: firings[0] ?? null,
+    firings,
   };
 }
 

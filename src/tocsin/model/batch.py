@@ -6,7 +6,7 @@ import msgspec
 
 #: Timers of one request: concluding them is one turn of the event loop, in which nothing else happens.
 BATCH_ITEMS_MAX = 500
-#: How long a due timer waits for others, at most and if its rule has no other time. For as long its callback is in flight.
+#: How long a due timer waits for others: at most, and by default. For as long its attempt is in flight and its slot is taken.
 LINGER_US_MAX, LINGER_US_DEFAULT = 5_000_000, 100_000
 #: Bytes of a request's body: as much as receivers of the client libraries take.
 BATCH_BYTES_MAX = 1024 * 1024
