@@ -23,7 +23,7 @@ from tocsin.ports.http import Invocation
 from tocsin.ports.observer import AttemptFinished
 from tocsin.testing.clock import EPOCH_US
 from tocsin.timers.engine.batching import _bytes_of
-from tocsin.timers.engine.destination_events import BatchEnded, BreakerOpened
+from tocsin.timers.engine.destination_events import BatchEnded, BreakerClosed, BreakerOpened
 from tocsin.timers.engine.rows import OpKind, Row, WriteOp, stored
 
 SECOND = 1_000_000
@@ -302,16 +302,19 @@ def test_an_ordered_key_has_one_timer_in_a_batch() -> None:
 
 
 def test_a_probe_is_one_timer() -> None:
-    crowd = batching(items=2)
-    crowd.receivers.answers["fine"] = (Response(500), 4.0)
-    for number in range(100):
+    crowd = batching(items=10)
+    crowd.receivers.answers["fine"] = (Response(500), 6.0)
+    for number in range(500):
         crowd.keep(f"t{number}", "fine", 2.0 + number / 100)
     crowd.run(60.0)
-    opened = next(event for event in crowd.events if isinstance(event, BreakerOpened))
-    assert opened.attempts == 20
-    # What had begun before, then three probes, and all the others together.
-    assert [1, 1, 1] in [sizes(crowd)[at : at + 3] for at in range(20, 30)]
-    assert len(outcomes(crowd)) == 100
+    opened, closed = (
+        next(at for at, event in enumerate(crowd.events) if isinstance(event, kind))
+        for kind in (BreakerOpened, BreakerClosed)
+    )
+    ended = [event.items for event in crowd.events[opened:closed] if isinstance(event, BatchEnded)]
+    # What was in flight when it opened, and one timer after another until the third, whose success closes it.
+    assert ended[1:] == [1, 1], ended
+    assert len(outcomes(crowd)) == 500
     assert all(each[-1] == "done" for each in outcomes(crowd).values())
 
 
