@@ -51,6 +51,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         "mixed": lambda: scenarios.mixed(int(50_000 * scale)),
         "mixed-scattered": lambda: scenarios.mixed(int(50_000 * scale), scattered=True),
         "burst": lambda: scenarios.burst(int(50_000 * scale)),
+        "burst-batches": lambda: scenarios.burst_in_batches(int(50_000 * scale)),
         "burst-flows": lambda: scenarios.burst_with_flows(int(50_000 * scale)),
         "steady": lambda: _merged(scenarios.steady(rate, 10 * max(scale, 0.5)) for rate in rates),
         "schedules": lambda: scenarios.schedules(int(args.schedules * scale)),

@@ -18,8 +18,17 @@ from bench.wire import Answerer
 from tocsin.model.instants import parse_instant
 
 
-class _Body(msgspec.Struct, rename="camel"):
+class _Item(msgspec.Struct, rename="camel"):
     execute_at: str
+    webhook_id: str
+
+
+class _Body(msgspec.Struct, rename="camel"):
+    execute_at: str = ""
+    items: list[_Item] | None = None
+
+
+_RESULT = b'{"webhookId":"%b","status":200}'
 
 
 class Tally:
@@ -34,9 +43,17 @@ class Tally:
         self.lags_us: list[int] = []
         self.first_at = self.last_at = 0
 
-    def seen(self, body: bytes) -> None:
-        now = time.time_ns() // 1_000
-        text = self._decode(body).execute_at
+    def seen(self, body: bytes) -> bytes | None:
+        now, found = time.time_ns() // 1_000, self._decode(body)
+        if found.items is None:
+            self._count(found.execute_at, now)
+            return None
+        for item in found.items:
+            self._count(item.execute_at, now)
+        results = b'{"items":[%b]}' % b",".join(_RESULT % item.webhook_id.encode() for item in found.items)
+        return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(results), results)
+
+    def _count(self, text: str, now: int) -> None:
         instant = self._instants.get(text)
         if instant is None:
             if len(self._instants) > 10_000:

@@ -191,29 +191,49 @@ def burst_with_flows(count: int) -> Results:
     }
 
 
+def burst_in_batches(count: int) -> Results:
+    """The same with 100 timers in a request, beside a burst of single ones in the same run."""
+    plain, together = burst(count), burst(count, batch=100)
+    drain, cpu = "burst drain, fires per s", "burst drain, receiver's CPU s per 1,000"
+    return {f"in batches: {name}": value for name, value in together.items()} | {
+        f"single: {drain}": plain[drain],
+        f"single: {_DRAIN_CPU}": plain[_DRAIN_CPU],
+        f"single: {cpu}": plain[cpu],
+        "in batches: drain, ratio": together[drain] / max(plain[drain], 1e-9),
+        "in batches: CPU of the drain, ratio": together[_DRAIN_CPU] / max(plain[_DRAIN_CPU], 1e-9),
+        "in batches: receiver's CPU, ratio": together[cpu] / max(plain[cpu], 1e-9),
+    }
+
+
 def _limit_each_key(server: processes.Running, match: str) -> None:
     rule = {"namespace": "default", "match": match, "perKey": {"rate": {"count": 1000, "per": "1s"}, "parallelism": 10}}
-    put = urllib.request.Request(
-        f"http://127.0.0.1:{server.port}/api/v1/flows/put",
-        json.dumps(rule).encode(),
+    _ask(server, "flows/put", rule)
+
+
+def _ask(server: processes.Running, operation: str, body: dict[str, Any]) -> None:
+    asked = urllib.request.Request(
+        f"http://127.0.0.1:{server.port}/api/v1/{operation}",
+        json.dumps(body).encode(),
         {"content-type": "application/json"},
     )
-    urllib.request.urlopen(put).close()
+    urllib.request.urlopen(asked).close()
 
 
-def burst(count: int, flow: str = "") -> Results:
+def burst(count: int, flow: str = "", batch: int = 0) -> Results:
     """Timers due at the same instant, fired at full speed, while another client creates 200 a second. With a prefix of
-    `flow` keys, a rule limits each of them."""
+    `flow` keys, a rule limits each of them; with `batch`, so many are sent in one request."""
     with processes.folder() as data, processes.receiver() as receiver, processes.server(data) as server:
         if flow:
             _limit_each_key(server, flow)
+        if batch:
+            _ask(server, "namespaces/update", {"name": "default", "callbackBatch": {"max": batch}})
         due = instant_after_creating(server, receiver, count)
         processes.load(server.port, receiver.port, due_us=due, count=count, batch=1_000, connections=4, flow=flow)
         ahead = (due - processes.now_us()) / 1e6
         if ahead < 0:
             raise RuntimeError("creating took longer than planned; the burst was due before it was complete")
         time.sleep(max(ahead - 0.3, 0))
-        costs = Costs(server)
+        costs, receiver_before = Costs(server), receiver.cpu_s()
         beside = processes.start_load(
             server.port, receiver.port, due_us=due + _HOUR_US, count=1_200, connections=8, rate=200, prefix="beside"
         )
@@ -226,6 +246,7 @@ def burst(count: int, flow: str = "") -> Results:
             "burst drain, lost": count - seen,
             "burst drain, early": stats["early"],
             **used,
+            "burst drain, receiver's CPU s per 1,000": (receiver.cpu_s() - receiver_before) / count * 1_000,
             "API during the drain, p50 ms": api["p50_ms"],
             "API during the drain, p99 ms": api["p99_ms"],
             "API during the drain, failed": api["failures"],

@@ -362,7 +362,7 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
         {"required": [name], "properties": {name: {"minItems": 1}}} for name in ("dates", "ranges", "weekdays")
     ]
     schemas["PutFlow"] |= {
-        "if": {"not": {"anyOf": [{"required": ["perKey"]}, {"required": ["total"]}]}},
+        "if": {"not": {"anyOf": [{"required": [name]} for name in ("perKey", "total", "callbackBatch")]}},
         "then": {"required": ["closeOnRetryAfter"], "properties": {"closeOnRetryAfter": {"const": True}}},
     }
     schemas["SubmitServiceCall"]["not"] = {"required": ["dueAt", "delay"]}

@@ -238,3 +238,61 @@ def firing_cases() -> list[Json]:
         case("something before the webhook-id", _ENVELOPE, {}, None, f"xmsg_{hex_id}_1-2"),
     ]
     return [*envelopes, *raws, *bodiless, *ids]
+
+
+def batch_cases() -> list[Json]:
+    """What is read of an accepted batch, and responded."""
+    batch_id = f"batch_{'0' * 32}"
+    ids = {"a": {"done": {}}, "größe/17": {"retry": {"after": 60}}, "c": {"fail": {"reason": "no such order"}}}
+    answers: Json = {
+        **ids,
+        "d": {"rescheduleAt": {"at": "2027-01-31T12:00:00Z", "payload": {"n": 2}}},
+        "e": {"retry": {}},
+    }
+    answers["f"] = {"raise": "a defect"}
+
+    def item(timer_id: str, **changes: Any) -> Json:
+        webhook_id = f"msg_{timer_uuid(_NAMESPACE, timer_id).hex()}_1-2"
+        return {"webhookId": webhook_id, **_ENVELOPE, "timerId": timer_id, **changes}
+
+    def case(name: str, items: Any, expected: Json | None, webhook_id: str = batch_id) -> Json:
+        body = json.dumps(items if isinstance(items, dict) else {"items": items}, ensure_ascii=False)
+        headers = {"webhook-id": webhook_id, "webhook-timestamp": str(_NOW_S)}
+        given = {"headers": headers, "body": body, "answers": answers}
+        return case_of(name, given, {"error": "refused"} if expected is None else expected)
+
+    def responded(timer_id: str, status: int, **members: Any) -> Json:
+        return {"webhookId": item(timer_id)["webhookId"], "status": status, **members}
+
+    of_all = [
+        responded("a", 200, ok=True),
+        responded("größe/17", 503, retryAfter=60),
+        responded("c", 422, ok=False, reason="no such order"),
+        responded("d", 200, nextExecuteAt="2027-01-31T12:00:00Z", payload={"n": 2}),
+        responded("e", 503),
+        responded("f", 500),
+    ]
+    every = [item(timer_id) for timer_id in answers]
+    schedule = item("a", webhookId=f"msg_{schedule_uuid(_NAMESPACE, 'a').hex()}_s-1")
+    done = {"webhookId": schedule["webhookId"], "status": 200, "ok": True}
+    foreign = item("c", webhookId=item("a")["webhookId"])
+    return [
+        case("each answer", every, {"status": 200, "body": {"items": of_all}, "firings": every}),
+        case("a schedule", [schedule], {"status": 200, "body": {"items": [done]}, "firings": [schedule]}),
+        case(
+            "members of a later release",
+            {"items": [item("e", later=1)], "later": 1},
+            {"status": 200, "body": {"items": [responded("e", 503)]}, "firings": [item("e")]},
+        ),
+        case("one of another timer than its webhookId names", [item("a"), foreign], None),
+        case(
+            "one without a webhookId", [{name: value for name, value in item("a").items() if name != "webhookId"}], None
+        ),
+        case(
+            "one that is no envelope", [{name: value for name, value in item("a").items() if name != "attempt"}], None
+        ),
+        case("one that is no object", [17], None),
+        case("no items", {}, None),
+        case("items that are no list", {"items": {}}, None),
+        case("the webhook-id of a single callback", [item("a")], None, item("a")["webhookId"]),
+    ]

@@ -50,6 +50,12 @@ def files(api: Api) -> dict[str, str]:
             "if its signature was wrong. `body` is text in UTF-8. Of `expect`, null is what a firing does not have.",
             receiver_vectors.firing_cases(),
         ),
+        "batches": (
+            "What a receiver reads of a batch whose signature is valid or not checked, and responds to it when its handler "
+            "gives each timer the answer with its id. An error: the request is refused as if its signature was wrong. `body` "
+            "is text in UTF-8.",
+            receiver_vectors.batch_cases(),
+        ),
         "instants": ("RFC 3339 texts and their canonical form. Digits finer than a microsecond round up.", _instants()),
         "durations": ("Texts of durations; and durations as the shortest text.", _durations()),
         "answers": ("What a receiver sends for an answer of its handler.", _ANSWERS),

@@ -186,7 +186,7 @@ def receive(given: dict[str, Any]) -> dict[str, Any]:
 
     def work(firing: Firing) -> Answer:
         worked.append(firing)
-        return answer_of(given["answer"])
+        return answer_of(given.get("answers", {}).get(firing.timer_id) or given["answer"])
 
     def handler(firing: Firing) -> Answer:
         seen.append(firing)
@@ -202,15 +202,14 @@ def receive(given: dict[str, Any]) -> dict[str, Any]:
     )
     request = given["request"]
     response = receiver.handle([tuple(each) for each in request["headers"]], base64.b64decode(request["body"]), handler)
-    shown = None
-    if seen:
-        shown = {name: value for name, value in wire(seen[0]).items() if name not in ("body", "headers")}
+    shown = [{name: value for name, value in wire(each).items() if name not in ("body", "headers")} for each in seen]
     return {
         "status": response.status,
         "headers": dict(response.headers),
         "body": response.body.decode(),
         "handled": bool(worked),
-        "firing": shown,
+        "firing": shown[0] if shown else None,
+        "firings": shown,
     }
 
 

@@ -17,7 +17,7 @@ from tocsin_client._core.outbox import ROWS_MAX, OutboxTable, Row, is_final
 from tocsin_client._core.retries import RETRY_COST, RetryBudget, retry_delay
 from tocsin_client._core.steps import Reply
 from tocsin_client._values import format_duration, format_instant, parse_duration, parse_instant
-from tocsin_client.receiver import Answer, Firing, Receiver, done, fail, reschedule_at, retry, sign_body
+from tocsin_client.receiver import Answer, Batch, Firing, Receiver, done, fail, reschedule_at, retry, sign_body
 
 
 def failure(error: BaseException) -> dict[str, Any]:
@@ -73,8 +73,27 @@ def answered(given: dict[str, Any]) -> dict[str, Any]:
 def fired(given: dict[str, Any]) -> dict[str, Any]:
     """What a receiver that checks no signature reads of a request."""
     read = Receiver(unsigned=True).verify(given["headers"], given["body"].encode())
-    if not isinstance(read, Firing):
-        return {"error": read.body.decode()}
+    assert not isinstance(read, Batch)
+    return shown_firing(read) if isinstance(read, Firing) else {"error": read.body.decode()}
+
+
+def batched(given: dict[str, Any]) -> dict[str, Any]:
+    """What a receiver that checks no signature reads of a batch, and responds."""
+    firings: list[Firing] = []
+
+    def handler(firing: Firing) -> Answer:
+        firings.append(firing)
+        return answer_of(given["answers"][firing.timer_id])
+
+    response = Receiver(unsigned=True).handle(given["headers"], given["body"].encode(), handler)
+    if not firings:
+        return {"error": response.body.decode()}
+    shown = [shown_firing(each) for each in firings]
+    return {"status": response.status, "body": json.loads(response.body), "firings": shown}
+
+
+def shown_firing(read: Firing) -> dict[str, Any]:
+    """A firing as the harness compares it."""
     names = {"webhookId": read.webhook_id, "timerId": read.timer_id, "namespace": read.namespace}
     instants = {"executeAt": format_instant(read.execute_at), "firedAt": format_instant(read.fired_at)}
     return {**names, **instants, "attempt": read.attempt, "payload": read.payload}
@@ -150,6 +169,7 @@ VECTORS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "errors": lambda given: failure(error_of(reply_of(given))),
     "retries": delayed,
     "firings": fired,
+    "batches": batched,
     "budget": budgeted,
     "tries": line_of,
     "keys": lambda given: {"key": key_of(given["key"])},

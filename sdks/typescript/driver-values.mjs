@@ -80,6 +80,11 @@ function outboxed({ statement, dialect, timer, send, now, refused }) {
   return { dead: isFinal(new ApiError("", refused)) };
 }
 
+/** A firing as the harness compares it. */
+export function shownFiring(firing) {
+  return { ...firing, body: undefined, headers: undefined };
+}
+
 /** What this SDK makes of the cases in `sdks/vectors`, by the file's name. */
 export const VECTORS = {
   placement: ({ namespace, id, numShards, totalShards }) => {
@@ -94,7 +99,16 @@ export const VECTORS = {
   },
   firings: async ({ headers, body }) => {
     const firing = await receiverOf({ unsigned: true }).verify(headers, UTF8.encode(body));
-    return firing instanceof Answer ? { error: firing.body } : { ...firing, body: undefined, headers: undefined };
+    return firing instanceof Answer ? { error: firing.body } : shownFiring(firing);
+  },
+  batches: async ({ headers, body, answers }) => {
+    const firings = [];
+    const response = await receiverOf({ unsigned: true }).handle(headers, UTF8.encode(body), (firing) => {
+      firings.push(shownFiring(firing));
+      return answerOf(answers[firing.timerId]);
+    });
+    const failed = firings.length === 0;
+    return failed ? { error: response.body } : { status: response.status, body: JSON.parse(response.body), firings };
   },
   signing: async ({ secrets, webhookId, timestamp, body }) => ({
     signature: await signBody(secrets, webhookId, timestamp, body),

@@ -6,7 +6,7 @@
 import { Client } from "./dist/index.js";
 import { Drain, outbox } from "./dist/outbox/index.js";
 import { Dedup } from "./dist/receiver/index.js";
-import { answerOf, failure, receiverOf, UnknownStep, VECTORS } from "./driver-values.mjs";
+import { answerOf, failure, receiverOf, shownFiring, UnknownStep, VECTORS } from "./driver-values.mjs";
 
 const CAN = ["receiver", "dedup", "outbox", "batcher", "routing", "schedules", "calls", "cancel", "keys", "audit"];
 
@@ -126,18 +126,18 @@ async function listed(result, byPage) {
 async function receive(given, database) {
   const seen = [];
   let handled = false;
-  const work = () => {
+  const work = (firing) => {
     handled = true;
-    return answerOf(given.answer);
+    return answerOf(given.answers?.[firing.timerId] ?? given.answer);
   };
   const handler = async (firing) => {
     seen.push(firing);
     if (given.dedup === undefined) {
-      return work();
+      return work(firing);
     }
     const dedup = new Dedup(database(given.dedup));
     await dedup.createTable();
-    return dedup.once(firing, work);
+    return dedup.once(firing, () => work(firing));
   };
   const { headers, body } = given.request;
   const receiver = receiverOf(given);
@@ -146,8 +146,15 @@ async function receive(given, database) {
     Uint8Array.from(atob(body), (char) => char.charCodeAt(0)),
     handler,
   );
-  const firing = seen[0] === undefined ? null : { ...seen[0], body: undefined, headers: undefined };
-  return { status: answer.status, headers: answer.headers, body: answer.body, handled, firing };
+  const firings = seen.map(shownFiring);
+  return {
+    status: answer.status,
+    headers: answer.headers,
+    body: answer.body,
+    handled,
+    firing: firings[0] ?? null,
+    firings,
+  };
 }
 
 /** Writes rows to an outbox in a database of that name, or drains it. */

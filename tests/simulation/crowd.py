@@ -13,6 +13,7 @@ import msgspec
 from tests.support.simulation_loop import SimulationLoop
 from tocsin.administration import put_flow, put_namespace
 from tocsin.model.answer import NoResponse, NotSent, Outcome, Refused, Response
+from tocsin.model.batch import CallbackBatch
 from tocsin.model.flow import Flow, FlowLimits
 from tocsin.model.ids import timer_uuid
 from tocsin.model.namespace import Namespace
@@ -51,6 +52,8 @@ class Receivers:
         #: Seconds that a host takes to answer, and the answers of hosts that do not accept, until that time of the loop.
         self.takes_s: dict[str, float] = {}
         self.answers: dict[str, tuple[Response, float]] = {}
+        #: The results of items of batches by their timers' ids, instead of an acceptance; None: the item has none.
+        self.results: dict[str, dict[str, Any] | None] = {}
         self.healed = False
         self.refused = 0
         self._now_us = now_us
@@ -67,6 +70,8 @@ class Receivers:
         host = self.destination(invocation.url)
         outcome: Outcome = Response(200)
         delay_s, sent_at = self.takes_s.get(host, 0.01), self._now_us()
+        if invocation.items is not None:
+            outcome = Response(200, self._results(invocation.items))
         if host in self.answers and asyncio.get_running_loop().time() < self.answers[host][1]:
             outcome = self.answers[host][0]
         if self.unsent.get(host, 0) > 0:
@@ -83,6 +88,11 @@ class Receivers:
         self.calls.append(Call(invocation, sent_at, int(delay_s * 1e6)))
         exchange = Exchange(outcome, sent_at, int(delay_s * 1e6))
         asyncio.get_running_loop().call_later(delay_s, done, exchange)
+
+    def _results(self, items: tuple[Invocation, ...]) -> bytes:
+        found = [(item.message_id, self.results.get(item.timer_id, {"status": 200})) for item in items]
+        results = [{"webhookId": webhook_id, **result} for webhook_id, result in found if result is not None]
+        return msgspec.json.encode({"items": results})
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -119,6 +129,8 @@ class Crowd:
         #: Rules of flows, and the namespaces' own limits, that are there at the start.
         self.flows: list[Flow] = []
         self.limits: dict[str, FlowLimits] = {}
+        #: How callbacks of namespaces are sent together.
+        self.batches: dict[str, CallbackBatch] = {}
         self._stored = 0
         self._kept: dict[int, list[StoredRow]] = {}
 
@@ -181,7 +193,7 @@ class Crowd:
             for name in ("a", "b"):
                 namespace = Namespace(
                     name, self.total_shards, 0, 0, paused=name in self.paused, retry=self.retry,
-                    limits=self.limits.get(name),
+                    limits=self.limits.get(name), callback_batch=self.batches.get(name),
                 )  # fmt: skip
                 await put_namespace(self.store, namespace, create=True)
             for flow in self.flows:
@@ -199,6 +211,10 @@ class Crowd:
         self.loop.run_until_complete(life())
         assert not self.errors
         assert not self.loop.unhandled
+
+    def items(self) -> list[tuple[Invocation, int]]:
+        """The timers of all batches, and when each was sent."""
+        return [(item, call.at_us) for call in self.receivers.calls for item in call.invocation.items or ()]
 
     def suspended(self) -> dict[str, str | None]:
         """Why each timer that is suspended now is, by its id, in all shards."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from . import (
     mutations_of_attempts,
+    mutations_of_batches,
     mutations_of_claims,
     mutations_of_clocks,
     mutations_of_creates,
@@ -24,6 +25,7 @@ MUTATIONS = (
     mutations_of_claims.MUTATIONS
     + mutations_of_writes.MUTATIONS
     + mutations_of_attempts.MUTATIONS
+    + mutations_of_batches.MUTATIONS
     + mutations_of_forwarding.MUTATIONS
     + mutations_of_creates.MUTATIONS
     + mutations_of_debounce.MUTATIONS

@@ -50,7 +50,7 @@ MUTATIONS = [
     mutation(
         "a destination whose last deferred timer is gone is never forgotten",
         0,
-        drop(DISPATCHER + "_fire_first", "self.admission.settle"),
+        drop(DISPATCHER + "fire_first", "self.admission.settle"),
         caught_by=_RARE + "test_destination_is_forgotten_when_its_last_deferred_timer_is_canceled",
     ),
     mutation(

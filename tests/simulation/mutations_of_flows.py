@@ -125,7 +125,7 @@ MUTATIONS = [
     ),
     _mutation(
         "a retry gives its key's turn away",
-        replace("tocsin.timers.engine.attempt:Attempt.ended", "word == 'retried'", by="False"),
+        replace("tocsin.timers.engine.attempt:Attempt.conclude", "word == 'retried'", by="False"),
         drop("tocsin.timers.engine.assembly:Assembly._write", "self.turn_reason"),
         caught_by=_ORDERED + "test_a_retry_keeps_the_turn",
     ),

@@ -64,6 +64,8 @@ class Receiver:
         self._node = node
         self._rng = rng
         self._now_us = node.clock.now_us
+        # What is to be done for the items of a batch, and after how many seconds, while it is taken apart.
+        self._of_items: list[tuple[float, Callable[[], None]]] | None = None
 
     def destination(self, url: str) -> str:
         """The host."""
@@ -71,7 +73,10 @@ class Receiver:
 
     def invoke(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """Decides at once how this call ends."""
-        world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
+        world, rng = self._world, self._rng
+        if invocation.items is not None:
+            self._invoke_batch(invocation, invocation.items, done)
+            return
         if invocation.body is not None:
             self._invoke_hook(invocation, done)
             return
@@ -83,7 +88,7 @@ class Receiver:
             return
         token = token_of(invocation.payload)
         uuid = timer_uuid(invocation.namespace, invocation.timer_id)
-        if not world.healed and rng.random() < world.unsent_rate:
+        if self._is_unsent():
             # No connection or no descriptor: the receiver does not see the request.
             world.record("not sent", self._node.name, uuid.hex()[:6], token)
             world.ledger.not_sent(uuid)
@@ -108,13 +113,56 @@ class Receiver:
                 world.ledger.answered(uuid, token, answer)
                 done(exchange)
 
-        loop.call_later(delay_s, end)
+        self._later(delay_s, end)
+
+    def _is_unsent(self) -> bool:
+        """Whether this machine can't send the request; items of a batch are sent with it."""
+        return self._of_items is None and not self._world.healed and self._rng.random() < self._world.unsent_rate
+
+    def _later(self, delay_s: float, call: Callable[[], None]) -> None:
+        if self._of_items is None:
+            asyncio.get_running_loop().call_later(delay_s, call)
+        else:
+            self._of_items.append((delay_s, call))
+
+    def _invoke_batch(self, batch: Invocation, items: tuple[Invocation, ...], done: Callable[[Exchange], None]) -> None:
+        """Each item is answered as by itself, all at the same time; one without a response is left out of the results. If
+        none has one, neither has the batch."""
+        world = self._world
+        world.record("BATCH", self._node.name, batch.message_id, len(items))
+        world.batches.sent(batch, items)
+        if self._is_unsent():
+            uuids = [timer_uuid(item.namespace, item.timer_id) for item in items]
+            for item, uuid in zip(items, uuids, strict=True):
+                if item.namespace not in (world.scheduled_namespace, DEBOUNCED_NAMESPACE):
+                    world.ledger.not_sent(uuid)
+            # Where an address is refused, an ordered timer lets others pass; that is for those without batches.
+            self._report_unsent(done, may_be_refused=not any(map(world.flows.is_ordered, uuids)))
+            return
+        results: dict[str, Outcome] = {}
+
+        def result_of(item: Invocation) -> Callable[[Exchange], None]:
+            return lambda exchange: results.update({item.message_id: exchange.outcome})
+
+        self._of_items = calls = []
+        for item in items:
+            self.invoke(item, result_of(item))
+        self._of_items = None
+        delay_s, sent_at = max(delay_s for delay_s, _ in calls), self._now_us()
+
+        def end() -> None:
+            for _, call in calls:
+                call()
+            if self.connected:
+                done(Exchange(_outcome_of(results), sent_at, int(delay_s * 1e6)))
+
+        asyncio.get_running_loop().call_later(delay_s, end)
 
     def _invoke_scheduled(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """A call for an occurrence of a schedule; its receiver may take longer than the interval."""
-        world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
+        world, rng = self._world, self._rng
         uuid = schedule_uuid(invocation.namespace, invocation.timer_id)
-        if not world.healed and rng.random() < world.unsent_rate:
+        if self._is_unsent():
             world.record("not sent", self._node.name, uuid.hex()[:6], invocation.message_id)
             self._report_unsent(done)
             return
@@ -141,13 +189,13 @@ class Receiver:
                 world.record("answer", self._node.name, uuid.hex()[:6], invocation.message_id, type(outcome).__name__)
                 done(exchange)
 
-        loop.call_later(max(delay_s, 0.0001), end)
+        self._later(max(delay_s, 0.0001), end)
 
     def _invoke_debounced(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """A call of a debounced timer."""
-        world, rng, loop = self._world, self._rng, asyncio.get_running_loop()
+        world, rng = self._world, self._rng
         uuid = timer_uuid(invocation.namespace, invocation.timer_id)
-        if not world.healed and rng.random() < world.unsent_rate:
+        if self._is_unsent():
             self._report_unsent(done)
             return
         world.ledger_of_debounced.begins(uuid, invocation)
@@ -170,7 +218,7 @@ class Receiver:
             if self.connected:
                 done(exchange)
 
-        loop.call_later(max(delay_s, 0.0001), end)
+        self._later(max(delay_s, 0.0001), end)
 
     def _invoke_hook(self, invocation: Invocation, done: Callable[[Exchange], None]) -> None:
         """A notification; some are refused once."""
@@ -183,10 +231,11 @@ class Receiver:
         exchange, delay_s = Exchange(Response(status), self._now_us(), 1_000), rng.choice((0.001, rng.uniform(0, 0.3)))
         loop.call_later(delay_s, self._report, done, exchange)
 
-    def _report_unsent(self, done: Callable[[Exchange], None]) -> bool:
+    def _report_unsent(self, done: Callable[[Exchange], None], *, may_be_refused: bool = True) -> bool:
         """This machine can't send the request, or its settings forbid the address; whether it is that."""
         rng = self._rng
-        outcome = Refused("EGRESS_REFUSED") if rng.random() < REFUSED_SHARE else NotSent("NO_SLOT")
+        is_refused = rng.random() < REFUSED_SHARE and may_be_refused
+        outcome = Refused("EGRESS_REFUSED") if is_refused else NotSent("NO_SLOT")
         delay_s = rng.choice((0.0001, 0.1, 1.0))
         asyncio.get_running_loop().call_later(delay_s, self._report, done, Exchange(outcome, None, 0))
         return isinstance(outcome, Refused)
@@ -236,3 +285,17 @@ class Receiver:
     async def close(self) -> None:
         """Nothing to close."""
         self.connected = False
+
+
+def _outcome_of(results: dict[str, Outcome]) -> Outcome:
+    """The response to a batch with these results of its items."""
+    parts = []
+    for webhook_id, outcome in results.items():
+        if isinstance(outcome, Response):
+            part: dict[str, object] = {"webhookId": webhook_id, "status": outcome.status}
+            if outcome.retry_after is not None:
+                part["retryAfter"] = int(outcome.retry_after)
+            if outcome.body.startswith(b"{"):
+                part |= msgspec.json.decode(outcome.body)
+            parts.append(part)
+    return Response(200, msgspec.json.encode({"items": parts})) if parts else NoResponse("TIMEOUT")

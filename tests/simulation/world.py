@@ -24,6 +24,7 @@ from tocsin.testing.clock import EPOCH_US, FakeClock
 from tocsin.timers.engine.limits import EngineLimits
 from tocsin.timers.engine.rows import Row, stored
 
+from .batches import BatchLedger
 from .chaos import Chaos
 from .clients import Client
 from .debouncers import DebounceLedger, debouncers
@@ -74,6 +75,7 @@ class World:
         scheduled: bool | None = None,
         flowed: bool | None = None,
         debounced: bool | None = None,
+        batched: bool | None = None,
         nodes: int | None = None,
         shards: int | None = None,
         active_s: float = ACTIVE_S,
@@ -91,6 +93,8 @@ class World:
         self.scheduled = seed % 7 in (3, 4, 6) if scheduled is None else scheduled
         #: Whether there are debounced creates, too.
         self.debounced = seed % 9 == 7 if debounced is None else debounced
+        #: Whether callbacks are sent in batches, too.
+        self.batched = seed % 10 == 7 or seed % 50 == 5 if batched is None else batched
         self.healed = False
         self.all_healed = asyncio.Event()
         #: The share of requests that are not sent, which does not count as a fault.
@@ -147,6 +151,7 @@ class World:
         self.namespaces = ["a", "b", "c"]
         self.exists = {name: asyncio.Event() for name in self.namespaces}
         self.flows = FlowLedger(self, flowed)
+        self.batches = BatchLedger(self, there=self.batched)
         self.clients = [Client(self, i) for i in range(rng.randint(4, 10))]
         if self.flows.there:
             # Enough timers of one flow for its limits to close.
@@ -377,7 +382,8 @@ class World:
         hooks = HOOKS if name in self.notified_namespaces else None
         limits = self.flows.of_namespaces.get(name)
         shards = self.shards_of(name)
-        return Namespace(name, shards, 0, 0, retry=NAMESPACE_POLICY, hooks=hooks, limits=limits)
+        batch = self.batches.rules.get(name)
+        return Namespace(name, shards, 0, 0, retry=NAMESPACE_POLICY, hooks=hooks, limits=limits, callback_batch=batch)
 
     def shards_of(self, name: str) -> int:
         """How many shards the timers of a namespace are in."""

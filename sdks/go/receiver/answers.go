@@ -11,6 +11,8 @@ import (
 	"tocsin.dev/go/internal/rules"
 )
 
+const jsonType = "application/json"
+
 // Answer is what a handler decides. Make one with Done, RescheduleAt, Retry or Fail.
 type Answer struct {
 	status int
@@ -68,7 +70,7 @@ func rescheduled(instant time.Time, payload []byte) Answer {
 }
 
 func answer(status int, body string) Answer {
-	return Answer{status: status, header: map[string]string{"content-type": "application/json"}, body: []byte(body)}
+	return Answer{status: status, header: map[string]string{"content-type": jsonType}, body: []byte(body)}
 }
 
 func refused(status int, reason string) Answer {

@@ -29,7 +29,7 @@ type Firing struct {
 	Attempt int
 	// Payload is the timer's; nil for a raw body, which is in Body.
 	Payload json.RawMessage
-	// Body is the request's, as it arrived.
+	// Body is the request's, as it arrived; of a batch, this timer's part of it.
 	Body []byte
 	// Header is the request's. Nothing in it is signed but webhook-id and webhook-timestamp.
 	Header http.Header

@@ -122,12 +122,28 @@ func (r *Receiver) respond(request *http.Request, handler Handler) Answer {
 		r.log.Warn("callback refused: wrong signature", "webhook_id", signed.webhookID)
 		return refused(http.StatusServiceUnavailable, "no signature is of this receiver's secrets")
 	}
+	if strings.HasPrefix(signed.webhookID, batchPrefix) {
+		firings, err := readBatch(body, request.Header)
+		if err != nil {
+			return r.foreign(err, signed.webhookID)
+		}
+		return r.answerAll(request.Context(), handler, firings)
+	}
 	firing := &Firing{WebhookID: signed.webhookID, Body: body, Header: request.Header}
 	if err := firing.read(signed.timestamp); err != nil {
-		r.log.Warn("callback refused", "error", err, "webhook_id", signed.webhookID)
-		return refused(http.StatusServiceUnavailable, err.Error())
+		return r.foreign(err, signed.webhookID)
 	}
-	decided, err := call(request.Context(), handler, firing)
+	return r.answer(request.Context(), handler, firing)
+}
+
+func (r *Receiver) foreign(err error, webhookID string) Answer {
+	r.log.Warn("callback refused", "error", err, "webhook_id", webhookID)
+	return refused(http.StatusServiceUnavailable, err.Error())
+}
+
+// answer is what the handler decides, or that it has failed.
+func (r *Receiver) answer(ctx context.Context, handler Handler, firing *Firing) Answer {
+	decided, err := call(ctx, handler, firing)
 	if err == nil {
 		err = decided.check()
 	}

@@ -1693,6 +1693,9 @@ type CreateNamespace struct {
 	Limits *FlowLimits
 	// Limits on what its clients create.
 	Quotas *Quotas
+	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
+	// timer by timer.
+	CallbackBatch *CallbackBatch
 	// Who is notified when it has failed, or expired.
 	OnFailure *Hook
 	// Who is notified when it has succeeded.
@@ -1719,6 +1722,7 @@ func (v *CreateNamespace) members(to []member) []member {
 		member{"retryPolicy", &v.RetryPolicy, false},
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
+		member{"callbackBatch", &v.CallbackBatch, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -1826,6 +1830,31 @@ func (v *Quotas) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
+// CallbackBatch: How due timers of one receiver are sent together.
+type CallbackBatch struct {
+	// How many timers one request has at most.
+	Max int
+	// How long the first due timer of a request waits for others: 0s to 5s. Default 100ms.
+	Linger Opt[time.Duration]
+}
+
+func (v *CallbackBatch) members(to []member) []member {
+	return append(to,
+		member{"max", &v.Max, true},
+		member{"linger", &v.Linger, false},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CallbackBatch) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored.
+func (v *CallbackBatch) UnmarshalJSON(data []byte) error {
+	return decodeMembers(data, v)
+}
+
 // GetNamespace: Names a namespace.
 type GetNamespace struct {
 	// The namespace's name.
@@ -1849,8 +1878,8 @@ func (v *GetNamespace) UnmarshalJSON(data []byte) error {
 }
 
 // UpdateNamespace: Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and
-// schedules without their own for the same event; null removes one, and null removes managedBy and limits, which
-// are otherwise replaced as a whole.
+// schedules without their own for the same event; null removes one, and null removes managedBy, limits and
+// callbackBatch, which are otherwise replaced as a whole.
 type UpdateNamespace struct {
 	// The namespace's name.
 	Name string
@@ -1871,6 +1900,9 @@ type UpdateNamespace struct {
 	Limits Opt[FlowLimits]
 	// Changes to its quotas; null removes all.
 	Quotas Opt[Quotas]
+	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
+	// timer by timer.
+	CallbackBatch Opt[CallbackBatch]
 	// Who is notified when it has failed, or expired.
 	OnFailure Opt[Hook]
 	// Who is notified when it has succeeded.
@@ -1900,6 +1932,7 @@ func (v *UpdateNamespace) members(to []member) []member {
 		member{"retryPolicy", &v.RetryPolicy, false},
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
+		member{"callbackBatch", &v.CallbackBatch, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -1986,8 +2019,8 @@ func (v *RotateSecret) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// PutFlow: A rule with all its limits; send at least one of perKey, total and a true closeOnRetryAfter. Without
-// managedBy the rule keeps it; null removes it.
+// PutFlow: A rule with all its limits; send at least one of perKey, total, callbackBatch and a true
+// closeOnRetryAfter. Without managedBy the rule keeps it; null removes it.
 type PutFlow struct {
 	// The namespace's name.
 	Namespace string
@@ -1999,6 +2032,9 @@ type PutFlow struct {
 	Total *FlowLimits
 	// Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then. Default false.
 	CloseOnRetryAfter bool
+	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
+	// timer by timer.
+	CallbackBatch *CallbackBatch
 	// The declaration that it comes from, such as the name of a repository.
 	ManagedBy Opt[string]
 	// The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
@@ -2012,6 +2048,7 @@ func (v *PutFlow) members(to []member) []member {
 		member{"perKey", &v.PerKey, false},
 		member{"total", &v.Total, false},
 		member{"closeOnRetryAfter", &v.CloseOnRetryAfter, false},
+		member{"callbackBatch", &v.CallbackBatch, false},
 		member{"managedBy", &v.ManagedBy, false},
 		member{"expectedVersion", &v.ExpectedVersion, false},
 	)
@@ -2700,6 +2737,8 @@ type Attempt struct {
 	// The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
 	// receiver just accepted the callback.
 	Answer string
+	// The webhook-id of its batch; absent if it had a request of its own.
+	Batch string
 }
 
 func (v *Attempt) members(to []member) []member {
@@ -2709,6 +2748,7 @@ func (v *Attempt) members(to []member) []member {
 		member{"status", &v.Status, false},
 		member{"error", &v.Error, false},
 		member{"answer", &v.Answer, false},
+		member{"batch", &v.Batch, false},
 	)
 }
 
@@ -3928,6 +3968,9 @@ type Namespace struct {
 	Limits *FlowLimitsAnswer
 	// Its quotas; absent if it has none.
 	Quotas *QuotasAnswer
+	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
+	// timer by timer.
+	CallbackBatch *CallbackBatchAnswer
 	// Who is notified when it has failed, or expired.
 	OnFailure *HookAnswer
 	// Who is notified when it has succeeded.
@@ -3960,6 +4003,7 @@ func (v *Namespace) members(to []member) []member {
 		member{"deleting", &v.Deleting, false},
 		member{"limits", &v.Limits, false},
 		member{"quotas", &v.Quotas, false},
+		member{"callbackBatch", &v.CallbackBatch, false},
 		member{"onFailure", &v.OnFailure, false},
 		member{"onSuccess", &v.OnSuccess, false},
 		member{"onRecovery", &v.OnRecovery, false},
@@ -4062,6 +4106,31 @@ func (v *QuotasAnswer) UnmarshalJSON(data []byte) error {
 	return decodeAnswer(data, v)
 }
 
+// CallbackBatchAnswer: How due timers of one receiver are sent together.
+type CallbackBatchAnswer struct {
+	// How many timers one request has at most.
+	Max int
+	// How long the first due timer of a request waits for others: 0s to 5s. Default 100ms.
+	Linger string
+}
+
+func (v *CallbackBatchAnswer) members(to []member) []member {
+	return append(to,
+		member{"max", &v.Max, true},
+		member{"linger", &v.Linger, true},
+	)
+}
+
+// MarshalJSON writes the object as the API has it. What is absent stays out.
+func (v CallbackBatchAnswer) MarshalJSON() ([]byte, error) {
+	return encodeMembers(&v)
+}
+
+// UnmarshalJSON reads the object as the API has it. Unknown members are ignored; one that is required and missing is an error.
+func (v *CallbackBatchAnswer) UnmarshalJSON(data []byte) error {
+	return decodeAnswer(data, v)
+}
+
 // NamespaceList: All namespaces that the key has access to, sorted by name.
 type NamespaceList struct {
 	Namespaces []Namespace
@@ -4137,6 +4206,9 @@ type Flow struct {
 	PerKey *FlowLimitsAnswer
 	// The limits of all flow keys of the rule together.
 	Total *FlowLimitsAnswer
+	// Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
+	// timer by timer.
+	CallbackBatch *CallbackBatchAnswer
 	// When it goes on; absent unless it is paused until an instant.
 	PausedUntil string
 	// The declaration that it comes from, such as the name of a repository.
@@ -4157,6 +4229,7 @@ func (v *Flow) members(to []member) []member {
 		member{"complete", &v.Complete, true},
 		member{"perKey", &v.PerKey, false},
 		member{"total", &v.Total, false},
+		member{"callbackBatch", &v.CallbackBatch, false},
 		member{"pausedUntil", &v.PausedUntil, false},
 		member{"managedBy", &v.ManagedBy, false},
 	)

@@ -9,7 +9,16 @@ import typer
 
 from tocsin.cli import output
 from tocsin.cli.command import command, group
-from tocsin.cli.options import LOCAL_SERVER, AsJson, ServerOptions, checked_instant, flow_limits, given
+from tocsin.cli.options import (
+    LOCAL_SERVER,
+    NO_BATCH,
+    AsJson,
+    BatchOptions,
+    ServerOptions,
+    checked_instant,
+    flow_limits,
+    given,
+)
 
 app = group(
     "Flows: rules that limit how many attempts begin, and are in flight at once, of timers with the same --flow-key.",
@@ -90,12 +99,15 @@ NO_RULE = RuleOptions()
 def put(
     match: Match,
     rule: RuleOptions = NO_RULE,
+    batch: BatchOptions = NO_BATCH,
     namespace: Namespace = "default",
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
     """Create a rule, or replace all its limits. One that is paused stays so."""
-    _show(server.post("/flows/put", {"namespace": namespace, "match": match, **rule.fields()}), as_json)
+    _show(
+        server.post("/flows/put", {"namespace": namespace, "match": match, **rule.fields(), **batch.field()}), as_json
+    )
 
 
 @command(app, "get", example="flows get customer:")

@@ -14,9 +14,11 @@ from tocsin.cli.command import Refused, WrongUsage, command, group
 from tocsin.cli.jobs import Watch, show, watched
 from tocsin.cli.options import (
     LOCAL_SERVER,
+    NO_BATCH,
     NO_RETRIES,
     NO_SCHEDULE_HOOKS,
     AsJson,
+    BatchOptions,
     RetryDefault,
     RetryOptions,
     ScheduleHookOptions,
@@ -173,6 +175,7 @@ def create(
     hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
     quotas: QuotaOptions = NO_QUOTAS,
     limits: LimitOptions = NO_LIMITS,
+    batch: BatchOptions = NO_BATCH,
     server: ServerOptions = LOCAL_SERVER,
     as_json: AsJson = False,
 ) -> None:
@@ -183,6 +186,7 @@ def create(
         | retries.policy()
         | quotas.field()
         | limits.field()
+        | batch.field()
     )
     _show(server.post("/namespaces/create", body), body, as_json, shown_secret=settings.secret == "new")
 
@@ -202,6 +206,8 @@ def update(
     hooks: ScheduleHookOptions = NO_SCHEDULE_HOOKS,
     quotas: QuotaOptions = NO_QUOTAS,
     limits: LimitOptions = NO_LIMITS,
+    batch: BatchOptions = NO_BATCH,
+    no_batch: Annotated[bool, typer.Option("--no-batch", help="Remove --batch-max and --batch-linger.")] = False,
     no_limits: Annotated[bool, typer.Option("--no-limits", help="Remove --rate, --burst and --parallelism.")] = False,
     retry_default: RetryDefault = False,
     server: ServerOptions = LOCAL_SERVER,
@@ -212,7 +218,7 @@ def update(
         raise WrongUsage("--secret and --remove-secret conflict; give only one of them")
     fields = {**settings.fields(), **hooks.fields()}
     changes = given(**fields, answers=answers, paused=paused) | retries.policy(remove=retry_default) | quotas.field()
-    changes |= limits.field(remove=no_limits)
+    changes |= limits.field(remove=no_limits) | batch.field(remove=no_batch)
     if remove_secret:
         changes["secret"] = None
     if not changes:

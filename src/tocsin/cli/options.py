@@ -474,6 +474,37 @@ def checked_duration(option: str, text: str | None) -> str | None:
     return text
 
 
+@dataclass(frozen=True)
+class BatchOptions:
+    """How due timers of one receiver are sent together."""
+
+    batch_max: Annotated[
+        int | None,
+        typer.Option("--batch-max", metavar="N", help="Send up to so many due timers of one receiver in one request."),
+    ] = None
+    batch_linger: Annotated[
+        str | None,
+        typer.Option(
+            "--batch-linger",
+            metavar="DURATION",
+            help="How long the first timer of a request waits for others.",
+            show_default="100ms",
+        ),
+    ] = None
+
+    def field(self, *, remove: bool = False) -> dict[str, Any]:
+        """The request's `callbackBatch`; empty if no option is given, null to `remove` it."""
+        sent = given(max=self.batch_max, linger=checked_duration("--batch-linger", self.batch_linger))
+        if sent and self.batch_max is None:
+            raise WrongUsage("--batch-linger requires --batch-max; give both")
+        if remove and sent:
+            raise WrongUsage("--no-batch conflicts with --batch-max and --batch-linger; give only one kind")
+        return {"callbackBatch": sent or None} if sent or remove else {}
+
+
+NO_BATCH = BatchOptions()
+
+
 def flow_limits(
     option: str, rate: str | None, *, burst: int | None, parallelism: int | None, ordered: bool = False
 ) -> dict[str, Any] | None:

@@ -41,6 +41,23 @@ class _Body(msgspec.Struct, rename="camel", gc=False):
     payload: msgspec.Raw
 
 
+class _Item(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
+    """A timer of a batch."""
+
+    webhook_id: str
+    namespace: str
+    timer_id: str
+    execute_at: str
+    fired_at: str
+    attempt: int
+    payload: msgspec.Raw
+    traceparent: str | None = None
+
+
+class _Batch(msgspec.Struct):
+    items: list[_Item]
+
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -120,10 +137,12 @@ def compose(invocation: Invocation, target: Target, now_us: int, limits: Callbac
 
 
 def body_of(invocation: Invocation) -> bytes:
-    """The timer's own body, or the envelope with its payload. Raises InvalidRequest."""
+    """The timer's own body, or the envelope with its payload, or the envelopes of a batch. Raises InvalidRequest."""
     if invocation.body is not None:
         return _raw(invocation.body)
     try:
+        if invocation.items is not None:
+            return _encode(_Batch([_item(each) for each in invocation.items]))
         return _encode(
             _Body(
                 invocation.namespace,
@@ -136,6 +155,20 @@ def body_of(invocation: Invocation) -> bytes:
         )
     except (UnicodeEncodeError, OverflowError) as error:
         raise InvalidRequest(f"the body can't be encoded: {error}") from error
+
+
+def _item(invocation: Invocation) -> _Item:
+    trace = invocation.traceparent
+    return _Item(
+        invocation.message_id,
+        invocation.namespace,
+        invocation.timer_id,
+        format_instant(invocation.execute_at),
+        format_instant(invocation.fired_at),
+        invocation.attempt,
+        invocation.payload,
+        trace if trace is not None and TRACEPARENT.fullmatch(trace) else None,
+    )
 
 
 def signature_of(invocation: Invocation, timestamp_s: int, body: bytes) -> str:

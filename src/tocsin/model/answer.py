@@ -23,6 +23,12 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingResult(Response):
+    """The response to a batch, for a timer that has no result in it: the attempt failed, whatever the status, and is retried,
+    since nothing shows that it is because of this timer."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoResponse:
     """No usable response. `code` is a stable word such as TIMEOUT, CONNECTION_FAILED or BAD_RESPONSE.
 
@@ -106,6 +112,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _JSON_SPACE = b" \t\r\n"
 _DONE = Done()
 _NOT_OK = Failed("CALLBACK_NOT_OK: the receiver answered ok: false")
+_NO_RESULT = "NO_RESULT: the response to the batch has no result for this timer"
 #: Client errors that may be temporary, and are retried.
 RETRIED_4XX = frozenset({408, 425, 429})
 #: Answers whose Retry-After may close a flow until then.
@@ -132,6 +139,9 @@ def judge(
         text = f"{outcome.code}: {outcome.detail}" if outcome.detail else outcome.code
         return Failed(text, final=outcome.final)
     status = outcome.status
+    if isinstance(outcome, MissingResult):
+        error = _NO_RESULT if 200 <= status < 300 else f"HTTP_{status}"
+        return Failed(error, not_before_us=retry_after_at(outcome.retry_after, now_us, retry_after_us_max))
     if 200 <= status < 300:
         if strict:
             return _judge_strictly(outcome, instant_us_max, payload_bytes_max, payload_depth_max)

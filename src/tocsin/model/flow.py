@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from tocsin.model.batch import CallbackBatch
+
 #: What a key looks like: visible ASCII characters. It does not end with a colon, which marks a prefix.
 FLOW_KEY = re.compile(r"[!-~]{0,63}[!-9;-~]\Z", re.ASCII)
 #: What a rule matches: a key, or a prefix, which ends with a colon.
@@ -59,7 +61,8 @@ class Flow(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `match` is a key, or a prefix of keys that ends with a colon. `paused`: nothing of it begins, until `paused_until` (in
     microseconds) if that is not None. `close_on_retry_after`: an answer 429 or 503 with Retry-After closes its key until
-    then. `version` is its record's. `managed_by` names the declaration that it comes from."""
+    then. `version` is its record's. `managed_by` names the declaration that it comes from. `callback_batch`: the callbacks
+    of its keys are sent together, instead of by the namespace's rule."""
 
     namespace: str
     match: str
@@ -72,6 +75,7 @@ class Flow(msgspec.Struct, frozen=True, omit_defaults=True):
     paused_until: int | None = None
     version: int = 1
     managed_by: str | None = None
+    callback_batch: CallbackBatch | None = None
 
     @property
     def is_prefix(self) -> bool:
@@ -86,7 +90,7 @@ class Flow(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def limits_nothing(self) -> bool:
         """Whether it has no limits: it stands for a record that can't be decoded, because every stored rule has some."""
-        return not (self.per_key or self.total or self.close_on_retry_after)
+        return not (self.per_key or self.total or self.close_on_retry_after or self.callback_batch)
 
     def closed_until(self, now_us: int) -> int | None:
         """Until when the rule is paused, None if it is not; `PAUSED_FOR_GOOD` without an end."""

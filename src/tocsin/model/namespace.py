@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tocsin.model.batch import CallbackBatch
 from tocsin.model.flow import FlowLimits
 from tocsin.model.hooks import Hooks
 from tocsin.model.instants import US_PER_DAY
@@ -47,7 +48,8 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     the policy of timers without one of their own; None: the default policy. `answers` is how responses to callbacks are
     judged. `hooks` are those of timers and schedules without their own. `deleting` is the id of the job that deletes the
     namespace: while it is set, nothing of the namespace fires, is created or changed. `limits` are those of all of its
-    attempts together, `quotas` those of what its clients create. `managed_by` names the declaration that it comes from."""
+    attempts together, `quotas` those of what its clients create. `managed_by` names the declaration that it comes from.
+    `callback_batch`: its callbacks are sent together, unless their flow has its own rule."""
 
     name: str
     num_shards: int
@@ -66,6 +68,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=False):
     limits: FlowLimits | None = None
     quotas: Quotas | None = None
     managed_by: str | None = None
+    callback_batch: CallbackBatch | None = None
 
     @property
     def held(self) -> bool:

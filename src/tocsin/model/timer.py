@@ -75,13 +75,15 @@ class Status(StrEnum):
 
 class LoggedAttempt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One call of the webhook: when it began, how long it took, the response's status (0: no response), and the error.
-    `answer` is the beginning of the response's body, unless the receiver just accepted the call."""
+    `answer` is the beginning of the response's body, unless the receiver just accepted the call. `batch` is the `webhook-id`
+    of the batch that it was part of; None if it was a request of its own."""
 
     at: int
     duration_us: int
     status: int = 0
     error: str | None = None
     answer: str | None = None
+    batch: str | None = None
 
 
 class CreateKey(msgspec.Struct, frozen=True, gc=False, array_like=True):

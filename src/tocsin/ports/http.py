@@ -78,7 +78,10 @@ class Requester(Protocol):
 class Invocation(msgspec.Struct, frozen=True, gc=False):
     """One attempt to make. `message_id` is the same for all attempts of one firing. The request is signed with each of
     `secrets`; unsigned without any. A `body` is sent unchanged, with the envelope in headers; without one, the envelope with
-    the `payload` is the body."""
+    the `payload` is the body.
+
+    With `items` it is a batch: one request for these, which differ in nothing but their timers. `message_id` is the batch's
+    own then, and nothing else that belongs to a timer is sent."""
 
     namespace: str
     timer_id: str
@@ -94,6 +97,7 @@ class Invocation(msgspec.Struct, frozen=True, gc=False):
     secrets: tuple[str, ...]
     traceparent: str | None
     body: RawBody | None = None
+    items: tuple[Invocation, ...] | None = None
 
 
 class Exchange(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tocsin.administration import delete_flow, put_flow
+from tocsin.model.batch import CallbackBatch
 from tocsin.model.errors import (
     Conflict,
     FieldError,
@@ -68,6 +69,7 @@ class Flows:
         per_key: FlowLimits | None = None,
         total: FlowLimits | None = None,
         close_on_retry_after: bool = False,
+        callback_batch: CallbackBatch | None = None,
         managed_by: str | msgspec.UnsetType | None = msgspec.UNSET,
         expected_version: int | None = None,
     ) -> FlowView:
@@ -89,8 +91,9 @@ class Flows:
                         "a prefix"
                     )
                 return Flow(
-                    namespace, match, now, now, per_key, total, close_on_retry_after, managed_by=managed_by or None
-                )
+                    namespace, match, now, now, per_key, total, close_on_retry_after,
+                    managed_by=managed_by or None, callback_batch=callback_batch,
+                )  # fmt: skip
             changed = _changed(
                 known,
                 now,
@@ -98,6 +101,7 @@ class Flows:
                 per_key=per_key,
                 total=total,
                 close_on_retry_after=close_on_retry_after,
+                callback_batch=callback_batch,
                 managed_by=known.managed_by if managed_by is msgspec.UNSET else managed_by,
             )
             unchanged = changed is known

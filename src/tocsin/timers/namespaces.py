@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from tocsin.administration import NAMESPACES, put_namespace
+from tocsin.model.batch import CallbackBatch
 from tocsin.model.errors import (
     Conflict,
     FieldError,
@@ -160,6 +161,7 @@ class Namespaces:
         retry: RetryPolicy | None = None,
         hooks: Mapping[str, Hook | None] = _NO_CHANGES,
         limits: FlowLimits | None = None,
+        callback_batch: CallbackBatch | None = None,
         quotas: Mapping[str, int | None] | None = _SAME_QUOTAS,
         managed_by: str | None = None,
         reserved: bool = False,
@@ -188,6 +190,7 @@ class Namespaces:
             limits=limits,
             quotas=NO_QUOTAS.changed(quotas),
             managed_by=managed_by,
+            callback_batch=callback_batch,
         )
         if not await self.read(put_namespace(self._context.store, namespace, create=True)):
             await self.refresh()
@@ -209,16 +212,17 @@ class Namespaces:
         retry: RetryPolicy | msgspec.UnsetType | None = msgspec.UNSET,
         hooks: Mapping[str, Hook | None] = _NO_CHANGES,
         limits: FlowLimits | msgspec.UnsetType | None = msgspec.UNSET,
+        callback_batch: CallbackBatch | msgspec.UnsetType | None = msgspec.UNSET,
         quotas: Mapping[str, int | None] | None = _SAME_QUOTAS,
         managed_by: str | msgspec.UnsetType | None = msgspec.UNSET,
         expected_version: int | None = None,
         dry_run: bool = False,
     ) -> tuple[Namespace, bool]:
-        """Changes the fields that are not None; a `retry` of None restores the default policy, and `limits` of None
-        removes them. Of the hooks, those of the given events change, or are removed where None, and so do the quotas of the
-        given fields; None removes all. A new secret signs alone at once, which ends a rotation; the present one changes
-        nothing. The namespace, and whether anything has changed: otherwise nothing was written. With `dry_run` nothing is in
-        any case.
+        """Changes the fields that are not None; a `retry` of None restores the default policy, and `limits` or a
+        `callback_batch` of None removes them. Of the hooks, those of the given events change, or are removed where None, and
+        so do the quotas of the given fields; None removes all. A new secret signs alone at once, which ends a rotation; the
+        present one changes nothing. The namespace, and whether anything has changed: otherwise nothing was written. With
+        `dry_run` nothing is in any case.
 
         When this returns, every node that may fire a timer applies the change. It takes at most a fifth longer than
         `namespaces_lease`. Raises NamespaceNotFound, NamespaceDeleting, InvalidInput, Conflict, Unavailable, and
@@ -226,9 +230,9 @@ class Namespaces:
         """
 
         unchanged = False
-        limited = limits is not msgspec.UNSET and limits is not None
-        if (quotas or limited) and name.startswith(RESERVED_PREFIX):
-            field = "quotas" if quotas else "limits"
+        given = {"quotas": quotas, "limits": limits, "callbackBatch": callback_batch}
+        field = next((name for name, value in given.items() if value), None)
+        if field is not None and name.startswith(RESERVED_PREFIX):
             raise InvalidInput(
                 FieldError(field, f"are not for namespace {name!r}, which is the server's own; leave them out")
             )
@@ -248,6 +252,7 @@ class Namespaces:
                 retry=known.retry if retry is msgspec.UNSET else retry,
                 hooks=(known.hooks or NO_HOOKS).changed(with_hooks(hooks, known.hooks)),
                 limits=known.limits if limits is msgspec.UNSET else limits,
+                callback_batch=known.callback_batch if callback_batch is msgspec.UNSET else callback_batch,
                 quotas=(known.quotas or NO_QUOTAS).changed(quotas),
                 managed_by=known.managed_by if managed_by is msgspec.UNSET else managed_by,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tocsin.model.batch import CallbackBatch
 from tocsin.model.errors import FlowNotFound
 from tocsin.model.flow import Flow, FlowLimits
 from tocsin.ports.forward import FlowCounts
@@ -37,11 +38,13 @@ class FakeFlows(Flows):
         per_key: FlowLimits | None = None,
         total: FlowLimits | None = None,
         close_on_retry_after: bool = False,
+        callback_batch: CallbackBatch | None = None,
         managed_by: object = None,
         expected_version: int | None = None,
     ) -> FlowView:
         self._check(namespace)
-        self._known_flows[namespace, match] = Flow(namespace, match, _AT, _AT, per_key, total, close_on_retry_after)
+        flow = Flow(namespace, match, _AT, _AT, per_key, total, close_on_retry_after, callback_batch=callback_batch)
+        self._known_flows[namespace, match] = flow
         return await self.get(namespace, match)
 
     async def pause(self, namespace: str, match: str, until_us: int | None = None) -> FlowView:

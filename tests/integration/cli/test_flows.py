@@ -56,3 +56,19 @@ def test_timers_and_schedules_name_a_flow(cli):
     assert "flowKey" not in cli("timers", "update", "flowing", "--flow-key", "", "--json").json()
     beats = cli("schedules", "create", "beats", URL, "--every", "24h", "--flow-key", "beats", "--json")
     assert beats.json()["flowKey"] == "beats"
+
+
+def test_what_is_sent_together_is_chosen_and_removed(cli):
+    put = cli("flows", "put", "digest:", "--batch-max", 500, "--batch-linger", "1s", "--json")
+    assert put.json()["callbackBatch"] == {"max": 500, "linger": "1s"}
+    made = cli("namespaces", "create", "together", "--batch-max", 100, "--json")
+    assert made.json()["callbackBatch"] == {"max": 100, "linger": "100ms"}
+    assert cli("namespaces", "update", "together", "--no-batch", "--json").json().get("callbackBatch") is None
+    for wrong, word in (
+        (("namespaces", "update", "together", "--batch-linger", "1s"), "--batch-linger requires --batch-max"),
+        (("namespaces", "update", "together", "--no-batch", "--batch-max", 2), "--no-batch conflicts"),
+        (("namespaces", "update", "together", "--batch-max", 2, "--batch-linger", "soon"), "is not a duration"),
+    ):
+        refused = cli(*wrong)
+        assert refused.code != 0
+        assert word in refused.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.integration.pages.conftest import Node
 
 
@@ -114,3 +116,37 @@ async def test_the_end_of_a_pause_is_shown(node: Node) -> None:
     shown = (await browser.get("/flows")).text
     assert shown.count("paused until") == 1
     assert 'datetime="2099-01-31T12:00:00' in shown
+
+
+async def test_forms_choose_what_is_sent_together_and_keep_it(node: Node) -> None:
+    browser = node.browser()
+    fields = {"namespace": "default", "match": "digest:", "perKey.rate.per": "1m", "total.rate.per": "1m"}
+    answer = await browser.post("/flows/new", {**fields, "callbackBatch.max": "1"})
+    assert answer.status_code == 400
+    assert "Sent together: timers" in answer.text
+    answer = await browser.post("/flows/new", {**fields, "callbackBatch.max": "200", "callbackBatch.linger": "1s"})
+    assert answer.status_code == 303, answer.text
+    assert "up to 200 in a request, within 1s" in (await browser.get("/flows")).text
+    shown = (await browser.get("/flows/edit?namespace=default&match=digest%3A")).text
+    assert 'name="callbackBatch.max" value="200"' in shown
+    assert 'name="callbackBatch.linger" value="1s"' in shown
+    settings = {"name": "default", "callbackBatch.max": "100", "callbackBatch.linger": ""}
+    assert (await browser.post("/namespaces/change", settings)).status_code == 303
+    listed = (await browser.client.post("/api/v1/namespaces/get", json={"name": "default"})).json()
+    assert listed["callbackBatch"] == {"max": 100, "linger": "100ms"}
+    assert 'name="callbackBatch.max" value="100"' in (await browser.get("/namespaces/default")).text
+    assert (await browser.post("/namespaces/change", {**settings, "callbackBatch.max": ""})).status_code == 303
+    listed = (await browser.client.post("/api/v1/namespaces/get", json={"name": "default"})).json()
+    assert "callbackBatch" not in listed
+
+
+async def test_an_attempt_names_the_batch_that_it_was_part_of(node: Node) -> None:
+    browser = node.browser()
+    changed = {"name": "default", "callbackBatch": {"max": 2, "linger": "0s"}}
+    assert (await browser.client.post("/api/v1/namespaces/update", json=changed)).status_code == 200
+    # Nobody listens there, so each of its attempts fails.
+    await browser.create("t", delay="0s", callbackUrl="http://127.0.0.1:9/", retryPolicy={"maxAttempts": 1})
+    page = ""
+    while "CONNECTION_FAILED" not in page:
+        page = (await browser.get("/timers/default/t")).text
+    assert re.search(r'Part of <span class="mono break">batch_[0-9a-f]{32}</span>', page)

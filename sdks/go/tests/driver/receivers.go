@@ -38,6 +38,25 @@ func read(g given) (object, error) {
 	return firing, nil
 }
 
+// batched is the vector of the callbacks of a batch, and of the response to them.
+func batched(g given) (object, error) {
+	var body string
+	if err := json.Unmarshal(g.Body, &body); err != nil {
+		return nil, err
+	}
+	firings := []object{}
+	made := request(g.Headers, body)
+	handle := func(_ context.Context, f *receiver.Firing) (receiver.Answer, error) {
+		firings = append(firings, shownFiring(f))
+		return g.Answers[f.TimerID].answer()
+	}
+	got := answerTo(receiver.NewUnsigned(), made, handle)
+	if len(firings) == 0 {
+		return nil, errors.New(got.Body.String())
+	}
+	return object{"status": got.Code, "body": json.RawMessage(got.Body.Bytes()), "firings": firings}, nil
+}
+
 // receiving is a receiver.handle.
 type receiving struct {
 	Secrets          []string
@@ -50,7 +69,8 @@ type receiving struct {
 		Headers [][2]string
 		Body    []byte
 	}
-	Answer wanted
+	Answer  wanted
+	Answers map[string]wanted
 }
 
 func receive(r receiving) (any, error) {
@@ -65,11 +85,20 @@ func receive(r receiving) (any, error) {
 	if r.Unsigned {
 		hooks = receiver.NewUnsigned(options...)
 	}
-	handled := false
+	handled, firings := false, []object{}
 	var firing any
 	got := answerTo(hooks, rawRequest(r), func(x context.Context, f *receiver.Firing) (receiver.Answer, error) {
-		firing = shownFiring(f)
-		work := func() (receiver.Answer, error) { handled = true; return r.Answer.answer() }
+		if firing == nil {
+			firing = shownFiring(f)
+		}
+		firings = append(firings, shownFiring(f))
+		work := func() (receiver.Answer, error) {
+			handled = true
+			if own, found := r.Answers[f.TimerID]; found {
+				return own.answer()
+			}
+			return r.Answer.answer()
+		}
 		if r.Dedup == "" {
 			return work()
 		}
@@ -77,6 +106,7 @@ func receive(r receiving) (any, error) {
 	})
 	return object{
 		"status": got.Code, "headers": lower(got.Header()), "body": got.Body.String(), "handled": handled, "firing": firing,
+		"firings": firings,
 	}, nil
 }
 

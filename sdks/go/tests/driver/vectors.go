@@ -32,6 +32,7 @@ type given struct {
 	Status                          int
 	Body                            json.RawMessage
 	Answer                          wanted
+	Answers                         map[string]wanted
 }
 
 // wanted is the answer that a scenario's handler gives.
@@ -114,6 +115,7 @@ var own = map[string]func(with json.RawMessage) (any, error){
 	"tries":              tries,
 	"vectors.tries":      triedLine,
 	"vectors.firings":    vector(read),
+	"vectors.batches":    vector(batched),
 	"vectors.budget":     vector(budget),
 	"vectors.outbox":     on(outboxVector),
 	"vectors.keys":       vector(keys),

@@ -16,6 +16,8 @@ import type {
   CalendarId,
   CalendarPage,
   CalendarSummary,
+  CallbackBatch,
+  CallbackBatchAnswer,
   Cluster,
   CreatedKey,
   CreateJob,
@@ -270,6 +272,7 @@ export function encodeFlowName(source: FlowName): Sent {
 const ofPutFlow: Converters<PutFlow> = {
   perKey: encodeFlowLimits,
   total: encodeFlowLimits,
+  callbackBatch: encodeCallbackBatch,
 };
 
 /** What is sent; members that are undefined stay out. */
@@ -296,6 +299,7 @@ const ofUpdateNamespace: Converters<UpdateNamespace> = {
   retryPolicy: encodeRetryPolicy,
   limits: encodeFlowLimits,
   quotas: encodeQuotas,
+  callbackBatch: encodeCallbackBatch,
   onFailure: encodeHook,
   onSuccess: encodeHook,
   onRecovery: encodeHook,
@@ -311,6 +315,15 @@ export function encodeUpdateNamespace(source: UpdateNamespace): Sent {
 /** What is sent; members that are undefined stay out. */
 export function encodeGetNamespace(source: GetNamespace): Sent {
   return encode(source);
+}
+
+const ofCallbackBatch: Converters<CallbackBatch> = {
+  linger: encodeDuration,
+};
+
+/** What is sent; members that are undefined stay out. */
+export function encodeCallbackBatch(source: CallbackBatch): Sent {
+  return encode(source, ofCallbackBatch);
 }
 
 /** What is sent; members that are undefined stay out. */
@@ -341,6 +354,7 @@ const ofCreateNamespace: Converters<CreateNamespace> = {
   retryPolicy: encodeRetryPolicy,
   limits: encodeFlowLimits,
   quotas: encodeQuotas,
+  callbackBatch: encodeCallbackBatch,
   onFailure: encodeHook,
   onSuccess: encodeHook,
   onRecovery: encodeHook,
@@ -648,6 +662,7 @@ export interface Answers {
   FlowLimitsAnswer: FlowLimitsAnswer;
   FlowRateAnswer: FlowRateAnswer;
   QuotasAnswer: QuotasAnswer;
+  CallbackBatchAnswer: CallbackBatchAnswer;
   NamespaceList: NamespaceList;
   RotatedSecret: RotatedSecret;
   Flow: Flow;
@@ -832,7 +847,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   Namespace: {
     required: ["name", "numShards", "history", "retention", "paused", "signed", "answers", "retryPolicy", "createdAt", "updatedAt", "version"],
-    nested: [["retryPolicy", "RetryPolicyAnswer", false], ["limits", "FlowLimitsAnswer", false], ["quotas", "QuotasAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
+    nested: [["retryPolicy", "RetryPolicyAnswer", false], ["limits", "FlowLimitsAnswer", false], ["quotas", "QuotasAnswer", false], ["callbackBatch", "CallbackBatchAnswer", false], ["onFailure", "HookAnswer", false], ["onSuccess", "HookAnswer", false], ["onRecovery", "HookAnswer", false], ["onMissed", "HookAnswer", false], ["onPaused", "HookAnswer", false]],
   },
   FlowLimitsAnswer: {
     required: [],
@@ -846,6 +861,10 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
     required: [],
     nested: [],
   },
+  CallbackBatchAnswer: {
+    required: ["max", "linger"],
+    nested: [],
+  },
   NamespaceList: {
     required: ["namespaces"],
     nested: [["namespaces", "Namespace", true]],
@@ -856,7 +875,7 @@ export const SHAPES: { readonly [Name in keyof Answers]: Shape<Answers[Name]> } 
   },
   Flow: {
     required: ["namespace", "match", "closeOnRetryAfter", "paused", "version", "createdAt", "updatedAt", "inFlight", "waiting", "complete"],
-    nested: [["perKey", "FlowLimitsAnswer", false], ["total", "FlowLimitsAnswer", false]],
+    nested: [["perKey", "FlowLimitsAnswer", false], ["total", "FlowLimitsAnswer", false], ["callbackBatch", "CallbackBatchAnswer", false]],
   },
   FlowPage: {
     required: ["flows"],

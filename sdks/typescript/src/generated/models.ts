@@ -831,6 +831,11 @@ export interface CreateNamespace {
   readonly limits?: FlowLimits | undefined;
   /** Limits on what its clients create. */
   readonly quotas?: Quotas | undefined;
+  /**
+   * Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
+   * timer by timer.
+   */
+  readonly callbackBatch?: CallbackBatch | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | undefined;
   /** Who is notified when it has succeeded. */
@@ -892,6 +897,14 @@ export interface Quotas {
   readonly payloadBytes?: number | null | undefined;
 }
 
+/** How due timers of one receiver are sent together. */
+export interface CallbackBatch {
+  /** How many timers one request has at most. */
+  readonly max: number;
+  /** How long the first due timer of a request waits for others: 0s to 5s. Default 100ms. */
+  readonly linger?: DurationLike | undefined;
+}
+
 /** Names a namespace. */
 export interface GetNamespace {
   /** The namespace's name. */
@@ -900,8 +913,8 @@ export interface GetNamespace {
 
 /**
  * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without
- * their own for the same event; null removes one, and null removes `managedBy` and `limits`, which are otherwise
- * replaced as a whole.
+ * their own for the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`,
+ * which are otherwise replaced as a whole.
  */
 export interface UpdateNamespace {
   /** The namespace's name. */
@@ -925,6 +938,11 @@ export interface UpdateNamespace {
   readonly limits?: FlowLimits | null | undefined;
   /** Changes to its quotas; null removes all. */
   readonly quotas?: Quotas | null | undefined;
+  /**
+   * Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
+   * timer by timer.
+   */
+  readonly callbackBatch?: CallbackBatch | null | undefined;
   /** Who is notified when it has failed, or expired. */
   readonly onFailure?: Hook | null | undefined;
   /** Who is notified when it has succeeded. */
@@ -973,8 +991,8 @@ export interface RotateSecret {
 }
 
 /**
- * A rule with all its limits; send at least one of `perKey`, `total` and a true `closeOnRetryAfter`. Without
- * `managedBy` the rule keeps it; null removes it.
+ * A rule with all its limits; send at least one of `perKey`, `total`, `callbackBatch` and a true
+ * `closeOnRetryAfter`. Without `managedBy` the rule keeps it; null removes it.
  */
 export interface PutFlow {
   /** The namespace's name. */
@@ -990,6 +1008,11 @@ export interface PutFlow {
    * false.
    */
   readonly closeOnRetryAfter?: boolean | undefined;
+  /**
+   * Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
+   * timer by timer.
+   */
+  readonly callbackBatch?: CallbackBatch | undefined;
   /** The declaration that it comes from, such as the name of a repository. */
   readonly managedBy?: string | null | undefined;
   /** The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none. */
@@ -1308,6 +1331,8 @@ export interface Attempt {
    * receiver just accepted the callback.
    */
   answer?: string;
+  /** The `webhook-id` of its batch; absent if it had a request of its own. */
+  batch?: string;
 }
 
 /** A retry policy with its defaults filled in. */
@@ -1890,6 +1915,11 @@ export interface Namespace {
   limits?: FlowLimitsAnswer;
   /** Its quotas; absent if it has none. */
   quotas?: QuotasAnswer;
+  /**
+   * Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
+   * timer by timer.
+   */
+  callbackBatch?: CallbackBatchAnswer;
   /** Who is notified when it has failed, or expired. */
   onFailure?: HookAnswer;
   /** Who is notified when it has succeeded. */
@@ -1936,6 +1966,14 @@ export interface QuotasAnswer {
   payloadBytes?: number;
 }
 
+/** How due timers of one receiver are sent together. */
+export interface CallbackBatchAnswer {
+  /** How many timers one request has at most. */
+  max: number;
+  /** How long the first due timer of a request waits for others: 0s to 5s. Default 100ms. */
+  linger: string;
+}
+
 /** All namespaces that the key has access to, sorted by name. */
 export interface NamespaceList {
   namespaces: Namespace[];
@@ -1977,6 +2015,11 @@ export interface Flow {
   perKey?: FlowLimitsAnswer;
   /** The limits of all flow keys of the rule together. */
   total?: FlowLimitsAnswer;
+  /**
+   * Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers
+   * timer by timer.
+   */
+  callbackBatch?: CallbackBatchAnswer;
   /** When it goes on; absent unless it is paused until an instant. */
   pausedUntil?: string;
   /** The declaration that it comes from, such as the name of a repository. */

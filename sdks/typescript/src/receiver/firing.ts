@@ -24,7 +24,7 @@ export interface Firing<Payload = unknown> {
   readonly attempt: number;
   /** The timer's payload; null for a raw body, which is in `body`. Its type is not checked. */
   readonly payload: Payload;
-  /** The request's body, as it arrived. */
+  /** The request's body, as it arrived; of a batch, this timer's part of it. */
   readonly body: Uint8Array;
   /** The request's headers; their names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;

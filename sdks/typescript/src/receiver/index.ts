@@ -10,6 +10,7 @@
  */
 
 export { Answer, done, fail, rescheduleAt, retry } from "./answers.js";
+export { Batch } from "./batch.js";
 export {
   type Database,
   type PgClient,

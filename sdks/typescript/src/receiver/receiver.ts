@@ -3,6 +3,7 @@
 import { DEFAULT_LOGGER, explained, type Logger } from "../logger.js";
 import { type DurationLike, toMicroseconds } from "../values.js";
 import { Answer, refused, tooLong } from "./answers.js";
+import { Batch, isBatch, readBatch } from "./batch.js";
 import { BODY_BYTES_MAX } from "./bodies.js";
 import { type FastifyPlugin, fastifyPlugin } from "./fastify.js";
 import { type FetchHandler, fetchHandler } from "./fetch.js";
@@ -53,14 +54,22 @@ export class Receiver {
   }
 
   /**
-   * The response to a request. An exception of the handler is logged, and answered 500: the server calls again. TypeError:
-   * the body is not the raw bytes.
+   * The response to a request. An exception of the handler is logged, and answered 500: the server calls again. The
+   * callbacks of a batch are handled one after another, and answered together. TypeError: the body is not the raw bytes.
    */
   async handle<Payload>(headers: HeadersLike, body: Uint8Array, handler: Handler<Payload>): Promise<Answer> {
-    const firing = await this.verify(headers, body);
-    if (firing instanceof Answer) {
-      return firing;
+    const verified = await this.verify(headers, body);
+    if (verified instanceof Batch) {
+      const answers: Answer[] = [];
+      for (const firing of verified.firings) {
+        answers.push(await this.answer(firing, handler));
+      }
+      return verified.response(answers);
     }
+    return verified instanceof Answer ? verified : this.answer(verified, handler);
+  }
+
+  private async answer<Payload>(firing: Firing, handler: Handler<Payload>): Promise<Answer> {
     try {
       const answer: unknown = await handler(firing as Firing<Payload>);
       if (!(answer instanceof Answer)) {
@@ -73,8 +82,11 @@ export class Receiver {
     }
   }
 
-  /** The firing, or the response to a request that is refused. TypeError: the body is not the raw bytes. */
-  async verify(headers: HeadersLike, body: Uint8Array): Promise<Firing | Answer> {
+  /**
+   * The firing, or the firings of a batch, or the response to a request that is refused. TypeError: the body is not the raw
+   * bytes.
+   */
+  async verify(headers: HeadersLike, body: Uint8Array): Promise<Firing | Batch | Answer> {
     if (!(body instanceof Uint8Array)) {
       throw new TypeError("body: is not bytes; give the request's raw body, before a parser has read it");
     }
@@ -86,12 +98,12 @@ export class Receiver {
     if (refusal !== undefined) {
       return refusal;
     }
-    const firing = readFiring(named, body);
-    if (firing === undefined) {
+    const read = isBatch(named) ? readBatch(named, body) : readFiring(named, body);
+    if (read === undefined) {
       this.warn(`tocsin: callback ${named["webhook-id"]} refused: neither its body nor its headers name its timer`);
       return refused(503, "neither the body nor the headers name the timer of the webhook-id");
     }
-    return firing;
+    return read;
   }
 
   /** For fetch-style servers, such as Next.js, Hono, Workers, Deno and Bun: a function of a Request. */

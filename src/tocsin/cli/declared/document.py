@@ -40,7 +40,7 @@ class DeclaredNamespace(NamespaceFields, kw_only=True):
 
 
 class DeclaredFlow(FlowFields, kw_only=True):
-    """A rule of flows; it has at least one of `perKey`, `total` and a true `closeOnRetryAfter`."""
+    """A rule of flows; it has at least one of `perKey`, `total`, `callbackBatch` and a true `closeOnRetryAfter`."""
 
     namespace: _OF_ENTRY | UnsetType = UNSET
     match: FlowMatch

@@ -31,6 +31,7 @@ from tocsin.model.redaction import REDACTED
 from tocsin.model.schedule import ScheduleStatus
 from tocsin.timers.schedules import ScheduleView
 from tocsin.web.http.calendars import calendar_answer, calendar_in
+from tocsin.web.http.callback_batches import batch_answer
 from tocsin.web.http.convert import RequestParser
 from tocsin.web.http.flows import limits_answer, rule_in
 from tocsin.web.http.namespaces import namespace_answer, settings_in
@@ -217,6 +218,7 @@ class Namespaces(Kind):
             hooks=NO_HOOKS.changed(settings.hooks),
             limits=settings.limits or None,
             quotas=NO_QUOTAS.changed(settings.quotas),
+            callback_batch=settings.callback_batch or None,
         )
         fields = self._picked(_members(namespace_answer(namespace, 0)))
         absent = {"numShards": sent.num_shards, "retention": sent.retention, "paused": sent.paused}
@@ -285,9 +287,14 @@ class Flows(Kind):
     title, plural, key_fields, struct = "flow", "flows", ("namespace", "match"), DeclaredFlow
 
     def wanted(self, sent: DeclaredFlow) -> Fields:
-        per_key, total, closes = rule_in(sent, RULES)
-        shown = {"perKey": limits_answer(per_key), "total": limits_answer(total), "closeOnRetryAfter": closes}
-        shown["paused"] = sent.paused
+        per_key, total, closes, batch = rule_in(sent, RULES)
+        shown = {
+            "perKey": limits_answer(per_key),
+            "total": limits_answer(total),
+            "closeOnRetryAfter": closes,
+            "callbackBatch": batch_answer(batch),
+            "paused": sent.paused,
+        }
         return {name: _encoded(value) for name, value in shown.items() if value is not UNSET}
 
     def stored(self, client: Client, namespaces: Collection[str]) -> Iterator[Stored]:

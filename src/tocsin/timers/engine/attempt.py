@@ -68,9 +68,18 @@ class Attempt:
 
     @classmethod
     def begin(
-        cls, dispatcher: Dispatcher, shard: Shard, row: Row, path: DestinationPath, flow: KeyState | None, now_us: int
+        cls,
+        dispatcher: Dispatcher,
+        shard: Shard,
+        row: Row,
+        path: DestinationPath,
+        flow: KeyState | None,
+        now_us: int,
+        *,
+        in_batch: bool = False,
     ) -> Attempt:
-        """Takes a slot, also of its flow, and the row from the window: it is in flight."""
+        """Takes a slot, also of its flow, and the row from the window: it is in flight. `in_batch`: the slot of the
+        destination is the batch's."""
         window = shard.window
         assert window is not None
         taken: Taken = ()
@@ -80,66 +89,82 @@ class Attempt:
                 shard.order.give_turn(row)
         in_flight = window.dispatch(row)
         in_flight.fired_at = now_us
-        began = dispatcher.admission.begin(path, row.timer.namespace)
+        began = 0 if in_batch else dispatcher.admission.begin(path, row.timer.namespace)
         return cls(dispatcher, shard, in_flight, path, taken, began)
+
+    @property
+    def webhook_id(self) -> str:
+        """The same for all attempts of the firing."""
+        row = self._in_flight.row
+        return f"msg_{row.key[1].hex()}_{row.timer.firing}"
 
     def send(self) -> None:
         """Has the destination's caller send the request, and call `ended`."""
-        row, fired_at = self._in_flight.row, self._in_flight.fired_at
-        timer = row.timer
+        self._path.destination.caller.invoke(self.invocation(), self.ended)
+
+    def invocation(self) -> Invocation:
+        """What is sent."""
+        timer, fired_at = self._in_flight.row.timer, self._in_flight.fired_at
         namespace = self._dispatcher.context.namespaces.get(timer.namespace)
-        self._path.destination.caller.invoke(
-            Invocation(
-                namespace=timer.namespace,
-                timer_id=timer.id,
-                execute_at=timer.execute_at,
-                fired_at=fired_at,
-                attempt=self._in_flight.number,
-                payload=timer.payload,
-                message_id=f"msg_{row.key[1].hex()}_{timer.firing}",
-                url=timer.url,
-                method=timer.method,
-                headers=timer.headers,
-                timeout_us=timer.timeout_us,
-                secrets=() if namespace is None or namespace.secret is None else namespace.signing.at(fired_at),
-                traceparent=timer.traceparent,
-                body=timer.body,
-            ),
-            self.ended,
+        return Invocation(
+            namespace=timer.namespace,
+            timer_id=timer.id,
+            execute_at=timer.execute_at,
+            fired_at=fired_at,
+            attempt=self._in_flight.number,
+            payload=timer.payload,
+            message_id=self.webhook_id,
+            url=timer.url,
+            method=timer.method,
+            headers=timer.headers,
+            timeout_us=timer.timeout_us,
+            secrets=() if namespace is None or namespace.secret is None else namespace.signing.at(fired_at),
+            traceparent=timer.traceparent,
+            body=timer.body,
         )
 
     def ended(self, exchange: Exchange) -> None:
         """Takes the outcome of the request from the caller, and gives the slot to what waits for it."""
         dispatcher, path, outcome = self._dispatcher, self._path, exchange.outcome
-        context, admission, timer = dispatcher.context, dispatcher.admission, self._in_flight.row.timer
-        admission.end(path, timer.namespace)
+        admission = dispatcher.admission
+        admission.end(path, self._in_flight.row.timer.namespace)
         if isinstance(outcome, NotSent):
             admission.unsent(path, self._began)
-            self._not_sent(outcome)
+            self.not_sent(outcome)
         else:
-            boot_us = context.clock.boottime_us()
-            conclusion, word = conclude(
-                self._in_flight,
-                outcome,
-                exchange.duration_us,
-                context.namespaces.get(timer.namespace),
-                context.limits,
-                now_us=context.clock.now_us(),
-                jitter=context.random.random(),
-            )
-            counts = self._record(conclusion, boot_us)
-            self._observe(exchange, conclusion, word if counts else "superseded")
-            error = conclusion.timer.last_error
+            error, boot_us = self.conclude(outcome, exchange), dispatcher.context.clock.boottime_us()
             admission.learn(path, outcome, error, began=self._began, boot_us=boot_us, lasted_us=exchange.duration_us)
-            if self._taken and isinstance(outcome, Response) and outcome.status in PAUSING:
-                self._close_flow(outcome)
-            if self._taken and counts and not self._in_flight.handed_over_as:
-                self._pass_turn(kept=word == "retried")
-        if self._taken:
-            dispatcher.flows.end(self._taken)
+        self.free_flow()
         dispatcher.serve_waiting(path.destination)
         if not path.in_flight:
             admission.settle(path)
+
+    def conclude(self, outcome: Response | NoResponse, exchange: Exchange, batch: str | None = None) -> str | None:
+        """Concludes what the outcome means for the timer, has it written and reports it; returns the error. The exchange is
+        that of the request, which may have been the batch with that `webhook-id`."""
+        context, in_flight = self._dispatcher.context, self._in_flight
+        conclusion, word = conclude(
+            in_flight,
+            outcome,
+            exchange.duration_us,
+            context.namespaces.get(in_flight.row.timer.namespace),
+            context.limits,
+            now_us=context.clock.now_us(),
+            jitter=context.random.random(),
+            batch=batch,
+        )
+        counts = self._record(conclusion, context.clock.boottime_us())
+        self._observe(exchange, conclusion, word if counts else "superseded")
+        if self._taken and isinstance(outcome, Response) and outcome.status in PAUSING:
+            self._close_flow(outcome)
+        if self._taken and counts and not in_flight.handed_over_as:
+            self._pass_turn(kept=word == "retried")
+        return conclusion.timer.last_error
+
+    def free_flow(self) -> None:
+        """Frees what the attempt took of its flow."""
+        if self._taken:
+            self._dispatcher.flows.end(self._taken)
 
     def _pass_turn(self, *, kept: bool) -> None:
         """The turn of an ordered key is free, unless another attempt follows. Where a client's write has overtaken the
@@ -194,26 +219,55 @@ class Attempt:
 
     # ------------------------------------------------------------------ a request that was not sent
 
-    def _not_sent(self, outcome: NotSent) -> None:
+    def not_sent(self, outcome: NotSent) -> None:
         """Rule 24: the row is due as before, as if it had not been dispatched; its destination backs off for a moment. Where
         the settings forbid the address, the row is suspended instead."""
-        shard, in_flight, dispatcher = self._shard, self._in_flight, self._dispatcher
-        row, refused = in_flight.row, isinstance(outcome, Refused)
+        refused = isinstance(outcome, Refused)
         self._observe_not_sent(outcome)
         if not refused:
-            self._path.destination.start_back_off(dispatcher.reopened)
+            self._path.destination.start_back_off(self._dispatcher.reopened)
+        self.take_back(REFUSED if refused else None)
+
+    def take_back(self, suspended: str | None = None) -> None:
+        """The row is due as before, or suspended for that reason: no request was sent."""
+        shard, in_flight, row = self._shard, self._in_flight, self._in_flight.row
         if in_flight.handed_over_as:
-            dispatcher.results.send(shard.shard_id, in_flight, NextAttempt(row.timer, row.key[0]))
+            self._dispatcher.results.send(shard.shard_id, in_flight, NextAttempt(row.timer, row.key[0]))
         elif shard.window is None:
             shard.forget_attempt(in_flight)
         else:
             # Unless it is suspended, it is due again, and deferred until the back-off ends.
-            suspended = shard.window.not_sent(in_flight, REFUSED if refused else None)
-            if suspended or row.key[1] not in shard.window.rows:
+            is_suspended = shard.window.not_sent(in_flight, suspended)
+            if is_suspended or row.key[1] not in shard.window.rows:
                 shard.order.end_turn(row.key[1])
             shard.changed()
-            if suspended:
-                shard.note_suspension(row, REFUSED)
+            if is_suspended and suspended is not None:
+                shard.note_suspension(row, suspended)
+
+    # ------------------------------------------------------------------ of a batch
+
+    def waits_until(self, latest_us: int) -> None:
+        """The attempt waits for others of its batch, until that instant at most. What reckons when it has certainly ended
+        counts from there."""
+        self._in_flight.fired_at = latest_us
+
+    def begins_in_batch(self, row: Row, now_us: int) -> bool:
+        """Whether the attempt of that row may begin now that its batch is sent, which it does then (rule 34). It may not if
+        something durable has taken the row's place, its shard is lost or on its way to another node, its namespace is
+        paused, its flow is, or it is too late for it."""
+        in_flight = self._in_flight
+        namespace = self._dispatcher.context.namespaces.get(row.timer.namespace)
+        if in_flight.row is not row or in_flight.stale or in_flight.handed_over_as or self._shard.draining:
+            return False
+        if namespace is not None and namespace.held:
+            return False
+        if any(each.rule.flow.closed_until(now_us) is not None for each in self._taken):
+            return False
+        limit = None if row.timer.expire_after_us is None else row.timer.expires_at
+        if row.key[0] > now_us or (limit is not None and now_us > limit):
+            return False
+        in_flight.fired_at = now_us
+        return True
 
     def _observe_not_sent(self, outcome: NotSent) -> None:
         timer = self._in_flight.row.timer
@@ -260,9 +314,11 @@ def conclude(
     *,
     now_us: int,
     jitter: float,
+    batch: str | None = None,
 ) -> tuple[Conclusion, str]:
     """The conclusion of an attempt that was sent, by its answer and by the policies of its timer and namespace, and the
-    outcome that events report: done, rescheduled, retried or failed."""
+    outcome that events report: done, rescheduled, retried or failed. `batch` is the `webhook-id` of the batch that it was
+    part of."""
     timer = attempt.row.timer
     verdict = judge(
         outcome,
@@ -275,7 +331,7 @@ def conclude(
     )
     accepted = isinstance(verdict, Done)
     error = None if isinstance(verdict, (Done, Reschedule)) else verdict.error[:ERROR_CHARS_MAX]
-    entry = _entry(attempt, outcome, duration_us, error, accepted=accepted)
+    entry = _entry(attempt, outcome, duration_us, error, batch, accepted=accepted)
     first = timer.first_attempt_at if timer.first_attempt_at is not None else attempt.fired_at
     after = msgspec.structs.replace(
         timer,
@@ -347,17 +403,23 @@ def _none_after(limit_us: int) -> str:
 
 
 def _entry(
-    attempt: InFlightAttempt, outcome: Response | NoResponse, duration_us: int, error: str | None, *, accepted: bool
+    attempt: InFlightAttempt,
+    outcome: Response | NoResponse,
+    duration_us: int,
+    error: str | None,
+    batch: str | None,
+    *,
+    accepted: bool,
 ) -> LoggedAttempt:
     """The attempt for the timer's log. What an accepting receiver answers adds nothing, and is not kept."""
     if not isinstance(outcome, Response):
-        return LoggedAttempt(attempt.fired_at, duration_us, 0, error)
+        return LoggedAttempt(attempt.fired_at, duration_us, 0, error, batch=batch)
     if accepted or not outcome.body:
-        return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error)
+        return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error, batch=batch)
     timer = attempt.row.timer
     secrets = secrets_of(timer.url, (timer.headers or {}).items())
     answer = answer_snippet(outcome.body, truncated=outcome.truncated, secrets=secrets)
-    return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error, answer)
+    return LoggedAttempt(attempt.fired_at, duration_us, outcome.status, error, answer, batch)
 
 
 # ---------------------------------------------------------------------- results of attempts whose shard was handed over

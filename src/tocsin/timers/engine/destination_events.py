@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from logging import INFO, WARNING
 
-from tocsin.ports.event import Counter, LineLimit
+from tocsin.ports.event import Counter, Histogram, LineLimit
 from tocsin.ports.observer import Event
 
 
@@ -30,3 +30,16 @@ class BreakerClosed(Event, frozen=True):
     open_us: int
     level = INFO
     line_limit = LineLimit(20, 60)
+
+
+class BatchEnded(Event, frozen=True):
+    """One request with the callbacks of `items` timers ended, under a `webhook_id` of its own. Each timer's attempt is
+    reported beside it."""
+
+    destination: str
+    webhook_id: str
+    items: int
+    duration_us: int
+    histograms = (
+        Histogram("tocsin_batch_items", "Timers of one batch.", (1, 2, 5, 10, 20, 50, 100, 200, 500), "items"),
+    )

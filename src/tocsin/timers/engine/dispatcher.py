@@ -10,7 +10,8 @@ from tocsin.ports.forward import REFUSED, Obstacle
 from tocsin.ports.observer import DispatchPaused, DispatchResumed
 from tocsin.timers.engine.admission import TURNS_MAX, Admission
 from tocsin.timers.engine.alarm import Alarm
-from tocsin.timers.engine.attempt import Attempt, HandedOverResults, end_expired
+from tocsin.timers.engine.attempt import HandedOverResults, end_expired
+from tocsin.timers.engine.batching import Batches, batch_rule
 from tocsin.timers.engine.call_flows import CallQueue
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.destination import Destination, DestinationPath, Place, Queue
@@ -32,6 +33,7 @@ class Dispatcher:
         self.context = context
         self.flows = FlowControl(context, self, total_shards)
         self.admission = Admission(context, self._nothing_waits_at, self.reopened)
+        self.batches = Batches(self)
         self._alarm = Alarm(context.clock, self._woken, context.wake_up)
         context.pauses_changed = self.admission.apply_pauses
         self._starved: dict[Shard, None] = {}
@@ -249,10 +251,13 @@ class Dispatcher:
             else:
                 self._defer(shard, row, flow)
             return
+        rule = batch_rule(timer, namespace, flow)
+        if rule is not None and self.batches.join(shard, row, flow, rule, now):
+            return
         path = admission.path(timer)
         has_room = path.has_room
         if has_room and admission.has_slot(timer.namespace):
-            Attempt.begin(self, shard, row, path, flow, now).send()
+            self.batches.begin(shard, row, path, flow, rule, now)
             return
         if flow is not None and flow.rule.ordered:
             # The others wait for it, as if it had begun.
@@ -375,7 +380,7 @@ class Dispatcher:
             del queues[name]
             queues[name] = queue
             if admission.has_slot(queue.namespace):
-                self._fire_first(queue, now)
+                self.fire_first(queue, now)
                 return True
             admission.block(queue)
         return False
@@ -401,12 +406,12 @@ class Dispatcher:
             path = queue.place
             assert isinstance(path, DestinationPath)
             if path.has_room:
-                self._fire_first(queue, now)
+                self.fire_first(queue, now)
                 if queue.rows and path.has_room:
                     admission.block(queue)
             passed = 0
 
-    def _fire_first(self, queue: Queue, now: int, *, in_turn: bool = False) -> bool:
+    def fire_first(self, queue: Queue, now: int, *, in_turn: bool = False) -> bool:
         """Fires the first row of the queue if it is still current and due. If something else that it needs is closed, it
         waits there; False then. `in_turn`: its flow's key has its turn."""
         row, shard, place, done = self.admission.take(queue), queue.shard, queue.place, True
@@ -425,8 +430,10 @@ class Dispatcher:
                 if row.let_at == HELD:
                     row.let_at = now
                 if isinstance(place, DestinationPath):
-                    # Whoever serves a path has made sure that it and the namespace have a slot.
-                    Attempt.begin(self, shard, row, place, flow, now).send()
+                    # Whoever serves a path has made sure that it and the namespace have a slot, or a batch has.
+                    rule = batch_rule(row.timer, namespace, flow)
+                    if rule is None or not self.batches.join(shard, row, flow, rule, now):
+                        self.batches.begin(shard, row, place, flow, rule, now)
                     if flow is not None and flow.queues:
                         self.flows.wake(flow)
                     return True
@@ -470,10 +477,13 @@ class Dispatcher:
 
     def _begin_or_defer(self, shard: Shard, row: Row, flow: KeyState | None, now: int) -> bool:
         """Begins an attempt of a row that its flow lets pass, or defers it at its destination; False then."""
+        rule = batch_rule(row.timer, self.context.namespaces.get(row.timer.namespace), flow)
+        if rule is not None and self.batches.join(shard, row, flow, rule, now):
+            return True
         path = self.admission.path(row.timer)
         has_room = path.has_room
         if has_room and self.admission.has_slot(row.timer.namespace):
-            Attempt.begin(self, shard, row, path, flow, now).send()
+            self.batches.begin(shard, row, path, flow, rule, now)
             return True
         if flow is not None and flow.rule.ordered:
             shard.order.give_turn(row)
@@ -501,10 +511,10 @@ class Dispatcher:
                 elif len(flow.queues) == 1:
                     break
                 continue
-            in_flight = self.admission.in_flight
-            if not self._fire_first(queue, now, in_turn=in_turn):
+            begun = flow.begun
+            if not self.fire_first(queue, now, in_turn=in_turn):
                 break
-            fired += self.admission.in_flight - in_flight
+            fired += flow.begun - begun
         return fired
 
     def _first_may_begin(self, flow: KeyState) -> bool:
@@ -579,6 +589,7 @@ class Dispatcher:
     def close(self) -> None:
         """Stops firing, and cancels the alarms."""
         self._paused = "stopped"
+        self.batches.close()
         self._alarm.close()
         self.admission.close()
         self.flows.close()

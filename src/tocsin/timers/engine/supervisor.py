@@ -168,6 +168,7 @@ class Supervisor:
             (window, f) for window in windows if window is not None for fs in window.in_flight.values() for f in fs
         ]
         self.dispatcher.waits_until_us = deadline - FLUSH_US
+        self.dispatcher.batches.send_all()
         while (began or self.dispatcher.in_flight) and not self.has_successor() and clock.boottime_us() < deadline:
             if not began:
                 for shard in self.dispatcher.shards.values():

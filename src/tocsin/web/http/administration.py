@@ -22,6 +22,7 @@ from tocsin.model.secrets import GRACE_US_MAX
 from tocsin.model.validation import InputRules
 from tocsin.ports.audit import AuditLog
 from tocsin.web.http import constraints as limits
+from tocsin.web.http.callback_batches import CALLBACK_BATCH, CallbackBatch, CallbackBatchAnswer
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import DryRun, ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.flows import FlowLimits, FlowLimitsAnswer
@@ -101,6 +102,7 @@ class NamespaceFields(RequestStruct, kw_only=True):
     retry_policy: NamespaceRetry | UnsetType = UNSET
     limits: Annotated[FlowLimits | UnsetType, LIMITS] = UNSET
     quotas: Annotated[Quotas, about("Limits on what its clients create.")] | UnsetType = UNSET
+    callback_batch: Annotated[CallbackBatch | UnsetType, CALLBACK_BATCH] = UNSET
     on_failure: Annotated[Hook | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | UnsetType, ON_SUCCESS] = UNSET
     on_recovery: Annotated[Hook | UnsetType, ON_RECOVERY] = UNSET
@@ -121,7 +123,8 @@ class CreateNamespace(NamespaceFields, kw_only=True):
 
 class UpdateNamespace(RequestStruct):
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their own for
-    the same event; null removes one, and null removes `managedBy` and `limits`, which are otherwise replaced as a whole."""
+    the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`, which are otherwise replaced
+    as a whole."""
 
     name: NamespaceName
     history: History | UnsetType = UNSET
@@ -134,6 +137,7 @@ class UpdateNamespace(RequestStruct):
     retry_policy: NamespaceRetry | UnsetType = UNSET
     limits: Annotated[FlowLimits | UnsetType | None, LIMITS] = UNSET
     quotas: Annotated[Quotas | None, about("Changes to its quotas; null removes all.")] | UnsetType = UNSET
+    callback_batch: Annotated[CallbackBatch | UnsetType | None, CALLBACK_BATCH] = UNSET
     on_failure: Annotated[Hook | UnsetType | None, ON_FAILURE] = UNSET
     on_success: Annotated[Hook | UnsetType | None, ON_SUCCESS] = UNSET
     on_recovery: Annotated[Hook | UnsetType | None, ON_RECOVERY] = UNSET
@@ -330,6 +334,7 @@ class Namespace(ResponseStruct):
     ] = UNSET
     limits: Annotated[FlowLimitsAnswer | UnsetType, LIMITS] = UNSET
     quotas: Annotated[QuotasAnswer | UnsetType, about("Its quotas; absent if it has none.")] = UNSET
+    callback_batch: Annotated[CallbackBatchAnswer | UnsetType, CALLBACK_BATCH] = UNSET
     on_failure: Annotated[HookAnswer | UnsetType, ON_FAILURE] = UNSET
     on_success: Annotated[HookAnswer | UnsetType, ON_SUCCESS] = UNSET
     on_recovery: Annotated[HookAnswer | UnsetType, ON_RECOVERY] = UNSET

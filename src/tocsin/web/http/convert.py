@@ -412,6 +412,7 @@ def attempt_answer(attempt: LoggedAttempt) -> wire.Attempt:
         attempt.status or UNSET,
         UNSET if attempt.error is None else attempt.error,
         UNSET if attempt.answer is None else attempt.answer,
+        UNSET if attempt.batch is None else attempt.batch,
     )
 
 

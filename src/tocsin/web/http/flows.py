@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tocsin.model import flow as model
 from tocsin.model.audit import AuditAction, Detail
+from tocsin.model.batch import CallbackBatch as BatchRule
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.flow import FLOW_COUNT_MAX, FLOW_KEY_CHARS_MAX, FLOW_MATCH, RATE_PER_US_MAX, RATE_PER_US_MIN
 from tocsin.model.instants import format_duration, parse_duration
@@ -18,6 +19,14 @@ from tocsin.model.validation import InputRules
 from tocsin.ports.audit import Actor, AuditLog
 from tocsin.timers.flows import Flows, FlowView
 from tocsin.web.http import constraints as limits
+from tocsin.web.http.callback_batches import (
+    CALLBACK_BATCH,
+    CallbackBatch,
+    CallbackBatchAnswer,
+    batch_answer,
+    batch_detail,
+    read_batch,
+)
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version
 from tocsin.web.http.instants import format_instant, optional_instant, read, read_instant
@@ -132,11 +141,12 @@ class FlowFields(RequestStruct, kw_only=True):
             "false."
         ),
     ] = UNSET
+    callback_batch: Annotated[CallbackBatch | UnsetType, CALLBACK_BATCH] = UNSET
 
 
 class PutFlow(FlowFields, kw_only=True):
-    """A rule with all its limits; send at least one of `perKey`, `total` and a true `closeOnRetryAfter`. Without `managedBy`
-    the rule keeps it; null removes it."""
+    """A rule with all its limits; send at least one of `perKey`, `total`, `callbackBatch` and a true `closeOnRetryAfter`.
+    Without `managedBy` the rule keeps it; null removes it."""
 
     namespace: NamespaceName
     match: FlowMatch
@@ -174,6 +184,7 @@ class Flow(ResponseStruct, kw_only=True):
     close_on_retry_after: Annotated[
         bool, about("Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then.")
     ]
+    callback_batch: Annotated[CallbackBatchAnswer | UnsetType, CALLBACK_BATCH] = UNSET
     paused: Annotated[bool, about("Whether nothing of it begins.")]
     paused_until: Annotated[
         str | UnsetType, about("When it goes on; absent unless it is paused until an instant.", "2027-01-31T12:00:00Z")
@@ -235,18 +246,21 @@ def read_limits(
     return model.FlowLimits(rate, 1 if sent.burst is UNSET else sent.burst, 1 if ordered else parallelism, ordered)
 
 
-def rule_in(sent: FlowFields, rules: InputRules) -> tuple[model.FlowLimits | None, model.FlowLimits | None, bool]:
-    """The limits of each key and of all keys, and whether Retry-After closes a key. Raises InvalidInput with all bad
-    fields."""
+def rule_in(
+    sent: FlowFields, rules: InputRules
+) -> tuple[model.FlowLimits | None, model.FlowLimits | None, bool, BatchRule | None]:
+    """The limits of each key and of all keys, whether Retry-After closes a key, and the batch. Raises InvalidInput with all
+    bad fields."""
     errors = bad_fields(sent, rules)
     per_key = read_limits(sent.per_key, "perKey", rules, errors) or None
     total = read_limits(sent.total, "total", rules, errors) or None
-    closes = sent.close_on_retry_after is True
-    if not (per_key or total or closes or errors):
-        errors.append(FieldError("", "the rule limits nothing; send perKey, total or closeOnRetryAfter"))
+    closes, batch = sent.close_on_retry_after is True, read_batch(sent.callback_batch, rules, errors) or None
+    if not (per_key or total or closes or batch or errors):
+        reason = "the rule limits nothing; send perKey, total, closeOnRetryAfter or callbackBatch"
+        errors.append(FieldError("", reason))
     if errors:
         raise InvalidInput(*errors)
-    return per_key, total, closes
+    return per_key, total, closes, batch
 
 
 def limits_answer(found: model.FlowLimits | None) -> FlowLimitsAnswer | UnsetType:
@@ -285,6 +299,7 @@ def flow_answer(view: FlowView, now_us: int) -> Flow:
         per_key=limits_answer(flow.per_key),
         total=limits_answer(flow.total),
         close_on_retry_after=flow.close_on_retry_after,
+        callback_batch=batch_answer(flow.callback_batch),
         paused=paused,
         paused_until=optional_instant(flow.paused_until if paused else None),
         version=flow.version,
@@ -305,13 +320,14 @@ class FlowRequests:
 
     async def put(self, sent: PutFlow, actor: Actor) -> FlowView:
         """Creates a rule or replaces its limits."""
-        per_key, total, closes = rule_in(sent, self._rules)
+        per_key, total, closes, batch = rule_in(sent, self._rules)
         view = await self._flows.put(
             sent.namespace,
             sent.match,
             per_key=per_key,
             total=total,
             close_on_retry_after=closes,
+            callback_batch=batch,
             managed_by=sent.managed_by,
             expected_version=None if sent.expected_version is UNSET else sent.expected_version,
         )
@@ -321,6 +337,7 @@ class FlowRequests:
             "perKey": limits_detail(sent.per_key),
             "total": limits_detail(sent.total),
             "closeOnRetryAfter": closes or UNSET,
+            "callbackBatch": batch_detail(sent.callback_batch),
             "managedBy": "removed" if sent.managed_by is None else sent.managed_by,
         }
         await self._record(AuditAction.FLOW_CHANGED, actor, sent, details)

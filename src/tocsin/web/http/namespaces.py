@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.model.audit import AuditAction, Detail
+from tocsin.model.batch import CallbackBatch
 from tocsin.model.errors import FieldError, InvalidInput
 from tocsin.model.flow import FlowLimits
 from tocsin.model.hooks import Event, Hook, field_of
@@ -21,6 +22,7 @@ from tocsin.ports.audit import Actor, AuditLog
 from tocsin.timers.service import TimerService
 from tocsin.web.http import administration as wire
 from tocsin.web.http.administration import Rotation, rotation_details
+from tocsin.web.http.callback_batches import batch_answer, batch_detail, read_batch
 from tocsin.web.http.constraints import bad_fields
 from tocsin.web.http.convert import RequestParser, retry_answer, set_hooks
 from tocsin.web.http.flows import limits_answer, limits_detail, read_limits
@@ -29,13 +31,14 @@ from tocsin.web.http.instants import format_instant, optional_instant, read_dura
 
 class NamespaceSettings(NamedTuple):
     """The retention, None if it is absent; the policy: UNSET if it is absent, None to remove the namespace's; the hooks and
-    the quotas that are set or removed, None to remove all quotas; and the limits, like the policy."""
+    the quotas that are set or removed, None to remove all quotas; and the limits and the batch, like the policy."""
 
     retention_us: int | None
     retry: RetryPolicy | UnsetType | None
     hooks: Mapping[str, Hook | None]
     quotas: Mapping[str, int | None] | None
     limits: FlowLimits | UnsetType | None
+    callback_batch: CallbackBatch | UnsetType | None
 
 
 class NamespaceRequests:
@@ -59,6 +62,7 @@ class NamespaceRequests:
             retry=None if converted.retry is UNSET else converted.retry,
             hooks=converted.hooks,
             limits=converted.limits or None,
+            callback_batch=converted.callback_batch or None,
             quotas=converted.quotas,
             managed_by=sent.managed_by or None,
         )
@@ -79,6 +83,7 @@ class NamespaceRequests:
             retry=converted.retry,
             hooks=converted.hooks,
             limits=converted.limits,
+            callback_batch=converted.callback_batch,
             quotas=converted.quotas,
             managed_by=sent.managed_by,
             expected_version=None if sent.expected_version is UNSET else sent.expected_version,
@@ -106,12 +111,12 @@ def settings_in(sent: wire.NamespaceFields | wire.UpdateNamespace, parser: Reque
     if retention_us is not None and (reason := rules.retention(retention_us)):
         errors.append(FieldError("retention", reason))
     retry, hooks = parser.policy(sent.retry_policy, errors), parser.hooks(sent, errors)
-    limits = read_limits(sent.limits, "limits", rules, errors)
+    limits, batch = read_limits(sent.limits, "limits", rules, errors), read_batch(sent.callback_batch, rules, errors)
     if isinstance(sent.quotas, wire.Quotas):
         errors += [FieldError(f"quotas.{each.path}", each.reason) for each in bad_fields(sent.quotas, rules)]
     if errors:
         raise InvalidInput(*errors)
-    return NamespaceSettings(retention_us, retry, {} if hooks is UNSET else hooks, _quotas(sent.quotas), limits)
+    return NamespaceSettings(retention_us, retry, {} if hooks is UNSET else hooks, _quotas(sent.quotas), limits, batch)
 
 
 def _quotas(sent: wire.Quotas | UnsetType | None) -> Mapping[str, int | None] | None:
@@ -133,6 +138,7 @@ def _details(sent: wire.CreateNamespace | wire.UpdateNamespace) -> dict[str, Det
         "retryPolicy": _whether_set(sent.retry_policy),
         "secret": _whether_set(sent.secret),
         "limits": limits_detail(sent.limits),
+        "callbackBatch": batch_detail(sent.callback_batch),
         "quotas": UNSET if sent.quotas is UNSET else _words(sent.quotas),
         "managedBy": "removed" if sent.managed_by is None else sent.managed_by,
         **{field_of(event): _whether_set(getattr(sent, f"on_{event}")) for event in Event},
@@ -172,6 +178,7 @@ def namespace_answer(namespace: Namespace, now_us: int) -> wire.Namespace:
         limits=limits_answer(namespace.limits),
         quotas=UNSET if namespace.quotas is None else _quotas_answer(namespace.quotas),
         managed_by=namespace.managed_by or UNSET,
+        callback_batch=batch_answer(namespace.callback_batch),
     )
     set_hooks(answer, namespace.hooks)
     return answer

@@ -389,6 +389,9 @@ class Attempt(ResponseStruct, rename="camel", omit_defaults=True):
             "receiver just accepted the callback."
         ),
     ] = UNSET
+    batch: Annotated[
+        str | UnsetType, about("The `webhook-id` of its batch; absent if it had a request of its own.")
+    ] = UNSET
 
 
 AttemptLog = Annotated[list[Attempt], about("The latest attempts, oldest first.")]

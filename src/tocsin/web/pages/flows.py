@@ -13,7 +13,16 @@ from tocsin.model.flow import FLOWS_MAX, PAUSED_FOR_GOOD, Flow
 from tocsin.web.http.flows import DeleteFlow, FlowName, FlowRequests, PauseFlow, PutFlow
 from tocsin.web.http.reading import JsonReader
 from tocsin.web.pages.context import Fields, RequestContext
-from tocsin.web.pages.limit_fields import limit_body, limit_labels, limit_texts, limits_in_words
+from tocsin.web.pages.limit_fields import (
+    BATCH_LABELS,
+    batch_body,
+    batch_in_words,
+    batch_texts,
+    limit_body,
+    limit_labels,
+    limit_texts,
+    limits_in_words,
+)
 from tocsin.web.pages.presentation import State, with_query
 from tocsin.web.pages.site import Part, Site, preferred, route
 
@@ -28,6 +37,7 @@ _LABELS = {
     "perKey.ordered": "Each key: in order",
     **limit_labels("total", _LIMITS["total"]),
     "closeOnRetryAfter": "Retry-After",
+    **BATCH_LABELS,
 }
 _reader = JsonReader(PutFlow)
 
@@ -61,6 +71,7 @@ class FlowsPage(Part):
             polled=True,
             rows=rows,
             paused=_PAUSED,
+            batch_in_words=batch_in_words,
             more=more,
             complete=all(view.complete for view in views),
             may_change=context.principal.may(Role.ADMIN),
@@ -101,7 +112,9 @@ class FlowsPage(Part):
             errors = {each.path: each.reason for each in error.errors}
             if "" in errors:
                 del errors[""]
-                errors["perKey.rate.count"] = "nothing is limited: give a rate, a number in flight, or Retry-After"
+                errors["perKey.rate.count"] = (
+                    "nothing is limited: give a rate, a number in flight, Retry-After, or a batch"
+                )
             return await self._form(context, fields, edited=edited, errors=errors, status=400)
         except VersionConflict:
             errors = {"match": "has a rule already: edit that one"}
@@ -159,7 +172,7 @@ def _fields_of(flow: Flow | None) -> dict[str, str]:
     if flow is None:
         return fields | limit_texts("perKey", None) | limit_texts("total", None)
     fields |= limit_texts("perKey", flow.per_key) | limit_texts("total", flow.total)
-    fields |= {"namespace": flow.namespace, "match": flow.match}
+    fields |= {"namespace": flow.namespace, "match": flow.match} | batch_texts(flow.callback_batch)
     fields["closeOnRetryAfter"] = "yes" if flow.close_on_retry_after else ""
     if flow.per_key is not None and flow.per_key.ordered:
         fields["perKey.ordered"] = "yes"
@@ -181,4 +194,6 @@ def _body(fields: dict[str, str]) -> dict[str, Any]:
             body[path] = limits
     if fields["closeOnRetryAfter"] == "yes":
         body["closeOnRetryAfter"] = True
+    if (batch := batch_body(fields)) is not None:
+        body["callbackBatch"] = batch
     return body

@@ -1,10 +1,11 @@
-"""The fields of limits in forms: for each key of a flow, for all of its keys, for a namespace."""
+"""The fields of limits and batches in forms: for each key of a flow, for all of its keys, for a namespace."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from tocsin.model.batch import CallbackBatch
 from tocsin.model.flow import FlowLimits
 from tocsin.model.instants import format_duration
 from tocsin.web.pages.context import whole_number
@@ -59,6 +60,30 @@ def limits_in_words(limits: FlowLimits | None) -> str:
     elif limits.parallelism is not None:
         parts.append(f"{limits.parallelism:,} in flight")
     return "; ".join(parts)
+
+
+#: The fields of a batch, with their labels in a list of errors.
+BATCH_LABELS = {"callbackBatch.max": "Sent together: timers", "callbackBatch.linger": "Sent together: within"}
+
+
+def batch_texts(batch: CallbackBatch | None) -> dict[str, str]:
+    """The fields as stored; empty where callbacks are sent one by one."""
+    if batch is None:
+        return dict.fromkeys(BATCH_LABELS, "")
+    return {"callbackBatch.max": str(batch.items), "callbackBatch.linger": format_duration(batch.linger_us)}
+
+
+def batch_body(texts: Mapping[str, str]) -> dict[str, Any] | None:
+    """The batch that the fields stand for, as the API reads it; None for none."""
+    most, linger = texts["callbackBatch.max"], texts["callbackBatch.linger"]
+    if not most:
+        return None
+    return {"max": _number(most)} | ({"linger": linger} if linger else {})
+
+
+def batch_in_words(batch: CallbackBatch | None) -> str:
+    """The batch in a sentence or a cell of a table; empty for none."""
+    return "" if batch is None else f"up to {batch.items} in a request, within {format_duration(batch.linger_us)}"
 
 
 def _number(text: str) -> int | str:

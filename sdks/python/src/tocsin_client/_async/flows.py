@@ -10,6 +10,7 @@ from tocsin_client._async.part import Part
 from tocsin_client._core import flows
 from tocsin_client._core.steps import Steps
 from tocsin_client._generated.models import (
+    CallbackBatch,
     DeleteFlow,
     Flow,
     FlowLimits,
@@ -34,6 +35,7 @@ class AsyncFlows(Part):
         per_key: FlowLimits | Mapping[str, Any] | Unset = UNSET,
         total: FlowLimits | Mapping[str, Any] | Unset = UNSET,
         close_on_retry_after: bool | Unset = UNSET,
+        callback_batch: CallbackBatch | Mapping[str, Any] | Unset = UNSET,
         managed_by: str | None | Unset = UNSET,
         expected_version: int | Unset = UNSET,
     ) -> Flow:
@@ -45,6 +47,7 @@ class AsyncFlows(Part):
             per_key=per_key,
             total=total,
             close_on_retry_after=close_on_retry_after,
+            callback_batch=callback_batch,
             managed_by=managed_by,
             expected_version=expected_version,
         )

@@ -10,6 +10,7 @@ from tocsin_client._async.part import Part
 from tocsin_client._core.ids import new_key
 from tocsin_client._generated.models import (
     CallbackAnswers,
+    CallbackBatch,
     Cluster,
     CreateNamespace,
     DeleteNamespace,
@@ -48,6 +49,7 @@ class AsyncNamespaces(Part):
         retry_policy: RetryPolicy | Mapping[str, Any] | Unset = UNSET,
         quotas: Quotas | Mapping[str, Any] | Unset = UNSET,
         limits: FlowLimits | Mapping[str, Any] | Unset = UNSET,
+        callback_batch: CallbackBatch | Mapping[str, Any] | Unset = UNSET,
         on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
         on_success: Hook | Mapping[str, Any] | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
@@ -67,6 +69,7 @@ class AsyncNamespaces(Part):
             retry_policy=retry_policy,
             quotas=quotas,
             limits=limits,
+            callback_batch=callback_batch,
             on_failure=on_failure,
             on_success=on_success,
             on_recovery=on_recovery,
@@ -88,6 +91,7 @@ class AsyncNamespaces(Part):
         retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET,
         quotas: Quotas | Mapping[str, Any] | None | Unset = UNSET,
         limits: FlowLimits | Mapping[str, Any] | None | Unset = UNSET,
+        callback_batch: CallbackBatch | Mapping[str, Any] | None | Unset = UNSET,
         on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_success: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET,
@@ -97,8 +101,8 @@ class AsyncNamespaces(Part):
         expected_version: int | Unset = UNSET,
         dry_run: bool | Unset = UNSET,
     ) -> Namespace:
-        """Changes the given fields; None removes `secret`, `retry_policy`, `managed_by`, the quotas, the limits and the
-        hooks. VersionConflict: it has not the expected version."""
+        """Changes the given fields; None removes `secret`, `retry_policy`, `managed_by`, the quotas, the limits, the
+        batch and the hooks. VersionConflict: it has not the expected version."""
         change = UpdateNamespace(
             name=name,
             history=history,
@@ -109,6 +113,7 @@ class AsyncNamespaces(Part):
             retry_policy=retry_policy,
             quotas=quotas,
             limits=limits,
+            callback_batch=callback_batch,
             on_failure=on_failure,
             on_success=on_success,
             on_recovery=on_recovery,

@@ -1474,6 +1474,9 @@ class CreateNamespace:
     limits: FlowLimits | Mapping[str, Any] | Unset = UNSET
     #: Limits on what its clients create.
     quotas: Quotas | Mapping[str, Any] | Unset = UNSET
+    #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
+    #: by timer.
+    callback_batch: CallbackBatch | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1510,6 +1513,8 @@ class CreateNamespace:
             sent["limits"] = object_json("limits", self.limits, FlowLimits)
         if self.quotas is not UNSET:
             sent["quotas"] = object_json("quotas", self.quotas, Quotas)
+        if self.callback_batch is not UNSET:
+            sent["callbackBatch"] = object_json("callback_batch", self.callback_batch, CallbackBatch)
         if self.on_failure is not UNSET:
             sent["onFailure"] = object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -1599,6 +1604,25 @@ class Quotas:
 
 
 @dataclass(kw_only=True, slots=True)
+class CallbackBatch:
+    """How due timers of one receiver are sent together."""
+
+    #: How many timers one request has at most.
+    max: int
+    #: How long the first due timer of a request waits for others: 0s to 5s. Default 100ms.
+    linger: Duration | Unset = UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The object to send: fields that are UNSET stay out."""
+        sent: dict[str, JsonValue] = {
+            "max": self.max,
+        }
+        if self.linger is not UNSET:
+            sent["linger"] = duration_text("linger", self.linger)
+        return sent
+
+
+@dataclass(kw_only=True, slots=True)
 class GetNamespace:
     """Names a namespace."""
 
@@ -1616,8 +1640,8 @@ class GetNamespace:
 @dataclass(kw_only=True, slots=True)
 class UpdateNamespace:
     """Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules without their
-    own for the same event; null removes one, and null removes `managedBy` and `limits`, which are otherwise replaced
-    as a whole."""
+    own for the same event; null removes one, and null removes `managedBy`, `limits` and `callbackBatch`, which are
+    otherwise replaced as a whole."""
 
     #: The namespace's name.
     name: str
@@ -1638,6 +1662,9 @@ class UpdateNamespace:
     limits: FlowLimits | Mapping[str, Any] | None | Unset = UNSET
     #: Changes to its quotas; null removes all.
     quotas: Quotas | Mapping[str, Any] | None | Unset = UNSET
+    #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
+    #: by timer.
+    callback_batch: CallbackBatch | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has failed, or expired.
     on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET
     #: Who is notified when it has succeeded.
@@ -1678,6 +1705,12 @@ class UpdateNamespace:
             sent["limits"] = None if self.limits is None else object_json("limits", self.limits, FlowLimits)
         if self.quotas is not UNSET:
             sent["quotas"] = None if self.quotas is None else object_json("quotas", self.quotas, Quotas)
+        if self.callback_batch is not UNSET:
+            sent["callbackBatch"] = (
+                None
+                if self.callback_batch is None
+                else object_json("callback_batch", self.callback_batch, CallbackBatch)
+            )
         if self.on_failure is not UNSET:
             sent["onFailure"] = None if self.on_failure is None else object_json("on_failure", self.on_failure, Hook)
         if self.on_success is not UNSET:
@@ -1759,8 +1792,8 @@ class RotateSecret:
 
 @dataclass(kw_only=True, slots=True)
 class PutFlow:
-    """A rule with all its limits; send at least one of `perKey`, `total` and a true `closeOnRetryAfter`. Without
-    `managedBy` the rule keeps it; null removes it."""
+    """A rule with all its limits; send at least one of `perKey`, `total`, `callbackBatch` and a true
+    `closeOnRetryAfter`. Without `managedBy` the rule keeps it; null removes it."""
 
     #: The namespace's name.
     namespace: str
@@ -1772,6 +1805,9 @@ class PutFlow:
     total: FlowLimits | Mapping[str, Any] | Unset = UNSET
     #: Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then. Default false.
     close_on_retry_after: bool | Unset = UNSET
+    #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
+    #: by timer.
+    callback_batch: CallbackBatch | Mapping[str, Any] | Unset = UNSET
     #: The declaration that it comes from, such as the name of a repository.
     managed_by: str | None | Unset = UNSET
     #: The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be none.
@@ -1789,6 +1825,8 @@ class PutFlow:
             sent["total"] = object_json("total", self.total, FlowLimits)
         if self.close_on_retry_after is not UNSET:
             sent["closeOnRetryAfter"] = self.close_on_retry_after
+        if self.callback_batch is not UNSET:
+            sent["callbackBatch"] = object_json("callback_batch", self.callback_batch, CallbackBatch)
         if self.managed_by is not UNSET:
             sent["managedBy"] = self.managed_by
         if self.expected_version is not UNSET:
@@ -2383,6 +2421,8 @@ class Attempt:
     #: The beginning of the response's body on one line, without secrets; its length if it is no text. Absent if the
     #: receiver just accepted the callback.
     answer: str | None = None
+    #: The `webhook-id` of its batch; absent if it had a request of its own.
+    batch: str | None = None
 
     @classmethod
     def from_json(cls, source: Mapping[str, Any]) -> Attempt:
@@ -2393,6 +2433,7 @@ class Attempt:
             status=source.get("status"),
             error=source.get("error"),
             answer=source.get("answer"),
+            batch=source.get("batch"),
         )
 
 
@@ -3389,6 +3430,9 @@ class Namespace:
     limits: FlowLimitsAnswer | None = None
     #: Its quotas; absent if it has none.
     quotas: QuotasAnswer | None = None
+    #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
+    #: by timer.
+    callback_batch: CallbackBatchAnswer | None = None
     #: Who is notified when it has failed, or expired.
     on_failure: HookAnswer | None = None
     #: Who is notified when it has succeeded.
@@ -3424,6 +3468,9 @@ class Namespace:
             deleting=source.get("deleting"),
             limits=None if source.get("limits") is None else FlowLimitsAnswer.from_json(source["limits"]),
             quotas=None if source.get("quotas") is None else QuotasAnswer.from_json(source["quotas"]),
+            callback_batch=None
+            if source.get("callbackBatch") is None
+            else CallbackBatchAnswer.from_json(source["callbackBatch"]),
             on_failure=None if source.get("onFailure") is None else HookAnswer.from_json(source["onFailure"]),
             on_success=None if source.get("onSuccess") is None else HookAnswer.from_json(source["onSuccess"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),
@@ -3496,6 +3543,24 @@ class QuotasAnswer:
 
 
 @dataclass(kw_only=True, slots=True)
+class CallbackBatchAnswer:
+    """How due timers of one receiver are sent together."""
+
+    #: How many timers one request has at most.
+    max: int
+    #: How long the first due timer of a request waits for others: 0s to 5s. Default 100ms.
+    linger: str
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> CallbackBatchAnswer:
+        """Reads an answer. Members that this version does not know are ignored."""
+        return cls(
+            max=source["max"],
+            linger=source["linger"],
+        )
+
+
+@dataclass(kw_only=True, slots=True)
 class NamespaceList:
     """All namespaces that the key has access to, sorted by name."""
 
@@ -3558,6 +3623,9 @@ class Flow:
     per_key: FlowLimitsAnswer | None = None
     #: The limits of all flow keys of the rule together.
     total: FlowLimitsAnswer | None = None
+    #: Due timers with the same URL, method, headers and timeout are sent in one request, which the receiver answers timer
+    #: by timer.
+    callback_batch: CallbackBatchAnswer | None = None
     #: When it goes on; absent unless it is paused until an instant.
     paused_until: str | None = None
     #: The declaration that it comes from, such as the name of a repository.
@@ -3579,6 +3647,9 @@ class Flow:
             complete=source["complete"],
             per_key=None if source.get("perKey") is None else FlowLimitsAnswer.from_json(source["perKey"]),
             total=None if source.get("total") is None else FlowLimitsAnswer.from_json(source["total"]),
+            callback_batch=None
+            if source.get("callbackBatch") is None
+            else CallbackBatchAnswer.from_json(source["callbackBatch"]),
             paused_until=source.get("pausedUntil"),
             managed_by=source.get("managedBy"),
         )

@@ -11,6 +11,7 @@ from tocsin_client._sync.part import Part
 from tocsin_client._core.ids import new_key
 from tocsin_client._generated.models import (
     CallbackAnswers,
+    CallbackBatch,
     Cluster,
     CreateNamespace,
     DeleteNamespace,
@@ -49,6 +50,7 @@ class Namespaces(Part):
         retry_policy: RetryPolicy | Mapping[str, Any] | Unset = UNSET,
         quotas: Quotas | Mapping[str, Any] | Unset = UNSET,
         limits: FlowLimits | Mapping[str, Any] | Unset = UNSET,
+        callback_batch: CallbackBatch | Mapping[str, Any] | Unset = UNSET,
         on_failure: Hook | Mapping[str, Any] | Unset = UNSET,
         on_success: Hook | Mapping[str, Any] | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | Unset = UNSET,
@@ -68,6 +70,7 @@ class Namespaces(Part):
             retry_policy=retry_policy,
             quotas=quotas,
             limits=limits,
+            callback_batch=callback_batch,
             on_failure=on_failure,
             on_success=on_success,
             on_recovery=on_recovery,
@@ -89,6 +92,7 @@ class Namespaces(Part):
         retry_policy: RetryPolicy | Mapping[str, Any] | None | Unset = UNSET,
         quotas: Quotas | Mapping[str, Any] | None | Unset = UNSET,
         limits: FlowLimits | Mapping[str, Any] | None | Unset = UNSET,
+        callback_batch: CallbackBatch | Mapping[str, Any] | None | Unset = UNSET,
         on_failure: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_success: Hook | Mapping[str, Any] | None | Unset = UNSET,
         on_recovery: Hook | Mapping[str, Any] | None | Unset = UNSET,
@@ -98,8 +102,8 @@ class Namespaces(Part):
         expected_version: int | Unset = UNSET,
         dry_run: bool | Unset = UNSET,
     ) -> Namespace:
-        """Changes the given fields; None removes `secret`, `retry_policy`, `managed_by`, the quotas, the limits and the
-        hooks. VersionConflict: it has not the expected version."""
+        """Changes the given fields; None removes `secret`, `retry_policy`, `managed_by`, the quotas, the limits, the
+        batch and the hooks. VersionConflict: it has not the expected version."""
         change = UpdateNamespace(
             name=name,
             history=history,
@@ -110,6 +114,7 @@ class Namespaces(Part):
             retry_policy=retry_policy,
             quotas=quotas,
             limits=limits,
+            callback_batch=callback_batch,
             on_failure=on_failure,
             on_success=on_success,
             on_recovery=on_recovery,

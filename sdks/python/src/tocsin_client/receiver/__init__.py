@@ -12,6 +12,7 @@ transaction of yours: by DB-API, `Django`, `SqlAlchemy`, `AsyncSqlAlchemy`, `Asy
 from __future__ import annotations
 
 from tocsin_client.receiver._answers import Answer, done, fail, reschedule_at, retry
+from tocsin_client.receiver._batch import Batch
 from tocsin_client.receiver._databases import (
     AsyncDatabase,
     AsyncExecute,
@@ -37,6 +38,7 @@ __all__ = [
     "AsyncHandler",
     "AsyncSqlAlchemy",
     "Asyncpg",
+    "Batch",
     "Database",
     "DbApi",
     "Dedup",

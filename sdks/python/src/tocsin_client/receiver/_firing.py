@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tocsin_client._core.ids import schedule_uuid, timer_uuid
-from tocsin_client._values import parse_instant
+from tocsin_client._values import encode, parse_instant
 
 _WEBHOOK_ID = re.compile(r"msg_([0-9a-f]{32})_", re.ASCII)
 _TIMESTAMP = re.compile(r"[0-9]{1,12}", re.ASCII)
@@ -39,7 +39,7 @@ class Firing:
     attempt: int
     #: The timer's payload; None for a raw body, which is in `body`.
     payload: Any
-    #: The request's body, as it arrived.
+    #: The request's body, as it arrived; of a batch, this timer's part of it.
     body: bytes
     #: The request's headers; their names are in lower case.
     headers: Mapping[str, str]
@@ -50,22 +50,37 @@ class Firing:
         return self.headers.get("traceparent")
 
     @classmethod
+    def of_item(cls, headers: Mapping[str, str], item: dict[str, Any]) -> Firing:
+        """Reads one callback of a verified batch. ValueError: it is not the one that its `webhookId` names."""
+        own = {"webhook-id": item["webhookId"]}
+        if "traceparent" in item:
+            own["traceparent"] = item["traceparent"]
+        envelope = _envelope(item)
+        if envelope is None or not _is_of(item["webhookId"], envelope["namespace"], envelope["timerId"]):
+            raise ValueError("a callback of the batch is not of the timer that its webhookId names")
+        return cls._of(envelope, item["webhookId"], encode(item), {**headers, **own})
+
+    @classmethod
+    def _of(cls, envelope: dict[str, Any], webhook_id: str, body: bytes, headers: Mapping[str, str]) -> Firing:
+        return cls(
+            webhook_id,
+            envelope["namespace"],
+            envelope["timerId"],
+            parse_instant(envelope["executeAt"]),
+            parse_instant(envelope["firedAt"]),
+            envelope["attempt"],
+            envelope["payload"],
+            body,
+            headers,
+        )
+
+    @classmethod
     def read(cls, headers: Mapping[str, str], body: bytes) -> Firing:
         """Reads a verified request. ValueError: it is not the callback that its `webhook-id` names."""
         webhook_id = headers.get("webhook-id", "")
         envelope = _envelope_of(body)
         if envelope is not None and _is_of(webhook_id, envelope["namespace"], envelope["timerId"]):
-            return cls(
-                webhook_id,
-                envelope["namespace"],
-                envelope["timerId"],
-                parse_instant(envelope["executeAt"]),
-                parse_instant(envelope["firedAt"]),
-                envelope["attempt"],
-                envelope["payload"],
-                body,
-                headers,
-            )
+            return cls._of(envelope, webhook_id, body, headers)
         namespace, timer_id = headers.get("tocsin-namespace", ""), headers.get("tocsin-timer-id", "")
         if namespace or timer_id or body:
             timer_id = unquote(timer_id, errors="strict")
@@ -89,7 +104,13 @@ def _instant_of(timestamp: str) -> datetime:
 def _envelope_of(body: bytes) -> dict[str, Any] | None:
     """The body's object, if it has all members of an envelope."""
     try:
-        envelope = json.loads(body)
+        return _envelope(json.loads(body))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _envelope(envelope: Any) -> dict[str, Any] | None:
+    try:
         if isinstance(envelope, dict) and "payload" in envelope and type(envelope["attempt"]) is int:
             parse_instant(envelope["executeAt"])
             parse_instant(envelope["firedAt"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tocsin_client._values import Duration, seconds_of
 from tocsin_client.receiver._answers import Answer
+from tocsin_client.receiver._batch import Batch
 from tocsin_client.receiver._firing import Firing, is_timestamp
 from tocsin_client.receiver._signatures import is_signed, key_of, signatures_of
 
@@ -57,30 +58,23 @@ class Receiver:
 
     def handle(self, headers: Headers, body: bytes, handler: Handler | AsyncHandler) -> Response:
         """The response to a request. An exception of the handler is logged, and answered 500: the server calls again. What
-        an asynchronous handler returns runs in an event loop of its own."""
-        firing = self.verify(headers, body)
-        if not isinstance(firing, Firing):
-            return firing
-        try:
-            answer = handler(firing)
-            return _checked(_run(answer) if inspect.isawaitable(answer) else answer)
-        except Exception:  # noqa: BLE001 (logged, and answered)
-            return _crashed(firing)
+        an asynchronous handler returns runs in an event loop of its own. The callbacks of a batch are handled one after
+        another, and answered together."""
+        verified = self.verify(headers, body)
+        if isinstance(verified, Batch):
+            return verified.response([_handle(firing, handler) for firing in verified.firings])
+        return _handle(verified, handler) if isinstance(verified, Firing) else verified
 
     async def handle_async(self, headers: Headers, body: bytes, handler: Handler | AsyncHandler) -> Response:
         """The same in an event loop, which a handler that is not asynchronous does not block: it runs in a thread."""
-        firing = self.verify(headers, body)
-        if not isinstance(firing, Firing):
-            return firing
-        try:
-            # Only its call shows what a function or an object returns; a coroutine function can be called here.
-            answer = handler(firing) if is_asynchronous(handler) else await asyncio.to_thread(handler, firing)
-            return _checked(await answer if inspect.isawaitable(answer) else answer)
-        except Exception:  # noqa: BLE001 (logged, and answered)
-            return _crashed(firing)
+        verified = self.verify(headers, body)
+        if isinstance(verified, Batch):
+            return verified.response([await _handle_async(firing, handler) for firing in verified.firings])
+        return await _handle_async(verified, handler) if isinstance(verified, Firing) else verified
 
-    def verify(self, headers: Headers, body: bytes) -> Firing | Response:
-        """The firing, or the response to a request that is refused. TypeError: the body is not the raw bytes."""
+    def verify(self, headers: Headers, body: bytes) -> Firing | Batch | Response:
+        """The firing, or the firings of a batch, or the response to a request that is refused. TypeError: the body is not the
+        raw bytes."""
         if not isinstance(body, (bytes, bytearray, memoryview)):
             raise TypeError(
                 f"body: {type(body).__name__} is not bytes; give the request's raw body, before a parser has read it"
@@ -96,7 +90,7 @@ class Receiver:
         if refusal is not None:
             return refusal
         try:
-            return Firing.read(named, body)
+            return Batch.read(named, body) if Batch.is_one(named) else Firing.read(named, body)
         except (ValueError, OverflowError, OSError) as wrong:
             _log.warning("callback refused: %s", wrong, extra={"webhook_id": named.get("webhook-id")})
             return _refused(503, "the request is not the callback that its webhook-id names")
@@ -157,6 +151,23 @@ Headers: TypeAlias = "Mapping[str, str] | Iterable[tuple[str, str]]"
 def is_asynchronous(handler: Handler | AsyncHandler) -> bool:
     """Whether it is a coroutine function, a partial of one, or an object that is called like one."""
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))  # noqa: B004
+
+
+def _handle(firing: Firing, handler: Handler | AsyncHandler) -> Answer:
+    try:
+        answer = handler(firing)
+        return _checked(_run(answer) if inspect.isawaitable(answer) else answer)
+    except Exception:  # noqa: BLE001 (logged, and answered)
+        return _crashed(firing)
+
+
+async def _handle_async(firing: Firing, handler: Handler | AsyncHandler) -> Answer:
+    try:
+        # Only its call shows what a function or an object returns; a coroutine function can be called here.
+        answer = handler(firing) if is_asynchronous(handler) else await asyncio.to_thread(handler, firing)
+        return _checked(await answer if inspect.isawaitable(answer) else answer)
+    except Exception:  # noqa: BLE001 (logged, and answered)
+        return _crashed(firing)
 
 
 def _run(answer: Awaitable[Answer]) -> Answer:

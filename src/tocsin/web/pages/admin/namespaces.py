@@ -40,7 +40,16 @@ from tocsin.web.pages.admin.tables import table_part
 from tocsin.web.pages.callback_forms import HOOK_LABELS
 from tocsin.web.pages.context import Fields, RequestContext, whole_number
 from tocsin.web.pages.forms import RETRY_LABELS, RequestForm, by_field
-from tocsin.web.pages.limit_fields import limit_body, limit_labels, limit_texts, limits_in_words
+from tocsin.web.pages.limit_fields import (
+    BATCH_LABELS,
+    batch_body,
+    batch_in_words,
+    batch_texts,
+    limit_body,
+    limit_labels,
+    limit_texts,
+    limits_in_words,
+)
 from tocsin.web.pages.presentation import with_query
 from tocsin.web.pages.site import Part, Site, route
 
@@ -77,6 +86,7 @@ _LABELS = {
     **HOOK_LABELS,
     **_QUOTA_LABELS,
     **_LIMIT_LABELS,
+    **BATCH_LABELS,
     "grace": "Grace period",
     "force": "Rotate although the previous secret is still valid",
     "cancelPending": "Pending timers and schedules",
@@ -177,6 +187,7 @@ class Namespaces(Part):
             body["secret"] = None
         before = await self.namespace(name)
         body |= _changed_hooks(before, form) | _changed_quotas(before, form) | _changed_limits(before, form)
+        body |= _changed_batch(before, form)
         errors: list[FieldError] = []
         if "retry" in form:
             sent = RequestForm.read(form)
@@ -252,6 +263,7 @@ class Namespaces(Part):
             rotated=rotated,
             quota_labels=_QUOTA_LABELS,
             limits_in_words=limits_in_words(namespace.limits),
+            batch_in_words=batch_in_words(namespace.callback_batch),
             quota_use=await self._service.quota_use(name),
             **await self._deletion(context, namespace, may_admin),
             notice_text=_NOTICES.get(notice, ""),
@@ -308,6 +320,7 @@ def _form_of(namespace: Namespace) -> dict[str, str]:
         **_hooks_of(namespace),
         **_quotas_of(namespace),
         **limit_texts("limits", namespace.limits),
+        **batch_texts(namespace.callback_batch),
         **RequestForm.policy_texts(namespace.retry or DEFAULT_POLICY),
     }
 
@@ -368,5 +381,14 @@ def _sent(context: RequestContext) -> dict[str, str]:
         *HOOK_LABELS,
         *_QUOTA_LABELS,
         *_LIMIT_LABELS,
+        *BATCH_LABELS,
     )
     return {name: context.form.get(name) for name in names if name in context.form} | policy
+
+
+def _changed_batch(namespace: Namespace, form: Fields) -> dict[str, Any]:
+    """How callbacks are sent together if the form changes that, None if it ends it."""
+    if any(name not in form for name in BATCH_LABELS):
+        return {}
+    batch = batch_body({name: form.get(name) for name in BATCH_LABELS})
+    return {} if batch == batch_body(batch_texts(namespace.callback_batch)) else {"callbackBatch": batch}

@@ -44,6 +44,7 @@ final class Vectors {
             case "errors" -> failure(replyOf(given).error());
             case "retries" -> delayed(given);
             case "firings" -> fired(given);
+            case "batches" -> batched(given);
             case "budget" -> budgeted(given);
             case "tries" -> Json.object().with("line", new Try(
                     given.get("operation").asString(), given.get("number").asInt(), given.readOptional("status", Json::asInt),
@@ -94,6 +95,17 @@ final class Vectors {
             return Answer.done();
         });
         return read[0] == null ? Json.object().with("error", "refused") : shown(read[0]);
+    }
+
+    private static Json batched(Json given) {
+        List<Json> firings = new ArrayList<>();
+        Map<String, String> headers = given.get("headers").asMap(Json::asString);
+        Answer answer = Receiver.unsigned().handle(headers, bytes(given.get("body")), firing -> {
+            firings.add(shown(firing));
+            return answer(given.get("answers").get(firing.timerId()));
+        });
+        return firings.isEmpty() ? Json.object().with("error", answer.body()) : Json.object().with("status", answer.status())
+                .with("body", Json.parse(answer.body())).with("firings", Json.array(firings, each -> each));
     }
 
     /** A firing as the harness compares it. */

@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
  * @param firedAt when this attempt began
  * @param attempt counts from 1; 0: unknown
  * @param payload the timer's payload; JSON's null for a raw body
- * @param body the request's body, as it arrived
+ * @param body the request's body, as it arrived; of a batch, this timer's part of it
  * @param headers the request's headers; their names are in lower case
  */
 public record Firing(
@@ -80,6 +80,13 @@ public record Firing(
         return timerId != null && isOf(webhookId, namespace, timerId)
                 ? Optional.of(new Firing(webhookId, namespace, timerId, sentAt, sentAt, 0, Json.NULL, body, headers))
                 : Optional.empty();
+    }
+
+    /** Reads one callback of a verified batch. Empty: it is not of the timer that its webhook-id names. */
+    static Optional<Firing> item(Map<String, String> headers, byte[] body) {
+        String webhookId = headers.getOrDefault("webhook-id", "");
+        return Optional.ofNullable(envelope(webhookId, headers, body))
+                .filter(found -> isOf(webhookId, found.namespace, found.timerId));
     }
 
     /** Null: the body is none. */

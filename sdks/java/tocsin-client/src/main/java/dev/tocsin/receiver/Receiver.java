@@ -86,7 +86,8 @@ public final class Receiver {
     }
 
     /**
-     * The response to a request. An exception of the handler is logged, and answered 500: the server calls again.
+     * The response to a request. An exception of the handler is logged, and answered 500: the server calls again. The callbacks
+     * of a batch are handled one after another, and answered together.
      *
      * @param headers of the request
      * @param body its raw bytes, before a parser has read them
@@ -109,13 +110,21 @@ public final class Receiver {
     }
 
     private static Answer handled(Map<String, String> headers, byte[] body, Handler handler) {
-        Optional<Firing> read = Firing.read(headers, body);
+        boolean isBatch = Batch.is(headers);
+        Optional<List<Firing>> read = isBatch ? Batch.read(headers, body) : Firing.read(headers, body).map(List::of);
         if (read.isEmpty()) {
             LOG.log(Logger.Level.WARNING, "callback " + headers.get("webhook-id")
                     + " refused: its body or headers are not those of the timer that its webhook-id names");
             return Answer.refused(503, "the request is not the callback that its webhook-id names");
         }
-        Firing firing = read.get();
+        if (isBatch) {
+            return Batch.response(
+                    read.get().stream().map(each -> Batch.result(each, answer(each, handler))).toList());
+        }
+        return answer(read.get().get(0), handler);
+    }
+
+    private static Answer answer(Firing firing, Handler handler) {
         try {
             Answer answer = handler.handle(firing);
             return Objects.requireNonNull(answer,

@@ -16,13 +16,15 @@ import org.jspecify.annotations.Nullable;
  * @param error Why the attempt failed: a stable code, then details. Null if absent.
  * @param answer The beginning of the response's body on one line, without secrets; its length if it is no text.
  * Absent if the receiver just accepted the callback. Null if absent.
+ * @param batch The <code>webhook-id</code> of its batch; absent if it had a request of its own. Null if absent.
  */
 public record Attempt(
         Instant startedAt,
         double durationMs,
         @Nullable Long status,
         @Nullable String error,
-        @Nullable String answer) {
+        @Nullable String answer,
+        @Nullable String batch) {
 
     /**
      * Reads an answer. Members that this version does not know are ignored.
@@ -36,6 +38,7 @@ public record Attempt(
                 source.read("durationMs", Json::asDouble),
                 source.readOptional("status", Json::asLong),
                 source.readOptional("error", Json::asString),
-                source.readOptional("answer", Json::asString));
+                source.readOptional("answer", Json::asString),
+                source.readOptional("batch", Json::asString));
     }
 }

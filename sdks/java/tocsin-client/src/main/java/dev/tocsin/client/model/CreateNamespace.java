@@ -20,6 +20,8 @@ import java.util.Map;
  * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
  * @param limits The limits of all attempts of the namespace together.
  * @param quotas Limits on what its clients create.
+ * @param callbackBatch Due timers with the same URL, method, headers and timeout are sent in one request, which the
+ * receiver answers timer by timer.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -38,6 +40,7 @@ public record CreateNamespace(
         Field<RetryPolicy> retryPolicy,
         Field<FlowLimits> limits,
         Field<Quotas> quotas,
+        Field<CallbackBatch> callbackBatch,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -55,6 +58,7 @@ public record CreateNamespace(
     public static CreateNamespace of(String name) {
         return new CreateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -97,6 +101,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -132,6 +137,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -167,6 +173,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -204,6 +211,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -239,6 +247,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -274,6 +283,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -309,6 +319,45 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                secret,
+                managedBy);
+    }
+
+    /**
+     * Due timers with the same URL, method, headers and timeout are sent in one request, which the
+     * receiver answers timer by timer.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace callbackBatch(CallbackBatch value) {
+        return callbackBatch(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param callbackBatch Due timers with the same URL, method, headers and timeout are sent in one request, which the
+     * receiver answers timer by timer.
+     * @return a copy with it
+     */
+    public CreateNamespace callbackBatch(Field<CallbackBatch> callbackBatch) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -344,6 +393,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -379,6 +429,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -416,6 +467,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -451,6 +503,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -486,6 +539,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -521,6 +575,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -556,6 +611,7 @@ public record CreateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -580,6 +636,7 @@ public record CreateNamespace(
         retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
         limits.putInto(sent, "limits", FlowLimits::toJson);
         quotas.putInto(sent, "quotas", Quotas::toJson);
+        callbackBatch.putInto(sent, "callbackBatch", CallbackBatch::toJson);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

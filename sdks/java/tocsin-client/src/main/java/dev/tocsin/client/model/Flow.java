@@ -21,6 +21,8 @@ import org.jspecify.annotations.Nullable;
  * @param complete Whether all nodes have answered; otherwise more may be in flight and wait than is shown.
  * @param perKey The limits of each flow key by itself. Null if absent.
  * @param total The limits of all flow keys of the rule together. Null if absent.
+ * @param callbackBatch Due timers with the same URL, method, headers and timeout are sent in one request, which the
+ * receiver answers timer by timer. Null if absent.
  * @param pausedUntil When it goes on; absent unless it is paused until an instant. Null if absent.
  * @param managedBy The declaration that it comes from, such as the name of a repository. Null if absent.
  */
@@ -37,6 +39,7 @@ public record Flow(
         boolean complete,
         @Nullable FlowLimitsAnswer perKey,
         @Nullable FlowLimitsAnswer total,
+        @Nullable CallbackBatchAnswer callbackBatch,
         @Nullable String pausedUntil,
         @Nullable String managedBy) {
 
@@ -60,6 +63,7 @@ public record Flow(
                 source.read("complete", Json::asBoolean),
                 source.readOptional("perKey", FlowLimitsAnswer::fromJson),
                 source.readOptional("total", FlowLimitsAnswer::fromJson),
+                source.readOptional("callbackBatch", CallbackBatchAnswer::fromJson),
                 source.readOptional("pausedUntil", Json::asString),
                 source.readOptional("managedBy", Json::asString));
     }

@@ -29,6 +29,8 @@ import org.jspecify.annotations.Nullable;
  * @param deleting The job's id. Null if absent.
  * @param limits The limits of all attempts of the namespace together. Null if absent.
  * @param quotas Its quotas; absent if it has none. Null if absent.
+ * @param callbackBatch Due timers with the same URL, method, headers and timeout are sent in one request, which the
+ * receiver answers timer by timer. Null if absent.
  * @param onFailure Who is notified when it has failed, or expired. Null if absent.
  * @param onSuccess Who is notified when it has succeeded. Null if absent.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -54,6 +56,7 @@ public record Namespace(
         @Nullable String deleting,
         @Nullable FlowLimitsAnswer limits,
         @Nullable QuotasAnswer quotas,
+        @Nullable CallbackBatchAnswer callbackBatch,
         @Nullable HookAnswer onFailure,
         @Nullable HookAnswer onSuccess,
         @Nullable HookAnswer onRecovery,
@@ -85,6 +88,7 @@ public record Namespace(
                 source.readOptional("deleting", Json::asString),
                 source.readOptional("limits", FlowLimitsAnswer::fromJson),
                 source.readOptional("quotas", QuotasAnswer::fromJson),
+                source.readOptional("callbackBatch", CallbackBatchAnswer::fromJson),
                 source.readOptional("onFailure", HookAnswer::fromJson),
                 source.readOptional("onSuccess", HookAnswer::fromJson),
                 source.readOptional("onRecovery", HookAnswer::fromJson),

@@ -7,8 +7,9 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A rule with all its limits; send at least one of <code>perKey</code>, <code>total</code> and a true
- * <code>closeOnRetryAfter</code>. Without <code>managedBy</code> the rule keeps it; null removes it.
+ * A rule with all its limits; send at least one of <code>perKey</code>, <code>total</code>,
+ * <code>callbackBatch</code> and a true <code>closeOnRetryAfter</code>. Without <code>managedBy</code>
+ * the rule keeps it; null removes it.
  *
  * @param namespace The namespace's name.
  * @param match The flow key that the rule is for, or a prefix of keys, which ends with a colon.
@@ -16,6 +17,8 @@ import java.util.Map;
  * @param total The limits of all flow keys of the rule together.
  * @param closeOnRetryAfter Whether an answer 429 or 503 with Retry-After lets nothing more of its flow key begin until then.
  * Default false.
+ * @param callbackBatch Due timers with the same URL, method, headers and timeout are sent in one request, which the
+ * receiver answers timer by timer.
  * @param managedBy The declaration that it comes from, such as the name of a repository.
  * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
  * none.
@@ -26,6 +29,7 @@ public record PutFlow(
         Field<FlowLimits> perKey,
         Field<FlowLimits> total,
         Field<Boolean> closeOnRetryAfter,
+        Field<CallbackBatch> callbackBatch,
         Field<String> managedBy,
         Field<Long> expectedVersion) {
 
@@ -40,6 +44,7 @@ public record PutFlow(
         return new PutFlow(
                 namespace,
                 match,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -70,6 +75,7 @@ public record PutFlow(
                 perKey,
                 total,
                 closeOnRetryAfter,
+                callbackBatch,
                 managedBy,
                 expectedVersion);
     }
@@ -97,6 +103,7 @@ public record PutFlow(
                 perKey,
                 total,
                 closeOnRetryAfter,
+                callbackBatch,
                 managedBy,
                 expectedVersion);
     }
@@ -126,6 +133,37 @@ public record PutFlow(
                 perKey,
                 total,
                 closeOnRetryAfter,
+                callbackBatch,
+                managedBy,
+                expectedVersion);
+    }
+
+    /**
+     * Due timers with the same URL, method, headers and timeout are sent in one request, which the
+     * receiver answers timer by timer.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public PutFlow callbackBatch(CallbackBatch value) {
+        return callbackBatch(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param callbackBatch Due timers with the same URL, method, headers and timeout are sent in one request, which the
+     * receiver answers timer by timer.
+     * @return a copy with it
+     */
+    public PutFlow callbackBatch(Field<CallbackBatch> callbackBatch) {
+        return new PutFlow(
+                namespace,
+                match,
+                perKey,
+                total,
+                closeOnRetryAfter,
+                callbackBatch,
                 managedBy,
                 expectedVersion);
     }
@@ -153,6 +191,7 @@ public record PutFlow(
                 perKey,
                 total,
                 closeOnRetryAfter,
+                callbackBatch,
                 managedBy,
                 expectedVersion);
     }
@@ -182,6 +221,7 @@ public record PutFlow(
                 perKey,
                 total,
                 closeOnRetryAfter,
+                callbackBatch,
                 managedBy,
                 expectedVersion);
     }
@@ -198,6 +238,7 @@ public record PutFlow(
         perKey.putInto(sent, "perKey", FlowLimits::toJson);
         total.putInto(sent, "total", FlowLimits::toJson);
         closeOnRetryAfter.putInto(sent, "closeOnRetryAfter", Json::of);
+        callbackBatch.putInto(sent, "callbackBatch", CallbackBatch::toJson);
         managedBy.putInto(sent, "managedBy", Json::of);
         expectedVersion.putInto(sent, "expectedVersion", Json::of);
         return Json.object(sent);

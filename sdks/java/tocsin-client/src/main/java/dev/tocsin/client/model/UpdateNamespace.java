@@ -10,8 +10,8 @@ import java.util.Map;
 
 /**
  * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules
- * without their own for the same event; null removes one, and null removes <code>managedBy</code> and
- * <code>limits</code>, which are otherwise replaced as a whole.
+ * without their own for the same event; null removes one, and null removes <code>managedBy</code>,
+ * <code>limits</code> and <code>callbackBatch</code>, which are otherwise replaced as a whole.
  *
  * @param name The namespace's name.
  * @param history Which finished timers stay visible.
@@ -23,6 +23,8 @@ import java.util.Map;
  * @param retryPolicy The policy of timers without their own; null for the default: 10 attempts in 8.5 h.
  * @param limits The limits of all attempts of the namespace together.
  * @param quotas Changes to its quotas; null removes all.
+ * @param callbackBatch Due timers with the same URL, method, headers and timeout are sent in one request, which the
+ * receiver answers timer by timer.
  * @param onFailure Who is notified when it has failed, or expired.
  * @param onSuccess Who is notified when it has succeeded.
  * @param onRecovery Who is notified when it succeeds after a failure: of the previous occurrence, or of the timer before
@@ -44,6 +46,7 @@ public record UpdateNamespace(
         Field<RetryPolicy> retryPolicy,
         Field<FlowLimits> limits,
         Field<Quotas> quotas,
+        Field<CallbackBatch> callbackBatch,
         Field<Hook> onFailure,
         Field<Hook> onSuccess,
         Field<Hook> onRecovery,
@@ -62,6 +65,7 @@ public record UpdateNamespace(
     public static UpdateNamespace of(String name) {
         return new UpdateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -107,6 +111,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -144,6 +149,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -181,6 +187,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -218,6 +225,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -257,6 +265,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -294,6 +303,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -331,6 +341,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -368,6 +379,47 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                managedBy,
+                expectedVersion,
+                dryRun);
+    }
+
+    /**
+     * Due timers with the same URL, method, headers and timeout are sent in one request, which the
+     * receiver answers timer by timer.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace callbackBatch(CallbackBatch value) {
+        return callbackBatch(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param callbackBatch Due timers with the same URL, method, headers and timeout are sent in one request, which the
+     * receiver answers timer by timer.
+     * @return a copy with it
+     */
+    public UpdateNamespace callbackBatch(Field<CallbackBatch> callbackBatch) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -405,6 +457,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -442,6 +495,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -481,6 +535,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -518,6 +573,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -555,6 +611,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -592,6 +649,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -631,6 +689,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -668,6 +727,7 @@ public record UpdateNamespace(
                 retryPolicy,
                 limits,
                 quotas,
+                callbackBatch,
                 onFailure,
                 onSuccess,
                 onRecovery,
@@ -694,6 +754,7 @@ public record UpdateNamespace(
         retryPolicy.putInto(sent, "retryPolicy", RetryPolicy::toJson);
         limits.putInto(sent, "limits", FlowLimits::toJson);
         quotas.putInto(sent, "quotas", Quotas::toJson);
+        callbackBatch.putInto(sent, "callbackBatch", CallbackBatch::toJson);
         onFailure.putInto(sent, "onFailure", Hook::toJson);
         onSuccess.putInto(sent, "onSuccess", Hook::toJson);
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);

@@ -1,0 +1,273 @@
+"""Batches: due timers of one receiver collected into one request, and its response divided among them (rule 34)."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import structs
+
+from tocsin.model.answer import NotSent, Response
+from tocsin.model.batch import BATCH_BYTES_MAX, BATCH_ID_PREFIX, CallbackBatch
+from tocsin.model.batch_answer import item_responses
+from tocsin.model.namespace import Namespace
+from tocsin.model.subjects import is_subject_url
+from tocsin.model.timer import BODILESS_METHODS, Timer
+from tocsin.ports.http import Exchange
+from tocsin.timers.engine.attempt import Attempt
+from tocsin.timers.engine.breaker import BreakerState
+from tocsin.timers.engine.destination_events import BatchEnded
+
+if TYPE_CHECKING:
+    from tocsin.timers.engine.destination import DestinationPath, Queue
+    from tocsin.timers.engine.dispatcher import Dispatcher
+    from tocsin.timers.engine.flow_states import KeyState
+    from tocsin.timers.engine.rows import Row
+    from tocsin.timers.engine.shard import Shard
+
+#: What an item has at most besides its payload, and besides its timer's id, whose characters may be escaped.
+_ITEM_BYTES = 768
+#: Rows of a queue that are looked at for each item that a batch has room for: others of the queue may be for another URL.
+_LOOKED_AT = 4
+
+
+class BatchKey(NamedTuple):
+    """What timers of one batch have in common. The namespace has one set of secrets."""
+
+    namespace: str
+    url: str
+    method: str
+    headers: tuple[tuple[str, str], ...]
+    timeout_us: int
+    rule: CallbackBatch
+
+
+def batch_rule(timer: Timer, namespace: Namespace | None, flow: KeyState | None) -> CallbackBatch | None:
+    """By which rule the timer's callback is sent with others: that of its flow, else that of its namespace; None: by itself.
+    So are timers without an envelope in the request's body, which notifications are, and messages of NATS."""
+    rule = None if namespace is None else namespace.callback_batch
+    if flow is not None and flow.rule.flow.callback_batch is not None:
+        rule = flow.rule.flow.callback_batch
+    if (
+        rule is None
+        or timer.body is not None
+        or timer.method in BODILESS_METHODS
+        or is_subject_url(timer.url)
+        or _bytes_of(timer) > BATCH_BYTES_MAX
+    ):
+        return None
+    return rule
+
+
+def _bytes_of(timer: Timer) -> int:
+    """What the timer adds to the body, at most."""
+    return len(memoryview(timer.payload)) + 12 * len(timer.id) + _ITEM_BYTES
+
+
+def _key(timer: Timer, rule: CallbackBatch) -> BatchKey:
+    headers = () if timer.headers is None else tuple(sorted(timer.headers.items()))
+    return BatchKey(timer.namespace, timer.url, timer.method, headers, timer.timeout_us, rule)
+
+
+class Item(NamedTuple):
+    """An attempt of a batch, and the row with which it joined."""
+
+    attempt: Attempt
+    row: Row
+
+
+class Batch:
+    """One request that is collected, then sent. It has one slot of its destination from the first item on."""
+
+    __slots__ = (
+        "_batches",
+        "_began",
+        "_bytes",
+        "_dispatcher",
+        "_items",
+        "_sending",
+        "alone",
+        "id",
+        "key",
+        "latest_us",
+        "path",
+    )
+
+    def __init__(self, batches: Batches, dispatcher: Dispatcher, key: BatchKey, path: DestinationPath) -> None:
+        self._batches, self._dispatcher = batches, dispatcher
+        self.key, self.path = key, path
+        self._items: list[Item] = []
+        self._bytes = 0
+        self._began = dispatcher.admission.begin(path, key.namespace)
+        #: A probe is the one timer that is tried: it takes no others along.
+        self.alone = path.destination.breaker.state is not BreakerState.CLOSED
+        linger_us = 0 if self.alone or dispatcher.waits_until_us is not None else key.rule.linger_us
+        self.latest_us = dispatcher.context.clock.now_us() + linger_us
+        self.id = f"{BATCH_ID_PREFIX}{dispatcher.context.random.getrandbits(128):032x}"
+        loop = asyncio.get_running_loop()
+        self._sending: asyncio.Handle = (
+            loop.call_later(linger_us / 1e6, self._send) if linger_us else loop.call_soon(self._send)
+        )
+
+    def room(self) -> tuple[int, int]:
+        """How many items, and bytes, it still takes."""
+        return self.key.rule.items - len(self._items), BATCH_BYTES_MAX - self._bytes
+
+    def add(self, shard: Shard, row: Row, size: int, flow: KeyState | None, now_us: int) -> None:
+        """Takes the row, which adds at most `size` bytes, from its window; a full batch is sent."""
+        attempt = Attempt.begin(self._dispatcher, shard, row, self.path, flow, now_us, in_batch=True)
+        self._items.append(Item(attempt, row))
+        attempt.waits_until(self.latest_us)
+        self._bytes += size
+        if len(self._items) >= self.key.rule.items:
+            self.close()
+
+    def close(self) -> None:
+        """Takes no more items, and is sent as soon as its caller has returned."""
+        self._batches.forget(self)
+        self._sending.cancel()
+        self._sending = asyncio.get_running_loop().call_soon(self._send)
+
+    def cancel(self) -> None:
+        """It is never sent: the node has stopped."""
+        self._sending.cancel()
+
+    def _send(self) -> None:
+        """Sends what may still be sent; what may not is due as before."""
+        self._batches.forget(self)
+        dispatcher, items = self._dispatcher, self._items
+        now_us, takes = dispatcher.context.clock.now_us(), self._is_taken()
+        self._items = [item for item in items if takes and item.attempt.begins_in_batch(item.row, now_us)]
+        if len(self._items) < len(items):
+            sent = set(map(id, self._items))
+            for item in items:
+                if id(item) not in sent:
+                    item.attempt.take_back()
+                    item.attempt.free_flow()
+        if self._items:
+            self._invoke()
+            return
+        dispatcher.admission.end(self.path, self.key.namespace)
+        dispatcher.admission.unsent(self.path, self._began)
+        self._ended()
+
+    def _is_taken(self) -> bool:
+        """Whether the node may fire, and the destination gets requests."""
+        destination = self.path.destination
+        if destination.paused or destination.back_off is not None or destination.breaker.state is BreakerState.OPEN:
+            return False
+        return self._dispatcher.may_dispatch()
+
+    def _invoke(self) -> None:
+        items = tuple(item.attempt.invocation() for item in self._items)
+        batch = structs.replace(items[0], timer_id="", attempt=0, message_id=self.id, traceparent=None, items=items)
+        self.path.destination.caller.invoke(batch, self._answered)
+
+    def _answered(self, exchange: Exchange) -> None:
+        """Takes the outcome of the request, and concludes each item by its part of it."""
+        dispatcher, outcome, context = self._dispatcher, exchange.outcome, self._dispatcher.context
+        admission = dispatcher.admission
+        admission.end(self.path, self.key.namespace)
+        if isinstance(outcome, NotSent):
+            admission.unsent(self.path, self._began)
+            for item in self._items:
+                item.attempt.not_sent(outcome)
+                item.attempt.free_flow()
+        else:
+            ids = [item.attempt.webhook_id for item in self._items]
+            parts = item_responses(outcome, ids) if isinstance(outcome, Response) else {}
+            error = None
+            for item, webhook_id in zip(self._items, ids, strict=True):
+                error = item.attempt.conclude(parts.get(webhook_id, outcome), exchange, self.id) or error
+                item.attempt.free_flow()
+            boot_us, lasted_us = context.clock.boottime_us(), exchange.duration_us
+            admission.learn(self.path, outcome, error, began=self._began, boot_us=boot_us, lasted_us=lasted_us)
+            context.observe(BatchEnded(self.path.destination.name, self.id, len(ids), lasted_us))
+        self._ended()
+
+    def _ended(self) -> None:
+        self._dispatcher.serve_waiting(self.path.destination)
+        if not self.path.in_flight:
+            self._dispatcher.admission.settle(self.path)
+
+
+class Batches:
+    """The batches that are being collected on this node."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._open: dict[BatchKey, Batch] = {}
+
+    def join(self, shard: Shard, row: Row, flow: KeyState | None, rule: CallbackBatch, now_us: int) -> bool:
+        """Adds a row that its flow lets pass to the batch that is being collected for it, which has a slot already; False if
+        there is none with room."""
+        batch = self._open.get(_key(row.timer, rule))
+        if batch is None or not batch.path.destination.takes_requests:
+            return False
+        size = _bytes_of(row.timer)
+        if size > batch.room()[1]:
+            batch.close()
+            return False
+        batch.add(shard, row, size, flow, now_us)
+        return True
+
+    def begin(
+        self,
+        shard: Shard,
+        row: Row,
+        path: DestinationPath,
+        flow: KeyState | None,
+        rule: CallbackBatch | None,
+        now_us: int,
+    ) -> None:
+        """Begins the attempt of a row for which its destination has a slot: by itself without a rule, else as the first of a
+        batch, which takes along what waits for the same receiver."""
+        if rule is None:
+            Attempt.begin(self._dispatcher, shard, row, path, flow, now_us).send()
+            return
+        batch = Batch(self, self._dispatcher, _key(row.timer, rule), path)
+        if not batch.alone:
+            self._open[batch.key] = batch
+        batch.add(shard, row, _bytes_of(row.timer), flow, now_us)
+        for queue in list(path.queues.values()):
+            for _ in range(self._bring_forward(queue, batch)):
+                self._dispatcher.fire_first(queue, now_us)
+
+    def _bring_forward(self, queue: Queue, batch: Batch) -> int:
+        """Moves rows that the batch takes to the beginning of their queue, as many as it has room for; how many these are."""
+        if self._open.get(batch.key) is not batch or queue.namespace != batch.key.namespace:
+            return 0
+        chosen: list[Row] = []
+        count, size = batch.room()
+        flows, namespace = self._dispatcher.flows, self._dispatcher.context.namespaces.get(queue.namespace)
+        for row in islice(queue.rows, _LOOKED_AT * count):
+            timer, bytes_of = row.timer, _bytes_of(row.timer)
+            if len(chosen) == count or bytes_of > size:
+                break
+            rule = batch_rule(timer, namespace, flows.of(timer.namespace, timer.flow_key, namespace))
+            if rule is not None and _key(timer, rule) == batch.key:
+                chosen.append(row)
+                size -= bytes_of
+        if chosen and any(each is not row for each, row in zip(chosen, queue.rows, strict=False)):
+            taken = set(map(id, chosen))
+            others = [row for row in queue.rows if id(row) not in taken]
+            queue.rows.clear()
+            queue.rows.extend([*chosen, *others])
+        return len(chosen)
+
+    def forget(self, batch: Batch) -> None:
+        """The batch takes no more items."""
+        if self._open.get(batch.key) is batch:
+            del self._open[batch.key]
+
+    def send_all(self) -> None:
+        """Sends what is being collected without further delay, because the node stops."""
+        for batch in list(self._open.values()):
+            batch.close()
+
+    def close(self) -> None:
+        """Cancels what is planned."""
+        for batch in self._open.values():
+            batch.cancel()
+        self._open.clear()
