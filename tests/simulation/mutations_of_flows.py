@@ -75,8 +75,16 @@ MUTATIONS = [
         caught_by=_ACCOUNTS + "test_used_tokens_do_not_return",
     ),
     _mutation("granted slots are not counted", drop(ACCOUNT + "grant", "self._held")),
-    _mutation("slots of other nodes are not counted", replace(ACCOUNT + "in_use", "self._held", by="0")),
-    _mutation("slots of the home's own node are not counted", replace(ACCOUNT + "in_use", "local.in_use", by="0")),
+    _mutation(
+        "slots of other nodes are not counted",
+        replace(ACCOUNT + "in_use", "self._held", by="0"),
+        replace(ACCOUNT + "lets", "self._held", by="0"),
+    ),
+    _mutation(
+        "slots of the home's own node are not counted",
+        replace(ACCOUNT + "in_use", "local.in_use", by="0"),
+        replace(ACCOUNT + "lets", "local.in_use", by="0"),
+    ),
     _mutation(
         "the slots of a dead node stay in use",
         drop(EXCHANGE + "_placement_changed", "home.forget"),

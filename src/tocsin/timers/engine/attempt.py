@@ -133,7 +133,9 @@ class Attempt:
             admission.learn(path, outcome, error, began=self._began, boot_us=boot_us, lasted_us=exchange.duration_us)
             if self._taken and isinstance(outcome, Response) and outcome.status in PAUSING:
                 self._close_flow(outcome)
-            if self._taken and counts and not self._in_flight.handed_over_as:
+            # Most rules have no order, and so no turns.
+            ordered = self._taken and (self._shard.order.lines or self._taken[0].rule.ordered)
+            if ordered and counts and not self._in_flight.handed_over_as:
                 self._pass_turn(kept=word == "retried")
         if self._taken:
             dispatcher.flows.end(self._taken)
