@@ -167,6 +167,11 @@ MUTATIONS = [
         caught_by=_ORDERED + "test_the_first_waits_for_its_destination_and_the_others_for_it",
     ),
     _mutation(
+        "a part that replaces the stored first of an ordered key is not noted",
+        always(ORDER + "committed", "isdisjoint"),
+        caught_by=_ORDERED + "test_a_stored_timer_that_is_created_again_keeps_nothing_back",
+    ),
+    _mutation(
         "a deleted timer keeps its key's turn",
         always(ORDER + "committed", "_goes_on"),
         caught_by=_ORDERED + "test_a_timer_that_is_canceled_between_its_attempts_keeps_nothing_back",
