@@ -61,7 +61,7 @@ MUTATIONS = [
     ),
     _mutation(
         "a new home has a full bucket",
-        rewrite(BUCKET + "__init__", "self._parts", to="self._parts = burst * rate.per_us"),
+        rewrite(BUCKET + "__init__", "self.parts", to="self.parts = burst * rate.per_us"),
         caught_by=_ACCOUNTS + "test_a_new_home_begins_without_tokens",
     ),
     _mutation(

@@ -170,9 +170,8 @@ class FlowControl:
                 outer.blocked.pop(state, None)
                 self.settle(outer)
         # The one of a namespace's limits stays: keys whose timers wait for something else refer to it.
-        key = state.key
-        if key and state.is_idle and rule.keys.get(key) is state:
-            del rule.keys[key]
+        if state.key and state.is_idle and rule.keys.get(state.key) is state:
+            del rule.keys[state.key]
             if state.account is not None:
                 state.account.local = None
 
