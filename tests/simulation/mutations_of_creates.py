@@ -39,7 +39,7 @@ _OF_PARTS = [
         "what waits for its instant does not leave its place at the commit",
         8,
         leave_out(WINDOW + "remembered", "self.rows"),
-        caught_by=_SAME,
+        caught_by=_PART + "a_timer_that_is_created_again_beyond_the_horizon_leaves_the_window",
     ),
     mutation(
         "what awaits a write does not leave its place at the commit",

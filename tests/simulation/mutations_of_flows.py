@@ -61,7 +61,7 @@ MUTATIONS = [
     ),
     _mutation(
         "a new home has a full bucket",
-        rewrite(BUCKET + "__init__", "self._parts", to="self._parts = burst * rate.per_us"),
+        rewrite(BUCKET + "__init__", "self.parts", to="self.parts = burst * rate.per_us"),
         caught_by=_ACCOUNTS + "test_a_new_home_begins_without_tokens",
     ),
     _mutation(
@@ -75,8 +75,16 @@ MUTATIONS = [
         caught_by=_ACCOUNTS + "test_used_tokens_do_not_return",
     ),
     _mutation("granted slots are not counted", drop(ACCOUNT + "grant", "self._held")),
-    _mutation("slots of other nodes are not counted", replace(ACCOUNT + "in_use", "self._held", by="0")),
-    _mutation("slots of the home's own node are not counted", replace(ACCOUNT + "in_use", "local.in_use", by="0")),
+    _mutation(
+        "slots of other nodes are not counted",
+        replace(ACCOUNT + "in_use", "self._held", by="0"),
+        replace(ACCOUNT + "lets", "self._held", by="0"),
+    ),
+    _mutation(
+        "slots of the home's own node are not counted",
+        replace(ACCOUNT + "in_use", "local.in_use", by="0"),
+        replace(ACCOUNT + "lets", "local.in_use", by="0"),
+    ),
     _mutation(
         "the slots of a dead node stay in use",
         drop(EXCHANGE + "_placement_changed", "home.forget"),
@@ -157,6 +165,11 @@ MUTATIONS = [
         "a timer that waits for its destination lets others pass",
         drop("tocsin.timers.engine.dispatcher:Dispatcher._fire_or_defer", "give_turn"),
         caught_by=_ORDERED + "test_the_first_waits_for_its_destination_and_the_others_for_it",
+    ),
+    _mutation(
+        "a part that replaces the stored first of an ordered key is not noted",
+        always(ORDER + "committed", "isdisjoint"),
+        caught_by=_ORDERED + "test_a_stored_timer_that_is_created_again_keeps_nothing_back",
     ),
     _mutation(
         "a deleted timer keeps its key's turn",

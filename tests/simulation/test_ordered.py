@@ -11,6 +11,7 @@ import pytest
 
 from tests.simulation.crowd import Call, Crowd
 from tests.simulation.test_flows import check_forgotten, most_in_flight, rule
+from tests.support.parts import NotedCreates
 from tocsin.administration import flow, put_flow, put_namespace
 from tocsin.administration import namespaces as stored_namespaces
 from tocsin.model.answer import Response
@@ -277,6 +278,32 @@ def test_a_stored_timer_that_is_deleted_keeps_nothing_back() -> None:
 
     crowd.run(8, delete)
     assert begun(crowd) == ["x1"]
+    check_nothing_kept(crowd)
+
+
+@pytest.mark.parametrize("flow_key", ["line:x", ""], ids=["of the same key", "of none"])
+def test_a_stored_timer_that_is_created_again_keeps_nothing_back(flow_key: str) -> None:
+    crowd = Crowd(breaker=False)
+    crowd.flows = [line()]
+    crowd.keep("x0", "fine", 0.1, flow="line:x", suspended="destination:http://away")
+    # It waits in memory, because it is due before anything is known of the other one: nothing is read from the store for it.
+    crowd.keep("x1", "fine", 0.2, flow="line:x")
+    crowd.context.paused_destinations = frozenset({"http://away"})
+    again = crowd.row("x0", "fine", 5)
+    again.timer.flow_key = flow_key
+
+    async def create() -> None:
+        await asyncio.sleep(2)
+        assert not begun(crowd)
+        assert crowd.supervisor.dispatcher.waiting == 1
+        # Without a condition: whoever created it does not know what it replaces.
+        together = NotedCreates((timer_uuid("a", "x0"), again.timer, lambda answer: None))
+        crowd.supervisor.shards[0].accept_creates(together, crowd.clock.boottime_us() + SECOND)
+
+    crowd.run(8, create)
+    assert begun(crowd) == ["x1", "x0"]
+    # Not only when the other one is due.
+    assert crowd.receivers.calls[0].at_us < again.key[0]
     check_nothing_kept(crowd)
 
 

@@ -141,6 +141,18 @@ def test_of_two_creates_of_one_id_in_a_part_the_later_counts() -> None:
     assert not bench.window.queue.superseding
 
 
+def test_a_timer_that_is_created_again_beyond_the_horizon_leaves_the_window() -> None:
+    bench = Bench()
+    bench.created(10)
+    assert UUID in bench.window.rows
+    later = bench.window.horizon[0] + 1
+    bench.create_together((later, UUID))
+    bench.commit(bench.assemble())
+    assert bench.stored()[UUID].execute_at == later
+    assert UUID not in bench.window.rows
+    assert bench.window.due(later) is None
+
+
 def test_an_attempt_that_ends_while_its_timers_create_waits_decides_nothing() -> None:
     bench = Bench()
     bench.created(10)

@@ -157,7 +157,9 @@ class Attempt:
         self._observe(exchange, conclusion, word if counts else "superseded")
         if self._taken and isinstance(outcome, Response) and outcome.status in PAUSING:
             self._close_flow(outcome)
-        if self._taken and counts and not in_flight.handed_over_as:
+        # Most rules have no order, and so no turns.
+        ordered = self._taken and (self._shard.order.lines or self._taken[0].rule.ordered)
+        if ordered and counts and not in_flight.handed_over_as:
             self._pass_turn(kept=word == "retried")
         return conclusion.timer.last_error
 

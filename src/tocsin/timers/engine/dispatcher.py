@@ -132,6 +132,7 @@ class Dispatcher:
         if abs(drift) > self.context.limits.clock_skew_max_us:
             self.pause("clock_jump", f"the wall clock jumped by {drift / 1e6:.3f} s relative to the boot time clock")
             return False
+        self.flows.asked_at_us = boot + self.context.moved_us
         return True
 
     # ------------------------------------------------------------------ dispatch
@@ -243,7 +244,9 @@ class Dispatcher:
             return
         flow = self.flows.of(timer.namespace, timer.flow_key, namespace)
         if flow is not None and (
-            flow.queues or not self._is_in_order(shard, row, flow) or not self.flows.is_open(flow)
+            flow.queues
+            or (flow.rule.ordered and not self._is_in_order(shard, row, flow))
+            or not self.flows.is_open(flow)
         ):
             row.let_at = HELD
             if flow.rule.ordered:
@@ -275,9 +278,8 @@ class Dispatcher:
             self.admission.settle(place)
 
     def _is_in_order(self, shard: Shard, row: Row, flow: KeyState) -> bool:
-        """Whether the order of its key lets the row begin. If not, the key is served when that may have changed."""
-        if not flow.rule.ordered:
-            return True
+        """Whether the order of its key, which is ordered, lets the row begin. If not, the key is served when that may have
+        changed."""
         assert shard.window is not None
         return shard.order.lets(row, shard.window, flow)
 
@@ -418,8 +420,9 @@ class Dispatcher:
         namespace = self.context.namespaces.get(row.timer.namespace)
         if self._may_fire_still(shard, row, namespace, now):
             flow = self.flows.of(row.timer.namespace, row.timer.flow_key, namespace)
-            if flow is not None and not (
-                self._is_in_order(shard, row, flow) and self.flows.is_open(flow, in_turn=in_turn)
+            if flow is not None and (
+                (flow.rule.ordered and not self._is_in_order(shard, row, flow))
+                or not self.flows.is_open(flow, in_turn=in_turn)
             ):
                 row.let_at = HELD
                 self.admission.defer(shard, row, flow)

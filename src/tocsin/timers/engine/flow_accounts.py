@@ -17,58 +17,63 @@ class Bucket:
     """The tokens of a rate, exactly: one token is `per_us` parts, and `count` parts come with each microsecond. It begins as
     if it had been empty at `since_us`."""
 
-    __slots__ = ("_at", "_parts", "burst", "rate")
+    __slots__ = ("_at", "burst", "parts", "rate")
 
     def __init__(self, rate: Rate, burst: int, since_us: int) -> None:
         self.rate = rate
         self.burst = burst
-        self._parts = 0
+        #: Parts of tokens, as of the last time that it was filled.
+        self.parts = 0
         self._at = since_us
 
     def change(self, rate: Rate, burst: int, now_us: int) -> None:
         """Goes on with another rate and burst, with the tokens that there are."""
         tokens = self.tokens(now_us)
         self.rate, self.burst = rate, burst
-        self._parts = min(tokens, burst) * rate.per_us
+        self.parts = min(tokens, burst) * rate.per_us
 
     def _fill(self, now_us: int) -> None:
         elapsed_us = now_us - self._at
         if elapsed_us > 0:
             rate = self.rate
-            parts, full = self._parts + rate.count * elapsed_us, self.burst * rate.per_us
-            self._parts = parts if parts < full else full
+            parts, full = self.parts + rate.count * elapsed_us, self.burst * rate.per_us
+            self.parts = parts if parts < full else full
             self._at = now_us
 
     def tokens(self, now_us: int) -> int:
         """Whole tokens."""
         self._fill(now_us)
-        return self._parts // self.rate.per_us
+        return self.parts // self.rate.per_us
 
     def has_token(self, now_us: int) -> bool:
-        """Whether there is a token."""
-        self._fill(now_us)
-        return self._parts >= self.rate.per_us
+        """Whether there is a token. `_fill` is repeated here, because each attempt asks."""
+        rate, elapsed_us = self.rate, now_us - self._at
+        if elapsed_us > 0:
+            parts, full = self.parts + rate.count * elapsed_us, self.burst * rate.per_us
+            self.parts = parts if parts < full else full
+            self._at = now_us
+        return self.parts >= rate.per_us
 
     def take(self, count: int) -> None:
         """Takes tokens that there are."""
-        self._parts -= count * self.rate.per_us
+        self.parts -= count * self.rate.per_us
 
     def give_back(self, count: int, held: int) -> None:
         """Takes back tokens that were not used, but not on top of those that others hold: with a bucket that was filled
         meanwhile, more than the burst could begin at once."""
-        room = max((self.burst - held) * self.rate.per_us - self._parts, 0)
-        self._parts += min(count * self.rate.per_us, room)
+        room = max((self.burst - held) * self.rate.per_us - self.parts, 0)
+        self.parts += min(count * self.rate.per_us, room)
 
     def next_in_us(self, now_us: int) -> int:
         """In how many microseconds there is a token; 0 if there is one."""
         self._fill(now_us)
-        missing = self.rate.per_us - self._parts
+        missing = self.rate.per_us - self.parts
         return max(-(-missing // self.rate.count), 0)
 
     def is_full(self, now_us: int) -> bool:
         """Whether nothing more is added: the bucket could be forgotten."""
         rate = self.rate
-        return self._parts + rate.count * (now_us - self._at) >= self.burst * rate.per_us
+        return self.parts + rate.count * (now_us - self._at) >= self.burst * rate.per_us
 
 
 class InUse(Protocol):
@@ -156,7 +161,8 @@ class Account:
         return max(slots if self.bucket is None else min(slots, self.bucket.tokens(now_us)), 0)
 
     def lets(self, node: bytes, now_us: int) -> bool:
-        """Whether that node may begin an attempt: `free_for` without the number, because each attempt asks."""
+        """Whether that node may begin an attempt: `free_for` without the number, and with `in_use` written out, because each
+        attempt asks."""
         if self.waiting:
             return self.free_for(node, now_us) > 0
         if self.closed_until > now_us:
@@ -165,7 +171,11 @@ class Account:
         if limits is None:
             return True
         most = limits.parallelism
-        return (most is None or self.in_use < most) and (bucket is None or bucket.has_token(now_us))
+        if most is not None:
+            local = self.local
+            if self._held + (0 if local is None else local.in_use) >= most:
+                return False
+        return bucket is None or bucket.has_token(now_us)
 
     def free_for(self, node: bytes, now_us: int) -> int:
         """How many attempts that node may begin: one is left to each node whose turn is before."""
@@ -210,9 +220,11 @@ class Account:
             self.bucket.take(count)
 
     def begin(self, node: bytes) -> None:
-        """An attempt of the home's own `node` begins, which `lets` allowed: it takes a token, and waits no more."""
-        if self.bucket is not None:
-            self.bucket.take(1)
+        """An attempt of the home's own `node` begins, which `lets` allowed: it takes a token, and waits no more. Not needed
+        where there are neither tokens nor nodes that wait."""
+        bucket = self.bucket
+        if bucket is not None:
+            bucket.parts -= bucket.rate.per_us
         if self.waiting:
             self.has_all(node)
 

@@ -47,7 +47,9 @@ class FlowControl:
         self._dispatcher = dispatcher
         #: By namespace and match, as in `RuleName`: to make one for each look-up would cost more than the look-up.
         self.rules: dict[tuple[str, str], RuleState] = {}
-        #: The same by the shards that determine their homes.
+        # The keys of the namespaces' own limits, by namespace: once made, they stay.
+        self._namespace_keys: dict[str, KeyState] = {}
+        #: The rules by the shards that determine their homes.
         self.at_shard: dict[int, dict[RuleName, RuleState]] = {}
         #: The homes that are here, by shard.
         self.homes: dict[int, Home] = {}
@@ -57,6 +59,9 @@ class FlowControl:
         self.notify: Callable[[Home], None] = lambda home: None
         #: Called when a home that is here needs the reports of other nodes.
         self.begin_home: Callable[[Home], object] = lambda home: home.begin(set(), 0, 0)
+        #: The time of the limits when the dispatcher last found that timers may fire: what each attempt goes by. The clock is
+        #: a moment ahead of it, so it lets no more begin than is allowed.
+        self.asked_at_us = 0
         self._lives = count(1)
         # What may have opened and is served in the next turn of the event loop.
         self._woken: dict[KeyState | RuleState, None] = {}
@@ -77,7 +82,7 @@ class FlowControl:
         limited = known is not None and known.limits is not None
         if not limited and not key:
             return None
-        outer = self._namespace_key(namespace) if limited else None
+        outer = (self._namespace_keys.get(namespace) or self._new_namespace_key(namespace)) if limited else None
         rules = self._context.flows.get(namespace) if key else None
         flow = None if rules is None else rules.find(key)
         if flow is None:
@@ -87,12 +92,12 @@ class FlowControl:
         state.namespace_key = outer
         return state
 
-    def _namespace_key(self, namespace: str) -> KeyState:
-        """The only key of the namespace's own limits."""
-        rule = self.rules.get((namespace, ""))
-        if rule is None:
-            rule = self._rule(RuleName(namespace, ""), self._namespace_rule(namespace))
-        return rule.keys.get("") or self._new_key(rule, "")
+    def _new_namespace_key(self, namespace: str) -> KeyState:
+        """The only key of the namespace's own limits, which this node did not know."""
+        rule = self.rule(RuleName(namespace, ""))
+        assert rule is not None
+        state = self._namespace_keys[namespace] = rule.keys.get("") or self._new_key(rule, "")
+        return state
 
     def _namespace_rule(self, namespace: str) -> Flow:
         """The limits of the namespace itself, as a rule with a single, empty key."""
@@ -112,7 +117,7 @@ class FlowControl:
     def _new_key(self, rule: RuleState, key: str) -> KeyState:
         state = rule.keys[key] = KeyState(rule, key, next(self._lives))
         if rule.accounts is not None:
-            account = state.account = rule.accounts.key(key, self._context.flow_time_us())
+            account = state.account = rule.accounts.key(key, self.asked_at_us)
             account.local = state
         return state
 
@@ -228,20 +233,17 @@ class FlowControl:
     def is_open(self, state: KeyState, *, in_turn: bool = False) -> bool:
         """Whether an attempt may begin. If not, the key is woken when that may have changed. Where others wait for what the
         key shares with them, it waits for its turn, unless this is it."""
-        boot_us = self._context.flow_time_us()
-        if not self._lets(state, state, boot_us, in_turn=in_turn):
-            return False
         outer = state.namespace_key
-        return outer is None or self._lets(outer, state, boot_us, in_turn=in_turn)
+        return self._lets(state, state, in_turn) and (outer is None or self._lets(outer, state, in_turn))
 
-    def _lets(self, gate: KeyState, state: KeyState, boot_us: int, *, in_turn: bool) -> bool:
+    def _lets(self, gate: KeyState, state: KeyState, in_turn: bool) -> bool:
         """Whether one of the two rules lets an attempt of the key begin."""
-        rule, account = gate.rule, gate.account
+        rule, account, boot_us = gate.rule, gate.account, self.asked_at_us
         if rule.flow.paused and self._is_paused(rule, state):
             return False
         if account is None:
             # The home is elsewhere, or nowhere at the moment.
-            if gate.granted > 0 and boot_us < gate.granted_until and gate.closed_until <= boot_us:
+            if gate.granted > 0 and gate.closed_until <= boot_us and self._context.flow_time_us() < gate.granted_until:
                 return True
             if gate is not state:
                 gate.blocked[state] = None
@@ -298,14 +300,18 @@ class FlowControl:
                 self._note(each)
             else:
                 assert rule.accounts is not None
-                account.begin(self._own)
-                rule.accounts.total.begin(self._own)
+                if account.bucket is not None or account.waiting:
+                    account.begin(self._own)
+                total = rule.accounts.total
+                if total.bucket is not None or total.waiting:
+                    total.begin(self._own)
         return taken
 
     def end(self, taken: Taken) -> None:
         """Frees the slots of an attempt that has ended."""
         for each in taken:
-            rule, account, accounts = each.rule, each.account, each.rule.accounts
+            rule, account = each.rule, each.account
+            accounts = rule.accounts
             each.in_use -= 1
             rule.usage.in_use -= 1
             if account is None or accounts is None:
@@ -316,7 +322,7 @@ class FlowControl:
                 self.wake(rule)
             if each.queues or each.blocked:
                 self.wake(each)
-            else:
+            elif each.key and not each.in_use:
                 self.settle(each)
 
     def _notify(self, rule: RuleState, account: Account) -> None:
