@@ -20,7 +20,7 @@ from tocsin.model.instants import US_PER_SECOND, format_instant, parse_instant
 #: On these it is also the test of three nodes that are killed, frozen and restarted; PostgreSQL has others.
 _DATABASES = ("dynamodb", "mongodb") if DATABASE == "postgresql" else (DATABASE,)
 #: How many instants each schedule has, a second apart: longer than the faults take.
-_INSTANTS = 45
+_INSTANTS = 36
 #: Enough that each node has some, whichever shards it owns.
 _SCHEDULES = 12
 #: How far ahead the first instant is: the time in which all schedules are created.
