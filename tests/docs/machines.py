@@ -117,10 +117,7 @@ psql --quiet --dbname shop --command "CREATE TABLE orders (id int, item text)"
         postgresql=True,
     ),
     "docs/how-to/cassandra.md": Machine(cassandra=True),
-    # DynamoDB Local takes seconds for its first requests where the machine is busy.
-    "docs/how-to/dynamodb.md": Machine(
-        before="export TOCSIN_DYNAMODB_REQUEST_TIMEOUT=20s TOCSIN_DYNAMODB_PATIENCE=25s\n", dynamodb=True
-    ),
+    "docs/how-to/dynamodb.md": Machine(dynamodb=True),
     "docs/how-to/mongodb.md": Machine(mongodb=True),
     "docs/how-to/mysql.md": Machine(sql="mysql tocsin", mysql=True),
     "docs/how-to/postgresql.md": Machine(sql=_PSQL, postgresql=True),
