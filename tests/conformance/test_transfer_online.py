@@ -221,6 +221,10 @@ async def no_calls() -> AsyncIterator[None]:
     yield None
 
 
+async def refuse_nothing() -> None:
+    """There are no calls."""
+
+
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time passes by calls of the stores only."""
@@ -236,7 +240,7 @@ async def moved(source: Store, target: Store, shards: int, server: BusyServer, *
         both = [cast("Store", Beside(each, server, left)) for each in (source, target)]
         sides = side(both[0], SOURCE_SHARDS, "a")._replace(member_timeout_s=60.0), side(both[1], shards, "b")
         try:
-            await OnlineTransfer(*sides, unseen, no_calls).run()
+            await OnlineTransfer(*sides, unseen, no_calls, refuse_nothing).run()
             break
         except Killed:
             killed += 1
@@ -306,12 +310,16 @@ async def test_a_canceled_transfer_goes_on_neither_itself_nor_from_what_it_has_c
     while copied is None or not (copied.copied or copied.place):
         sides = [cast("Store", Beside(each, server, [120])) for each in (source, target)]
         with pytest.raises(Killed):
-            await OnlineTransfer(side(sides[0], SOURCE_SHARDS, "a"), side(sides[1], 3, "b"), unseen, no_calls).run()
+            await OnlineTransfer(
+                side(sides[0], SOURCE_SHARDS, "a"), side(sides[1], 3, "b"), unseen, no_calls, refuse_nothing
+            ).run()
         copied = await read_mark(target)
     await remove_mark(source)
     await forget_log(source)
     with pytest.raises(TransferRefused, match="was canceled"):
-        await OnlineTransfer(side(source, SOURCE_SHARDS, "a"), side(target, 3, "b"), unseen, no_calls).run()
+        await OnlineTransfer(
+            side(source, SOURCE_SHARDS, "a"), side(target, 3, "b"), unseen, no_calls, refuse_nothing
+        ).run()
 
 
 async def test_a_transfer_that_was_interrupted_anywhere_goes_on() -> None:
