@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.support.time_limit import begin, limit_coroutine
+from tests.support.time_limit import begin, limit_coroutine, stopped
 
 pytest_plugins = ["tests.support.servers"]
 
@@ -288,3 +288,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_call(item: pytest.Item) -> None:
     """Cancels the test's coroutine shortly before its time limit."""
     limit_coroutine(item)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """To describe a failure takes seconds on a busy machine. A time limit that ended meanwhile would end the whole run."""
+    with stopped():
+        return (yield)
