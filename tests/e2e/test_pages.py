@@ -187,7 +187,7 @@ async def shifts(shown: Window) -> list[dict[str, Any]]:
     return [{"id": "shift", "by": by, "moved": moved}] if by > _SHIFT_MAX else []
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(800)
 @pytest.mark.parametrize("looks", [("light", "dark", "wide"), ("phone",)], ids=["desktop", "phone"])
 async def test_every_page_is_accessible_and_fits_the_window(
     browser: Browser, stocked: tuple[ServerProcess, dict[str, str]], looks: tuple[str, ...]
