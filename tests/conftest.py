@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.support.time_limit import begin, limit_coroutine
+from tests.support.time_limit import begin, limit_coroutine, stopped
 
 pytest_plugins = ["tests.support.servers"]
 
@@ -115,12 +115,16 @@ _WIDE = (
     "tests/repo/test_alerts.py::test_every_alert_fires",
     "tests/integration/stores/test_mysql_plans.py",
     "test_guarantees_hold_on_many_nodes_with_flows",
+    # The third hundred of the simulation's seeds.
+    "test_guarantees_hold_under_faults[2",
 )
 #: Of these, what `make test` runs all the same.
 _ONE_OF_EACH = (
     "tests/crash/test_agent_sigkill.py",
-    "tests/crash/test_cluster_faults.py",
-    "tests/crash/test_cluster_partitions.py",
+    "tests/crash/test_cluster_faults.py::test_a_killed_nodes_shards_are_taken_over",
+    "tests/crash/test_cluster_faults.py::test_a_resumed_frozen_node_does_no_harm",
+    "tests/crash/test_cluster_faults.py::test_a_rolling_restart_with_another_secret_fails_no_request",
+    "tests/crash/test_cluster_partitions.py::test_a_node_cut_off_from_the_database_is_replaced_and_returns",
     "tests/crash/test_ledger_check.py",
     "tests/crash/test_sigkill.py",
     "tests/docs/test_pages.py::test_commands_print_what_the_page_shows[README.md]",
@@ -287,3 +291,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_call(item: pytest.Item) -> None:
     """Cancels the test's coroutine shortly before its time limit."""
     limit_coroutine(item)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """To describe a failure takes seconds on a busy machine. A time limit that ended meanwhile would end the whole run."""
+    with stopped():
+        return (yield)

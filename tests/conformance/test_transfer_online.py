@@ -274,6 +274,7 @@ async def assert_moved(source: Store, target: Store, shards: int, server: BusySe
     assert not server.epochs
 
 
+@pytest.mark.timeout(300)
 async def test_everything_moves_from_each_store_while_a_server_changes_it(store: Store) -> None:
     target = MemoryStore()
     server = await begun(store, 1, 40)
@@ -283,6 +284,7 @@ async def test_everything_moves_from_each_store_while_a_server_changes_it(store:
     await assert_moved(store, target, 7, server)
 
 
+@pytest.mark.timeout(300)
 async def test_everything_moves_to_each_store_while_a_server_changes_it(store: Store) -> None:
     source = MemoryStore()
     server = await begun(source, 2, 60)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.crash.cluster_load import PACE_S, ClusterLoad, drained, reckon
 from tests.crash.ledger import Ledger
 from tests.support.cluster import node, now_us, running, shared_by, until
 from tests.support.http import Receiver
 from tests.support.server import ServerProcess
+from tocsin.model.instants import parse_instant
 
 NAMES = ("one", "two", "three")
 #: Results are durable within the commit interval; under load on a small machine a batch may take longer.
@@ -23,8 +24,12 @@ BEFORE_FAULT_US = 2_000_000
 def found_lost(server: ServerProcess) -> int:
     """How many shards a node lost that was frozen for too long: with its lease, by the fence, or because the batch under way
     when it froze, possibly of all its shards, got no answer."""
-    lines = [json.loads(line) for line in server.log().splitlines() if '"event": "shard lost"' in line]
-    return len({line["shard_id"] for line in lines if line["reason"] in ("lease", "fenced", "unknown_outcome")})
+    return len({line["shard_id"] for line in _lost(server) if line["reason"] in ("lease", "fenced", "unknown_outcome")})
+
+
+def _lost(server: ServerProcess) -> list[dict[str, Any]]:
+    """The lines of its log about shards that it lost."""
+    return [json.loads(line) for line in server.log().splitlines() if '"event": "shard lost"' in line]
 
 
 class Run(NamedTuple):
@@ -53,10 +58,13 @@ class Run(NamedTuple):
         self.ledger.kills += range(begun, begun + lasting_us + 1, 1_000_000)
         return begun
 
-    async def reckoned(self, before_us: int = BEFORE_FAULT_US) -> None:
-        """Ends the load and checks the ledger."""
+    async def reckoned(self, before_us: int = BEFORE_FAULT_US, *, untouched: Sequence[ServerProcess] = ()) -> None:
+        """Ends the load and checks the ledger. Where a node that the test leaves `untouched` has lost its lease all the same,
+        the machine has halted, and results before that may be lost as well."""
         await self.load.stop()
         await drained(self.servers[0], self.ledger)
+        lapses = [line["timestamp"] for server in untouched for line in _lost(server) if line["reason"] == "lease"]
+        self.ledger.failures += map(parse_instant, lapses)
         reckon(self.ledger, self.load, before_us)
 
 

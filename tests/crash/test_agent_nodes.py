@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from tests.crash.agent_load import AgentLoad, check, details_at_the_end, ends_reported
-from tests.support.cluster import SOON, running, shared_by, until, view
+from tests.support.cluster import SOON, STEADY, running, shared_by, until, view
 from tests.support.nats import NatsServer
 from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
@@ -146,6 +146,8 @@ async def test_freezing_the_agents_node_loses_no_call(
 @pytest.mark.timeout(400)
 async def test_stopping_the_agents_node_loses_no_call(tmp_path: Path, postgresql_url: str) -> None:
     nodes, seed = scene(tmp_path, postgresql_url)
+    for each in nodes:
+        each.env |= STEADY
     async with SlowReceiver(lambda path: 0.01) as receiver, running(*nodes):
         await shared_by(nodes, set(NAMES))
         load = AgentLoad(nodes, receiver.url, seed)

@@ -15,7 +15,7 @@ from tests.support.server import ServerProcess
 from tests.support.slow_receiver import SlowReceiver
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_a_node_with_a_wrong_clock_releases_its_shards(tmp_path: Path, postgresql_url: str) -> None:
     clock = SettableClock(tmp_path)
 
@@ -39,11 +39,11 @@ async def test_a_node_with_a_wrong_clock_releases_its_shards(tmp_path: Path, pos
         await shared_by(run.servers, set(NAMES))
         run.fault()
         await run.goes_on()
-        await run.reckoned()
+        await run.reckoned(untouched=run.servers[:2])
         assert '"event": "clock distrusted"' in run.servers[2].log()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 async def test_the_agent_moves_to_a_node_with_a_correct_clock(tmp_path: Path, postgresql_url: str) -> None:
     nodes = nodes_of(tmp_path, postgresql_url)
     clocks = []

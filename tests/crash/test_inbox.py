@@ -16,6 +16,7 @@ from tests.support.postgresql import PostgresServer
 from tests.support.server import ServerProcess
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_exactly_the_committed_orders_fire(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
     program, _ = await new_program(request, kind)

@@ -154,7 +154,7 @@ class Reader:
         if self._machine.mysql:
             _mysql(folder)
         if self._machine.dynamodb:
-            _dynamodb()
+            found |= _dynamodb()
         if self._machine.cassandra:
             _cassandra()
         if self._machine.mongodb:
@@ -201,15 +201,17 @@ def _mysql(home: Path) -> None:
     (home / ".my.cnf").write_text("[client]\nhost=127.0.0.1\nuser=root\n")
 
 
-def _dynamodb() -> None:
-    """The same of DynamoDB Local."""
+def _dynamodb() -> dict[str, str]:
+    """Starts DynamoDB Local where the page has its endpoint; returns the patience that its first requests need on a busy
+    machine."""
     server = DynamoServer()
     server.port = 8000
     server.start()
+    return {"TOCSIN_DYNAMODB_REQUEST_TIMEOUT": "20s", "TOCSIN_DYNAMODB_PATIENCE": "25s"}
 
 
 def _cassandra() -> None:
-    """The same of Cassandra."""
+    """Starts Cassandra where the page has its address."""
     server = CassandraServer()
     server.configure(9042)
     server.port = 9042

@@ -14,6 +14,8 @@ from pathlib import Path
 from tests.support.patience import PATIENCE_S
 
 _END = "the block has ended"
+#: How long a block may take: some start servers and type ten commands, each of which takes seconds on a busy machine.
+_BLOCK_S = 4 * PATIENCE_S
 
 
 class CommandFailed(AssertionError):
@@ -58,12 +60,12 @@ class Terminal:
         block = Path(self._blocks.name) / "block.sh"
         block.write_text(text)
         self._type(f". {block} < /dev/null\necho {_END}")
-        deadline, printed = time.monotonic() + PATIENCE_S, ""
+        deadline, printed = time.monotonic() + _BLOCK_S, ""
         while awaited not in printed.lower():
             try:
                 line = self._lines.get(timeout=deadline - time.monotonic())
             except (queue.Empty, ValueError):
-                raise CommandFailed(f"{text}\nstill runs after {PATIENCE_S:g} s. It printed:\n{printed}") from None
+                raise CommandFailed(f"{text}\nstill runs after {_BLOCK_S:g} s. It printed:\n{printed}") from None
             if line is None or (awaited != _END and line.strip() == _END):
                 raise CommandFailed(f"{text}\nfailed. It printed:\n{printed}")
             printed += line

@@ -1,7 +1,7 @@
 """`python -m tests.simulation.mutants [NAME…] [--seeds N] [--seconds S]`: does the proof notice each dropped rule?
 
 Each mutation is applied to a copy of the package, which a subprocess runs against the tests that the mutation names, the
-interleavings and the simulation, with as many seeds as `make test`. A mutation whose own code fails, because it has an
+interleavings and the simulation, with as many seeds as `make test-all`. A mutation whose own code fails, because it has an
 unknown name, proves nothing: it counts as broken, not as caught.
 """
 

@@ -27,6 +27,13 @@ from tests.support.server import ServerProcess
 
 #: So that nodes find one another soon. A silent node is presumed dead after the usual time.
 SOON = {"TOCSIN_HEARTBEAT_INTERVAL": "250ms"}
+#: For nodes of which none dies in a test: where a busy machine halts for seconds, each keeps its links, and its shards for as
+#: long as the usual time allows after which a node is presumed dead. A longer one would delay the first shards of each node.
+STEADY = {
+    "TOCSIN_NODE_LEASE": "4900ms",
+    "TOCSIN_CLUSTER_PEER_TIMEOUT": "50s",
+    "TOCSIN_AGENT_SQL_LEADER_LEASE": "50s",
+}
 
 #: Servers that nodes can share.
 DATABASES = ("postgresql", "mysql", "dynamodb", "cassandra", "mongodb")
@@ -58,9 +65,12 @@ def now_us() -> int:
     return time.time_ns() // 1_000
 
 
-def node(folder: Path, name: str, store: str, *flags: str, secret: str | None = None) -> ServerProcess:
-    """A node, not started. It has no service agent: these tests are about timers."""
+def node(
+    folder: Path, name: str, store: str, *flags: str, secret: str | None = None, steady: bool = False
+) -> ServerProcess:
+    """A node, not started. It has no service agent: these tests are about timers. `steady`: with the leases of `STEADY`."""
     env = {**SOON, "TOCSIN_NODE_NAME": name, **({} if secret is None else {"TOCSIN_CLUSTER_SECRET": secret})}
+    env |= STEADY if steady else {}
     return ServerProcess(folder / name, "--store", store, "--no-agent", *flags, env=env)
 
 

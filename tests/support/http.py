@@ -52,7 +52,11 @@ class Client:
             raise
 
     async def _exchange(self, request: bytes) -> tuple[int, Any]:
-        if self._reader is not None and self._reader.at_eof():
+        if self._reader is not None:
+            # A busy event loop has not read yet what has arrived: one turn finds it, the next one handles it.
+            for _ in range(2):
+                await asyncio.sleep(0)
+        if self._reader is not None and (self._reader.at_eof() or self._reader.exception() is not None):
             # The server has closed it meanwhile, as it may at any time between two requests.
             self.close()
         if self._writer is None:

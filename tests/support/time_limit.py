@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
+import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
@@ -52,3 +54,13 @@ def _limit_s(item: pytest.Item) -> float:
         return float(mark.args[0])
     given = item.config.getoption("timeout")
     return float(item.config.getini("timeout") or 0) if given is None else float(given)
+
+
+@contextlib.contextmanager
+def stopped() -> Iterator[None]:
+    """Stops the clock of pytest-timeout, which is the process's real-time timer."""
+    left_s, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left_s)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 
 import pytest
-from tests.support.time_limit import limited
+from tests.support.time_limit import limited, stopped
 
 
 async def test_a_waiting_coroutine_gets_a_timeout_error() -> None:
@@ -56,3 +57,12 @@ async def test_the_time_of_fixtures_counts(slow: None) -> None:
     task = asyncio.current_task()
     assert task is not None
     assert task.uncancel() == 0
+
+
+def test_the_clock_of_the_time_limit_stands_still_while_it_is_stopped() -> None:
+    # This test's own.
+    left_s, _ = signal.getitimer(signal.ITIMER_REAL)
+    assert left_s > 0
+    with stopped():
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= left_s

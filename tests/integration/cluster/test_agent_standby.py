@@ -147,7 +147,11 @@ async def test_any_node_answers_requests_and_shows_where_the_agent_runs(tmp_path
             return [(await get(server, "/readyz"))[0] for server in (*nodes, timers_only)] == [200] * 3
 
         await until(ready)
-        assert await agents(two) == {"one": True, "two": False, "three": False}
+
+        async def all_known() -> bool:
+            return await agents(two) == {"one": True, "two": False, "three": False}
+
+        await until(all_known)
         tenant = _new_id()
         for server in (one, two, timers_only):
             status, made = await submit(server, tenant)

@@ -14,7 +14,7 @@ from scripts.dashboard_panels import BOARDS
 from scripts.dashboards import expand
 
 from tests.support.calls import Api
-from tests.support.cluster import SOON, new_database, running, shared_by
+from tests.support.cluster import SOON, STEADY, new_database, running, shared_by
 from tests.support.http import Client
 from tests.support.inbox import Program, new_program
 from tests.support.prometheus import prometheus
@@ -91,7 +91,13 @@ async def test_every_panel_of_a_cluster_at_work_has_data(tmp_path: Path, request
     # A short look-ahead, so that timers are loaded from the store.
     program, _ = await new_program(request, "postgresql")
     await program.cli("migrate")
-    env = {**SOON, **program.settings("default"), "TOCSIN_AGENT_SQL_LOCK_WAIT": "50ms", "TOCSIN_LOOK_AHEAD_MAX": "1s"}
+    env = {
+        **SOON,
+        **STEADY,
+        **program.settings("default"),
+        "TOCSIN_AGENT_SQL_LOCK_WAIT": "50ms",
+        "TOCSIN_LOOK_AHEAD_MAX": "1s",
+    }
     servers = [
         ServerProcess(tmp_path / name, "--store", url, env={**env, "TOCSIN_NODE_NAME": name}) for name in ("a", "b")
     ]

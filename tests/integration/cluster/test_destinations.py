@@ -14,7 +14,7 @@ TIMERS = 40
 async def test_a_destination_paused_at_one_node_waits_at_all_and_each_lists_what_all_have(
     tmp_path: Path, postgresql_url: str
 ) -> None:
-    servers, inbox = [node(tmp_path, name, postgresql_url) for name in ("one", "two")], Inbox()
+    servers, inbox = [node(tmp_path, name, postgresql_url, steady=True) for name in ("one", "two")], Inbox()
     async with Receiver(inbox) as receiver, running(*servers):
         await shared_by(servers, {"one", "two"})
         one, two = [Client(server.address) for server in servers]

@@ -102,7 +102,13 @@ async def test_calls_share_limits_with_the_timers_of_all_nodes_and_wait_for_whic
             return seen == [1] * len(RULES)
 
         await until(all_wait)
-        leads = ["tocsin_agent_running 1.0" in await text(server, "/metrics") for server in servers]
+        leads: list[bool] = []
+
+        async def one_leads() -> bool:
+            leads[:] = ["tocsin_agent_running 1.0" in await text(server, "/metrics") for server in servers]
+            return leads.count(True) == 1
+
+        await until(one_leads)
         await servers[leads.index(True)].stop()
         left = clients[leads.index(False)]
         for rule in RULES:

@@ -69,7 +69,8 @@ async def test_nodes_that_all_stop_together_end_the_callback_in_flight_and_fire_
     """Two nodes, or two workers behind one port: each of them seems to have a successor at first."""
     names = {"one", "two"} if workers == 1 else {"one/0", "one/1"}
     servers = [
-        node(tmp_path, name, postgresql_url, "--workers", str(workers)) for name in ("one", "two")[: 3 - workers]
+        node(tmp_path, name, postgresql_url, "--workers", str(workers), steady=True)
+        for name in ("one", "two")[: 3 - workers]
     ]
     for server in servers:
         # Longer than this test may take.

@@ -14,7 +14,7 @@ TIMERS = 10
 
 
 async def test_a_node_confirms_the_dry_run_of_another(tmp_path: Path, postgresql_url: str) -> None:
-    one, two = servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
+    one, two = servers = [node(tmp_path, name, postgresql_url, steady=True) for name in ("one", "two")]
     for server in servers:
         server.env["TOCSIN_MCP_ENABLED"] = "true"
     ids = [f"t{number}" for number in range(TIMERS)]

@@ -11,6 +11,7 @@ from tests.support.cluster import node, now_us, running, shared_by, until
 from tests.support.http import Client, Receiver
 from tocsin.model.instants import format_instant, parse_instant
 from tocsin.model.secrets import sign
+from tocsin.timers.engine.limits import EngineLimits
 
 SECRET = "whsec_" + "c2VjcmV0LW9mLTMyLWJ5dGVzLXBhZGRlZC10by1pdCE="
 
@@ -30,7 +31,7 @@ async def test_timers_of_a_namespace_created_at_another_node_are_signed_from_the
         signed[f"{body['namespace']} {body['timerId']}"] = is_signed(headers)
         return (200 if is_signed(headers) else 401), b""
 
-    servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two", "three")]
+    servers = [node(tmp_path, name, postgresql_url, steady=True) for name in ("one", "two", "three")]
     async with Receiver(verify) as receiver, running(*servers):
         await shared_by(servers, {"one", "two", "three"})
         clients = [Client(server.address) for server in servers]
@@ -63,17 +64,18 @@ async def test_no_callback_starts_on_any_node_after_an_acknowledged_pause(tmp_pa
         fired.append(parse_instant(str(body["firedAt"])))
         return 200, b""
 
-    servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two", "three")]
+    servers = [node(tmp_path, name, postgresql_url, steady=True) for name in ("one", "two", "three")]
     async with Receiver(answer) as receiver, running(*servers):
         await shared_by(servers, {"one", "two", "three"})
         client = Client(servers[0].address)
         began = now_us() + 500_000
+        # Due from now until long after the pause, however long the machine takes to make it.
         timers = [
             {
-                "namespace": "default", "id": f"t{number}", "executeAt": format_instant(began + number * 10_000),
+                "namespace": "default", "id": f"t{number}", "executeAt": format_instant(began + number * 50_000),
                 "callbackUrl": receiver.url,
             }
-            for number in range(600)
+            for number in range(1_000)
         ]  # fmt: skip
         assert (await client.post("/api/v1/timers/batch/create", {"timers": timers}))[0] == 200
 
@@ -84,9 +86,8 @@ async def test_no_callback_starts_on_any_node_after_an_acknowledged_pause(tmp_pa
         status, answered = await client.post("/api/v1/namespaces/update", {"name": "default", "paused": True})
         acknowledged = now_us()
         assert (status, answered["paused"]) == (200, True)
-        assert acknowledged < began + 5_000_000
         # Longer than a node may use what it knows of namespaces.
-        await asyncio.sleep(max(began + 6_500_000 - now_us(), 0) / 1e6)
+        await asyncio.sleep((EngineLimits().namespaces_lease_us + 500_000) / 1e6)
         assert [instant - acknowledged for instant in fired if instant > acknowledged] == []
         client.close()
 
@@ -99,7 +100,7 @@ async def test_every_node_signs_with_both_secrets_during_the_grace_period(tmp_pa
         calls.append((parse_instant(str(body["firedAt"])), headers))
         return 200, b""
 
-    servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
+    servers = [node(tmp_path, name, postgresql_url, steady=True) for name in ("one", "two")]
     async with Receiver(record) as receiver, running(*servers):
         await shared_by(servers, {"one", "two"})
         clients = [Client(server.address) for server in servers]

@@ -53,7 +53,8 @@ async def test_a_shared_node_name_is_reported_by_both_nodes(tmp_path: Path, post
         incarnations = [await incarnation(one), await incarnation(two)]
 
         async def reported() -> bool:
-            return all([await sharing(server) == sorted(incarnations) for server in (one, two, third)])
+            views = [await sharing(server) == sorted(incarnations) for server in (one, two, third)]
+            return all(views) and all(warnings(server) for server in (one, two, third))
 
         await until(reported)
         for server in (one, two, third):

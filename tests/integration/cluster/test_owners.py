@@ -31,7 +31,9 @@ async def test_writes_sent_to_the_owners_are_not_forwarded_and_others_are_marked
     tmp_path: Path, postgresql_url: str
 ) -> None:
     urls = {name: f"http://{name}.internal:8080/timers" for name in ("one", "two")}
-    servers = [_with_api_url(node(tmp_path, name, postgresql_url), f"{url}/") for name, url in urls.items()]
+    servers = [
+        _with_api_url(node(tmp_path, name, postgresql_url, steady=True), f"{url}/") for name, url in urls.items()
+    ]
     view: dict[str, Any] = {}
 
     async def agree() -> bool:

@@ -16,7 +16,7 @@ def timer(identifier: str) -> dict[str, Any]:
 
 
 async def test_a_quota_of_pending_timers_is_that_of_all_nodes_together(tmp_path: Path, postgresql_url: str) -> None:
-    servers = [node(tmp_path, name, postgresql_url) for name in ("one", "two")]
+    servers = [node(tmp_path, name, postgresql_url, steady=True) for name in ("one", "two")]
     async with running(*servers):
         await shared_by(servers, {"one", "two"})
         clients = [Client(server.address) for server in servers]

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(400)
 def _secured(tmp_path: Path, name: str, store: str, *authorities: trustme.CA) -> tuple[ServerProcess, NodeFiles]:
     files = NodeFiles(tmp_path / f"{name}-tls")
     files.write(*authorities)
-    server = node(tmp_path, name, store)
+    server = node(tmp_path, name, store, steady=True)
     server.env |= files.env
     return server, files
 
