@@ -22,6 +22,7 @@ from tocsin.cli import (
     jobs,
     keys,
     mcp,
+    monitors,
     namespaces,
     operations,
     schedules,
@@ -76,6 +77,7 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(namespaces.app, name="namespaces")
 app.add_typer(flows.app, name="flows")
 app.add_typer(calendars.app, name="calendars")
+app.add_typer(monitors.app, name="monitors")
 app.add_typer(inbox.app, name="inbox")
 command(app, "cluster", example="cluster --server http://timers.internal:8080")(operations.cluster)
 command(app, "statistics", example="statistics --namespace orders --ten-minutes")(operations.statistics)
