@@ -21,6 +21,7 @@ from tocsin.cli import (
     jobs,
     keys,
     mcp,
+    monitors,
     namespaces,
     operations,
     schedules,
@@ -76,6 +77,7 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(namespaces.app, name="namespaces")
 app.add_typer(flows.app, name="flows")
 app.add_typer(calendars.app, name="calendars")
+app.add_typer(monitors.app, name="monitors")
 command(
     app,
     "exec",

@@ -89,6 +89,8 @@ class Context:
     #: What the node's windows hold, all shards together: timers, and bytes of their records.
     window_timers: int = 0
     window_bytes: int = 0
+    #: The end of the node lease, in boot time.
+    lease_until: int = 0
     #: How far the wall clock was set forward on purpose, in microseconds.
     moved_us: int = 0
     #: How many shards the node owns (at least 1), for each one's fair share of memory.

@@ -202,4 +202,5 @@ class NodeLease:
     def _renew(self) -> None:
         if self._last_ok is not None:
             lease_until = self._last_ok + self._context.limits.node_lease_us
-            self._dispatcher.renew(min(lease_until, self._context.namespaces_until))
+            self._context.lease_until = min(lease_until, self._context.namespaces_until)
+            self._dispatcher.renew(self._context.lease_until)

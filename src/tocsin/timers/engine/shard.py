@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from tocsin.model.errors import ShardMoved
+from tocsin.model.monitor import Ping
 from tocsin.ports.observer import ShardClaimed, ShardLost, TimerSuspended
 from tocsin.ports.store import KEY_MIN
 from tocsin.timers.engine.context import Context
@@ -138,8 +139,19 @@ class Shard:
         hand-over."""
         window = self._open_window()
         for op in ops:
+            if type(op.change) is Ping and (row := self._noted(window, op, op.change)) is not None:
+                op.answer(row)
+                continue
             window.accept(op)
         self.lane.schedule(self, urgent=True, writes=len(ops))
+
+    def _noted(self, window: Window, op: WriteOp, ping: Ping) -> Row | None:
+        """The monitor's row after a ping that need not be written now: while the node lease lasts, no other node owns the
+        shard (rule 33)."""
+        clock = self._context.clock
+        if clock.boottime_us() >= self._context.lease_until or window.is_changing(op.uuid):
+            return None
+        return window.monitors.note(op.uuid, ping, clock.now_us())
 
     def accept_creates(self, creates: Creates, deadline_us: int) -> None:
         """Likewise plain creates, which are not written after that boot time."""

@@ -26,6 +26,7 @@ import java.util.Map;
  * its replay.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
+ * @param onLate Who is notified when it is late, and when its job reports a failure.
  * @param secret Secret that signs its callbacks (Standard Webhooks): whsec_ and base64.
  * @param managedBy The declaration that it comes from, such as the name of a repository.
  */
@@ -43,6 +44,7 @@ public record CreateNamespace(
         Field<Hook> onRecovery,
         Field<Hook> onMissed,
         Field<Hook> onPaused,
+        Field<Hook> onLate,
         Field<String> secret,
         Field<String> managedBy) {
 
@@ -55,6 +57,7 @@ public record CreateNamespace(
     public static CreateNamespace of(String name) {
         return new CreateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -102,6 +105,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -137,6 +141,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -172,6 +177,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -209,6 +215,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -244,6 +251,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -279,6 +287,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -314,6 +323,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -349,6 +359,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -384,6 +395,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -421,6 +433,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -456,6 +469,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -491,6 +505,43 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
+                secret,
+                managedBy);
+    }
+
+    /**
+     * Who is notified when it is late, and when its job reports a failure.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public CreateNamespace onLate(Hook value) {
+        return onLate(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onLate Who is notified when it is late, and when its job reports a failure.
+     * @return a copy with it
+     */
+    public CreateNamespace onLate(Field<Hook> onLate) {
+        return new CreateNamespace(
+                name,
+                numShards,
+                history,
+                retention,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -526,6 +577,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -561,6 +613,7 @@ public record CreateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 secret,
                 managedBy);
     }
@@ -585,6 +638,7 @@ public record CreateNamespace(
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);
         onMissed.putInto(sent, "onMissed", Hook::toJson);
         onPaused.putInto(sent, "onPaused", Hook::toJson);
+        onLate.putInto(sent, "onLate", Hook::toJson);
         secret.putInto(sent, "secret", Json::of);
         managedBy.putInto(sent, "managedBy", Json::of);
         return Json.object(sent);

@@ -9,9 +9,9 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers and schedules
- * without their own for the same event; null removes one, and null removes <code>managedBy</code> and
- * <code>limits</code>, which are otherwise replaced as a whole.
+ * Changes to a namespace; absent fields stay unchanged. The hooks are those of timers, schedules and
+ * monitors without their own for the same event; null removes one, and null removes
+ * <code>managedBy</code> and <code>limits</code>, which are otherwise replaced as a whole.
  *
  * @param name The namespace's name.
  * @param history Which finished timers stay visible.
@@ -29,6 +29,7 @@ import java.util.Map;
  * its replay.
  * @param onMissed Who is notified when instants did not fire, though the schedule was not paused.
  * @param onPaused Who is notified when the schedule has paused itself after failures in a row.
+ * @param onLate Who is notified when it is late, and when its job reports a failure.
  * @param managedBy The declaration that it comes from, such as the name of a repository.
  * @param expectedVersion The version that it must have; otherwise nothing is written (VERSION_CONFLICT). 0: there must be
  * none.
@@ -49,6 +50,7 @@ public record UpdateNamespace(
         Field<Hook> onRecovery,
         Field<Hook> onMissed,
         Field<Hook> onPaused,
+        Field<Hook> onLate,
         Field<String> managedBy,
         Field<Long> expectedVersion,
         Field<Boolean> dryRun) {
@@ -62,6 +64,7 @@ public record UpdateNamespace(
     public static UpdateNamespace of(String name) {
         return new UpdateNamespace(
                 name,
+                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -112,6 +115,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -149,6 +153,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -186,6 +191,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -223,6 +229,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -262,6 +269,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -299,6 +307,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -336,6 +345,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -373,6 +383,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -410,6 +421,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -447,6 +459,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -486,6 +499,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -523,6 +537,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -560,6 +575,45 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
+                managedBy,
+                expectedVersion,
+                dryRun);
+    }
+
+    /**
+     * Who is notified when it is late, and when its job reports a failure.
+     *
+     * @param value its value
+     * @return a copy with it
+     */
+    public UpdateNamespace onLate(Hook value) {
+        return onLate(Field.of(value));
+    }
+
+    /**
+     * Sets the member to a value, null, or absent.
+     *
+     * @param onLate Who is notified when it is late, and when its job reports a failure.
+     * @return a copy with it
+     */
+    public UpdateNamespace onLate(Field<Hook> onLate) {
+        return new UpdateNamespace(
+                name,
+                history,
+                retention,
+                secret,
+                paused,
+                answers,
+                retryPolicy,
+                limits,
+                quotas,
+                onFailure,
+                onSuccess,
+                onRecovery,
+                onMissed,
+                onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -597,6 +651,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -636,6 +691,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -673,6 +729,7 @@ public record UpdateNamespace(
                 onRecovery,
                 onMissed,
                 onPaused,
+                onLate,
                 managedBy,
                 expectedVersion,
                 dryRun);
@@ -699,6 +756,7 @@ public record UpdateNamespace(
         onRecovery.putInto(sent, "onRecovery", Hook::toJson);
         onMissed.putInto(sent, "onMissed", Hook::toJson);
         onPaused.putInto(sent, "onPaused", Hook::toJson);
+        onLate.putInto(sent, "onLate", Hook::toJson);
         managedBy.putInto(sent, "managedBy", Json::of);
         expectedVersion.putInto(sent, "expectedVersion", Json::of);
         dryRun.putInto(sent, "dryRun", Json::of);
