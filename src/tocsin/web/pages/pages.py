@@ -63,6 +63,9 @@ NAVIGATION = {
         NavigationEntry("/schedules", "Schedules", "calendar", Principal.may_somewhere, scoped=True),
         NavigationEntry("/calendars", "Calendars", "dates", Principal.may_somewhere, scoped=True),
         NavigationEntry("/calls", "Calls", "send", Principal.may_call_somewhere),
+        NavigationEntry(
+            "/monitors", "Monitors", "monitors", Principal.may_somewhere, scoped=True, number="/ui/monitors"
+        ),
     ),
     "Trouble": (
         NavigationEntry("/failures", "Failures", "failures", _may_anywhere, scoped=True, number="/ui/failures"),
