@@ -363,7 +363,7 @@ def _constrain(schemas: Json, sent: list[type[msgspec.Struct]]) -> None:
         schemas[struct].setdefault("allOf", []).append(
             {"not": {"required": [limits], "properties": {limits: {**_ORDERED, "type": "object"}}}}
         )
-    schemas["PutMonitor"]["oneOf"] = [{"required": [name]} for name in ("cron", "every", "schedule")]
+    schemas["PutMonitor"]["oneOf"] = [{"required": [name]} for name in ("cron", "every")]
     schemas["PutCalendar"]["anyOf"] = [
         {"required": [name], "properties": {name: {"minItems": 1}}} for name in ("dates", "ranges", "weekdays")
     ]

@@ -2334,8 +2334,8 @@ func (v *DeleteCalendar) UnmarshalJSON(data []byte) error {
 	return decodeMembers(data, v)
 }
 
-// PutMonitor: A monitor with all its fields; send exactly one of cron, every and schedule. Without managedBy an
-// existing monitor keeps it.
+// PutMonitor: A monitor with all its fields; send exactly one of cron and every. Without managedBy an existing
+// monitor keeps it.
 type PutMonitor struct {
 	// The namespace's name.
 	Namespace string
@@ -2348,8 +2348,6 @@ type PutMonitor struct {
 	TimeZone string
 	// A report is expected so long after the last one; 1s to 366d, instead of cron.
 	Every time.Duration
-	// A schedule of the namespace whose occurrences are watched, without any ping, instead of cron.
-	Schedule string
 	// How long after the expected instant a report may come. Default 5m; 1s to 31d.
 	Grace Opt[time.Duration]
 	// While it is late, notify again so often; at least 1m. Default: once.
@@ -2375,7 +2373,6 @@ func (v *PutMonitor) members(to []member) []member {
 		member{"cron", &v.Cron, false},
 		member{"timeZone", &v.TimeZone, false},
 		member{"every", &v.Every, false},
-		member{"schedule", &v.Schedule, false},
 		member{"grace", &v.Grace, false},
 		member{"repeat", &v.Repeat, false},
 		member{"onLate", &v.OnLate, false},
@@ -4680,8 +4677,6 @@ type Monitor struct {
 	TimeZone string
 	// A report is expected so long after the last one; 1s to 366d, instead of cron.
 	Every Opt[time.Duration]
-	// A schedule of the namespace whose occurrences are watched, without any ping, instead of cron.
-	Schedule string
 	// While it is late, notify again so often; at least 1m. Default: once.
 	Repeat string
 	// Who is notified when it is late, and when its job reports a failure.
@@ -4715,7 +4710,6 @@ func (v *Monitor) members(to []member) []member {
 		member{"cron", &v.Cron, false},
 		member{"timeZone", &v.TimeZone, false},
 		member{"every", &v.Every, false},
-		member{"schedule", &v.Schedule, false},
 		member{"repeat", &v.Repeat, false},
 		member{"onLate", &v.OnLate, false},
 		member{"onRecovery", &v.OnRecovery, false},

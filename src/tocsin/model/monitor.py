@@ -55,13 +55,12 @@ class PingEvent(StrEnum):
 
 
 class MonitorDefinition(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """When a job should report: by `cron` (in `time_zone`), `every_us` after its last report, or as the `schedule` of the
-    namespace fires. It is late `grace_us` after that; while it is, somebody is notified each `repeat_us`, or once."""
+    """When a job should report: by `cron` (in `time_zone`), or `every_us` after its last report. It is late `grace_us` after
+    that; while it is, somebody is notified each `repeat_us`, or once."""
 
     cron: str | None = None
     time_zone: str = "UTC"
     every_us: int | None = None
-    schedule: str | None = None
     grace_us: int = GRACE_US_DEFAULT
     repeat_us: int | None = None
     managed_by: str | None = None
@@ -69,7 +68,7 @@ class MonitorDefinition(msgspec.Struct, frozen=True, gc=False, omit_defaults=Tru
     @property
     def timing(self) -> tuple[object, ...]:
         """What decides on the expected instants."""
-        return self.cron, self.time_zone, self.every_us, self.schedule
+        return self.cron, self.time_zone, self.every_us
 
     @property
     def rule(self) -> Definition:
@@ -81,10 +80,8 @@ class MonitorDefinition(msgspec.Struct, frozen=True, gc=False, omit_defaults=Tru
         """How long further pings of a period may stay in memory alone."""
         return min(WRITE_INTERVAL_US_MAX, self.grace_us // 2)
 
-    def recurrence(self, anchor: int) -> Recurrence | None:
-        """The instants at which a report is expected, of which the anchor is one; None if only a schedule knows them."""
-        if self.schedule is not None:
-            return None
+    def recurrence(self, anchor: int) -> Recurrence:
+        """The instants at which a report is expected; of intervals, the anchor is one."""
         return recurrence_of(self.cron, self.time_zone, self.every_us, anchor)
 
 

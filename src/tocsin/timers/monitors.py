@@ -305,7 +305,7 @@ def unreported(monitor: Monitor, now_us: int) -> builtins.list[Period]:
     if state.status is not MonitorStatus.LATE or state.expected is None or state.deadline is None:
         return []
     rule = definition.recurrence(state.expected)
-    passed = 0 if rule is None else rule.count(state.expected, now_us - definition.grace_us, PERIODS_MAX)
+    passed = rule.count(state.expected, now_us - definition.grace_us, PERIODS_MAX)
     how = PeriodStatus.MISSED if passed else PeriodStatus.LATE
     return [Period(state.expected, state.deadline, how, started_at=state.started, periods=1 + passed)]
 

@@ -1109,8 +1109,8 @@ export interface DeleteCalendar {
 }
 
 /**
- * A monitor with all its fields; send exactly one of `cron`, `every` and `schedule`. Without `managedBy` an
- * existing monitor keeps it.
+ * A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing monitor
+ * keeps it.
  */
 export interface PutMonitor {
   /** The namespace's name. */
@@ -1126,8 +1126,6 @@ export interface PutMonitor {
   readonly timeZone?: string | undefined;
   /** A report is expected so long after the last one; 1s to 366d, instead of cron. */
   readonly every?: DurationLike | undefined;
-  /** A schedule of the namespace whose occurrences are watched, without any ping, instead of cron. */
-  readonly schedule?: string | undefined;
   /** How long after the expected instant a report may come. Default 5m; 1s to 31d. */
   readonly grace?: DurationLike | undefined;
   /** While it is late, notify again so often; at least 1m. Default: once. */
@@ -2216,8 +2214,6 @@ export interface Monitor {
   timeZone?: string;
   /** A report is expected so long after the last one; 1s to 366d, instead of cron. */
   every?: string;
-  /** A schedule of the namespace whose occurrences are watched, without any ping, instead of cron. */
-  schedule?: string;
   /** While it is late, notify again so often; at least 1m. Default: once. */
   repeat?: string;
   /** Who is notified when it is late, and when its job reports a failure. */

@@ -183,8 +183,8 @@ def _alarm(timer: Timer, at_us: int) -> int | None:
 def _expecting(definition: MonitorDefinition, state: MonitorState, after_us: int) -> MonitorState:
     """The state with the period open that follows an instant."""
     rule = definition.recurrence(after_us)
-    expected = None if rule is None else rule.after(after_us)
-    if rule is None or expected is None:
+    expected = rule.after(after_us)
+    if expected is None:
         return msgspec.structs.replace(state, **_NOTHING_EXPECTED)
     following = rule.after(expected)
     early = EARLY_US_MAX if following is None else min(EARLY_US_MAX, (following - expected) // 4)
@@ -314,8 +314,8 @@ def _ended_by(definition: MonitorDefinition, state: MonitorState, at_us: int) ->
         return None
     rule = definition.recurrence(first)
     early = first - state.opens
-    latest = first if rule is None else max(rule.until(at_us + early) or first, first)
-    if latest == first or rule is None:
+    latest = max(rule.until(at_us + early) or first, first)
+    if latest == first:
         return _Ended([], _period(state, first, at_us), latest)
     if state.started is not None and state.started < (rule.after(first) or latest) - early:
         # The job has run for so long: the instants meanwhile passed without another run.

@@ -11,6 +11,7 @@ from tocsin.ports.observer import ShardClaimed, ShardLost, TimerSuspended
 from tocsin.ports.store import KEY_MIN
 from tocsin.timers.engine.context import Context
 from tocsin.timers.engine.flow_order import ShardOrder
+from tocsin.timers.engine.monitoring import Outage
 from tocsin.timers.engine.parts import Creates
 from tocsin.timers.engine.rows import Batch, InFlightAttempt, Row, WriteOp
 from tocsin.timers.engine.window import Window
@@ -72,6 +73,8 @@ class Shard:
         self.draining = False
         #: The end of the hand-over: no write is accepted, either.
         self.closed = False
+        #: Until when this node worked on the shard, the last time that it owned it.
+        self.lost_at_us = 0
         self.suspended = Suspended()
         #: The order of what waits for ordered keys of flows.
         self.order = ShardOrder(lambda: context.flows)
@@ -87,7 +90,7 @@ class Shard:
 
     # ------------------------------------------------------------------ ownership
 
-    def own(self, epoch: int, *, draining: bool = False) -> None:
+    def own(self, epoch: int, *, draining: bool = False, outages: Iterable[Outage] = ()) -> None:
         """Starts an empty window after a successful claim, with the attempts that are still in flight as orphaned ones.
         `draining`: the shard only takes writes, and dispatches nothing."""
         context = self._context
@@ -99,6 +102,8 @@ class Shard:
             range_delete=context.store.capabilities.range_delete,
             delete_watermark=context.store.capabilities.delete_watermark,
         )
+        for outage in outages:
+            self.window.monitors.add_outage(outage)
         self._orphaned = []
         self.suspended = Suspended()
         self.order = ShardOrder(lambda: context.flows)
@@ -112,6 +117,7 @@ class Shard:
         if window is None:
             return
         error = ShardMoved(f"shard {self.shard_id} is changing its owner; nothing was written, try again")
+        self.lost_at_us = self._context.beat_at_us
         # First, so that a client that gets the error and retries at once is refused as well.
         self.window = None
         window.refuse_clients(error, self._context.clock.boottime_us())

@@ -11,7 +11,7 @@ from tocsin.model.monitor import BODY_BYTES_MAX, EXIT_CODE_MAX, MonitorStatus, P
 from tocsin.model.period import PeriodStatus
 from tocsin.web.http import constraints as limits
 from tocsin.web.http.declared_wire import ExpectedVersion, ManagedBy, Version
-from tocsin.web.http.schedule_wire import Cron, ScheduleId
+from tocsin.web.http.schedule_wire import Cron
 from tocsin.web.http.wire import (
     Cursor,
     Description,
@@ -51,10 +51,6 @@ MonitorZone = Annotated[
 Every = Annotated[
     str, about("A report is expected so long after the last one; 1s to 366d, instead of cron.", "15m"), limits.DURATION
 ]
-WatchedSchedule = Annotated[
-    ScheduleId,
-    about("A schedule of the namespace whose occurrences are watched, without any ping, instead of cron.", "report"),
-]
 Grace = Annotated[
     str, about("How long after the expected instant a report may come. Default 5m; 1s to 31d.", "10m"), limits.DURATION
 ]
@@ -77,7 +73,7 @@ class MonitorName(RequestStruct):
 
 
 class PutMonitor(RequestStruct, kw_only=True):
-    """A monitor with all its fields; send exactly one of `cron`, `every` and `schedule`. Without `managedBy` an existing
+    """A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing
     monitor keeps it."""
 
     namespace: NamespaceName
@@ -85,7 +81,6 @@ class PutMonitor(RequestStruct, kw_only=True):
     cron: Cron | UnsetType = UNSET
     time_zone: MonitorZone | UnsetType = UNSET
     every: Every | UnsetType = UNSET
-    schedule: WatchedSchedule | UnsetType = UNSET
     grace: Grace | UnsetType = UNSET
     repeat: Repeat | UnsetType = UNSET
     on_late: Annotated[Hook | UnsetType, ON_LATE] = UNSET
@@ -156,7 +151,6 @@ class Monitor(ResponseStruct, kw_only=True):
     cron: Cron | UnsetType = UNSET
     time_zone: MonitorZone | UnsetType = UNSET
     every: Every | UnsetType = UNSET
-    schedule: WatchedSchedule | UnsetType = UNSET
     grace: Grace
     repeat: Repeat | UnsetType = UNSET
     on_late: Annotated[HookAnswer | UnsetType, ON_LATE] = UNSET

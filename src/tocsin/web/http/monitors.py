@@ -127,10 +127,10 @@ class MonitorRequests:
     def _read(self, sent: wire.PutMonitor, now_us: int) -> tuple[Timer, MonitorDefinition]:
         rules = self._parser.rules
         errors = bad_fields(sent, rules)
-        rhythms = {"cron": sent.cron, "every": sent.every, "schedule": sent.schedule}
+        rhythms = {"cron": sent.cron, "every": sent.every}
         given = [name for name, value in rhythms.items() if value is not UNSET]
         if not given:
-            errors.append(FieldError("cron", "is missing; send cron, every or schedule"))
+            errors.append(FieldError("cron", "is missing; send cron or every"))
         errors += [FieldError(name, f"conflicts with {given[0]}; send only one of them") for name in given[1:]]
         if sent.time_zone is not UNSET and sent.cron is UNSET:
             errors.append(FieldError("timeZone", "applies only to cron; leave it out"))
@@ -142,12 +142,11 @@ class MonitorRequests:
             cron=_or_none(sent.cron),
             time_zone="UTC" if sent.time_zone is UNSET else sent.time_zone,
             every_us=every_us,
-            schedule=_or_none(sent.schedule),
             grace_us=GRACE_US_DEFAULT if grace_us is None else grace_us,
             repeat_us=repeat_us,
             managed_by=_or_none(sent.managed_by),
         )
-        if len(errors) == found and len(given) == 1 and sent.schedule is UNSET:
+        if len(errors) == found and len(given) == 1:
             errors += check(definition.rule, now_us)
         if sent.tags is not UNSET:
             errors += rules.new_tags(sent.tags, "tags")
@@ -223,8 +222,6 @@ def monitor_answer(view: MonitorView) -> wire.Monitor:
         answer.cron, answer.time_zone = definition.cron, definition.time_zone
     if definition.every_us is not None:
         answer.every = format_duration(definition.every_us)
-    if definition.schedule is not None:
-        answer.schedule = definition.schedule
     if definition.repeat_us is not None:
         answer.repeat = format_duration(definition.repeat_us)
     if definition.managed_by is not None:

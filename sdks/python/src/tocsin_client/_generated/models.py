@@ -2033,8 +2033,8 @@ class DeleteCalendar:
 
 @dataclass(kw_only=True, slots=True)
 class PutMonitor:
-    """A monitor with all its fields; send exactly one of `cron`, `every` and `schedule`. Without `managedBy` an
-    existing monitor keeps it."""
+    """A monitor with all its fields; send exactly one of `cron` and `every`. Without `managedBy` an existing monitor
+    keeps it."""
 
     #: The namespace's name.
     namespace: str
@@ -2047,8 +2047,6 @@ class PutMonitor:
     time_zone: str | Unset = UNSET
     #: A report is expected so long after the last one; 1s to 366d, instead of cron.
     every: Duration | Unset = UNSET
-    #: A schedule of the namespace whose occurrences are watched, without any ping, instead of cron.
-    schedule: str | Unset = UNSET
     #: How long after the expected instant a report may come. Default 5m; 1s to 31d.
     grace: Duration | Unset = UNSET
     #: While it is late, notify again so often; at least 1m. Default: once.
@@ -2078,8 +2076,6 @@ class PutMonitor:
             sent["timeZone"] = self.time_zone
         if self.every is not UNSET:
             sent["every"] = duration_text("every", self.every)
-        if self.schedule is not UNSET:
-            sent["schedule"] = self.schedule
         if self.grace is not UNSET:
             sent["grace"] = duration_text("grace", self.grace)
         if self.repeat is not UNSET:
@@ -4011,8 +4007,6 @@ class Monitor:
     time_zone: str | None = None
     #: A report is expected so long after the last one; 1s to 366d, instead of cron.
     every: str | None = None
-    #: A schedule of the namespace whose occurrences are watched, without any ping, instead of cron.
-    schedule: str | None = None
     #: While it is late, notify again so often; at least 1m. Default: once.
     repeat: str | None = None
     #: Who is notified when it is late, and when its job reports a failure.
@@ -4047,7 +4041,6 @@ class Monitor:
             cron=source.get("cron"),
             time_zone=source.get("timeZone"),
             every=source.get("every"),
-            schedule=source.get("schedule"),
             repeat=source.get("repeat"),
             on_late=None if source.get("onLate") is None else HookAnswer.from_json(source["onLate"]),
             on_recovery=None if source.get("onRecovery") is None else HookAnswer.from_json(source["onRecovery"]),

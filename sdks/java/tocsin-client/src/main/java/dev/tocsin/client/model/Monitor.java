@@ -26,7 +26,6 @@ import org.jspecify.annotations.Nullable;
  * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly. Null if absent.
  * @param timeZone The IANA time zone of cron. Default UTC. Null if absent.
  * @param every A report is expected so long after the last one; 1s to 366d, instead of cron. Null if absent.
- * @param schedule A schedule of the namespace whose occurrences are watched, without any ping, instead of cron. Null if absent.
  * @param repeat While it is late, notify again so often; at least 1m. Default: once. Null if absent.
  * @param onLate Who is notified when it is late, and when its job reports a failure. Null if absent.
  * @param onRecovery Who is notified when its job succeeds after it was late or had failed. Null if absent.
@@ -50,7 +49,6 @@ public record Monitor(
         @Nullable String cron,
         @Nullable String timeZone,
         @Nullable Duration every,
-        @Nullable String schedule,
         @Nullable String repeat,
         @Nullable HookAnswer onLate,
         @Nullable HookAnswer onRecovery,
@@ -81,7 +79,6 @@ public record Monitor(
                 source.readOptional("cron", Json::asString),
                 source.readOptional("timeZone", Json::asString),
                 source.readOptional("every", Values::toDuration),
-                source.readOptional("schedule", Json::asString),
                 source.readOptional("repeat", Json::asString),
                 source.readOptional("onLate", HookAnswer::fromJson),
                 source.readOptional("onRecovery", HookAnswer::fromJson),

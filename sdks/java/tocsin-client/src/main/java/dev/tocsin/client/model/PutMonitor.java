@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A monitor with all its fields; send exactly one of <code>cron</code>, <code>every</code> and
- * <code>schedule</code>. Without <code>managedBy</code> an existing monitor keeps it.
+ * A monitor with all its fields; send exactly one of <code>cron</code> and <code>every</code>. Without
+ * <code>managedBy</code> an existing monitor keeps it.
  *
  * @param namespace The namespace's name.
  * @param id The monitor's id, unique among its namespace's monitors.
@@ -19,7 +19,6 @@ import java.util.Map;
  * seconds first, or &#64;hourly, &#64;daily, &#64;weekly, &#64;monthly, &#64;yearly.
  * @param timeZone The IANA time zone of cron. Default UTC.
  * @param every A report is expected so long after the last one; 1s to 366d, instead of cron.
- * @param schedule A schedule of the namespace whose occurrences are watched, without any ping, instead of cron.
  * @param grace How long after the expected instant a report may come. Default 5m; 1s to 31d.
  * @param repeat While it is late, notify again so often; at least 1m. Default: once.
  * @param onLate Who is notified when it is late, and when its job reports a failure.
@@ -36,7 +35,6 @@ public record PutMonitor(
         Field<String> cron,
         Field<String> timeZone,
         Field<Duration> every,
-        Field<String> schedule,
         Field<Duration> grace,
         Field<Duration> repeat,
         Field<Hook> onLate,
@@ -57,7 +55,6 @@ public record PutMonitor(
         return new PutMonitor(
                 namespace,
                 id,
-                Field.absent(),
                 Field.absent(),
                 Field.absent(),
                 Field.absent(),
@@ -96,7 +93,6 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
-                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -130,7 +126,6 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
-                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -164,41 +159,6 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
-                schedule,
-                grace,
-                repeat,
-                onLate,
-                onRecovery,
-                tags,
-                description,
-                managedBy,
-                expectedVersion);
-    }
-
-    /**
-     * A schedule of the namespace whose occurrences are watched, without any ping, instead of cron.
-     *
-     * @param value its value
-     * @return a copy with it
-     */
-    public PutMonitor schedule(String value) {
-        return schedule(Field.of(value));
-    }
-
-    /**
-     * Sets the member to a value, null, or absent.
-     *
-     * @param schedule A schedule of the namespace whose occurrences are watched, without any ping, instead of cron.
-     * @return a copy with it
-     */
-    public PutMonitor schedule(Field<String> schedule) {
-        return new PutMonitor(
-                namespace,
-                id,
-                cron,
-                timeZone,
-                every,
-                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -232,7 +192,6 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
-                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -266,7 +225,6 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
-                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -300,7 +258,6 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
-                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -334,7 +291,6 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
-                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -368,7 +324,6 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
-                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -402,7 +357,6 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
-                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -436,7 +390,6 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
-                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -472,7 +425,6 @@ public record PutMonitor(
                 cron,
                 timeZone,
                 every,
-                schedule,
                 grace,
                 repeat,
                 onLate,
@@ -495,7 +447,6 @@ public record PutMonitor(
         cron.putInto(sent, "cron", Json::of);
         timeZone.putInto(sent, "timeZone", Json::of);
         every.putInto(sent, "every", Values::toJson);
-        schedule.putInto(sent, "schedule", Json::of);
         grace.putInto(sent, "grace", Values::toJson);
         repeat.putInto(sent, "repeat", Values::toJson);
         onLate.putInto(sent, "onLate", Hook::toJson);
