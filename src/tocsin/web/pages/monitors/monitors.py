@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from tocsin.model.access import EVERY, Role
 from tocsin.model.audit import AuditAction
-from tocsin.model.errors import MonitorNotFound, NotFound
+from tocsin.model.errors import NotFound
 from tocsin.model.monitor import MonitorStatus
 from tocsin.timers.monitors import MonitorListRequest, MonitorView
 from tocsin.web.http.access import listed_in
@@ -121,11 +121,7 @@ class MonitorPages(Part):
         """The page with a ping URL, which is shown once."""
         assert view.token is not None
         url = self._requests.ping_url(view.token, dict(context.request.headers.raw))
-        response = self._pages.page(
-            "monitors/created.html", context, title=title, view=view, url=url, shown=presentation
-        )
-        response.headers["cache-control"] = "no-store"
-        return response
+        return self._pages.page("monitors/created.html", context, title=title, view=view, url=url, shown=presentation)
 
     @route("GET", "/monitors/{namespace}/{id}")
     async def show(self, context: RequestContext) -> Response:
@@ -168,7 +164,7 @@ class MonitorPages(Part):
             return {"peeked": None}
         try:
             view = await self._monitors.get(*self._requests.name(MonitorName(namespace, name)))
-        except MonitorNotFound:
+        except NotFound:
             return {"peeked": None}
         periods, _ = await self._monitors.history(namespace, name, _PERIODS_BESIDE)
         may_write = context.principal.may(Role.WRITE, namespace)
