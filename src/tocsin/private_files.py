@@ -23,7 +23,7 @@ _inherited: int | None = None
 
 
 def keep_files_private() -> None:
-    """From now on, files that this process creates are not for other users unless it says so."""
+    """From now on, files that this process creates are not for other users unless it permits that."""
     global _inherited
     _inherited = os.umask(OTHERS)
 

@@ -107,7 +107,7 @@ func (m *Monitors) Run(ctx context.Context, namespace, id string, job func(conte
 
 func (m *Monitors) report(ctx context.Context, ping PingMonitor) {
 	if _, err := m.Ping(ctx, ping); err != nil {
-		m.session.logger().Warn("monitor not told", "namespace", ping.Namespace, "id", ping.ID, "event", ping.Event, "error", err)
+		m.session.logger().Warn("report to monitor not delivered", "namespace", ping.Namespace, "id", ping.ID, "event", ping.Event, "error", err)
 	}
 }
 

@@ -118,7 +118,7 @@ export class Monitors {
     try {
       await this.ping(ping, options);
     } catch (error) {
-      this.session.warn(`monitor ${ping.namespace}/${ping.id} not told ${ping.event}: ${String(error)}`);
+      this.session.warn(`report ${ping.event} to monitor ${ping.namespace}/${ping.id} not delivered: ${String(error)}`);
     }
   }
 }

@@ -190,7 +190,7 @@ def _attempt(ping: Ping, code: int | None, tries: int) -> None:
             ping(code)
         except Exception as error:  # noqa: BLE001  (whatever goes wrong here, the command's result stands)
             if not left:
-                output.note(f"tocsin exec: the monitor was not told the {what}: {' '.join(str(error).split())}")
+                output.note(f"tocsin exec: {what} not reported to the monitor: {' '.join(str(error).split())}")
                 return
             time.sleep(_PAUSE_S)
         else:

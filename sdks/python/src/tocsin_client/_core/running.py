@@ -27,7 +27,7 @@ def report(
     try:
         yield from flows.ask(session, "pingMonitor", read, ping.to_json(), options=options)
     except TocsinError as error:
-        _LOG.warning("monitor %s/%s not told %s: %s", ping.namespace, ping.id, ping.event, error)
+        _LOG.warning("report %s to monitor %s/%s not delivered: %s", ping.event, ping.namespace, ping.id, error)
 
 
 def ending(namespace: str, monitor_id: str, error: BaseException | None) -> PingMonitor:

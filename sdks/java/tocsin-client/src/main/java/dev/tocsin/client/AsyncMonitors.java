@@ -154,7 +154,7 @@ public final class AsyncMonitors {
                 .handle((result, failure) -> {
                     Throwable cause = failure instanceof CompletionException wrapped ? wrapped.getCause() : failure;
                     return ended(namespace, id, cause)
-                            .thenCompose(told -> cause == null
+                            .thenCompose(reported -> cause == null
                                     ? CompletableFuture.completedFuture(result) : CompletableFuture.<T>failedFuture(cause));
                 })
                 .thenCompose(ended -> ended);
@@ -179,7 +179,7 @@ public final class AsyncMonitors {
         return ping(ping).handle((monitor, failure) -> {
             if (failure != null) {
                 String name = ping.namespace() + "/" + ping.id();
-                LOG.log(System.Logger.Level.WARNING, "monitor " + name + " not told: " + failure);
+                LOG.log(System.Logger.Level.WARNING, "report to monitor " + name + " not delivered: " + failure);
             }
             return null;
         });
